@@ -11,7 +11,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.advice import is_trial
 from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, locale, state
-from contrastive_lab.components.circle import CircleStart, draw_circle
+from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.samples.example import NAME as EXAMPLE
 
@@ -112,7 +112,7 @@ def _own_runs() -> list[Run]:
 
 def circle() -> None:
     """Points that move by themselves."""
-    draw_circle(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True, key="home-circle")
+    draw_circle(CircleView(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True), "home-circle")
     st.caption(
         _(
             "Points that follow the gradient of NT-Xent: one shape attracts itself and repels "

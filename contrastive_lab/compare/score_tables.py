@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from contrastive_core.records.run_metrics import cost_of
 
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
-from contrastive_core.records.run_cost import cost_of
 from contrastive_core.records.score import Scores
 from contrastive_lab import cache, format
 from contrastive_lab.locale import N_, _
@@ -35,30 +36,23 @@ SHARES = ("knn", "linear_probe", "purity")
 
 
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """A row per run: every score with its interval, and what it cost; then the references."""
-    rows = [{"run": s.title, **_cells(comparison.scores[i])} for i, s in enumerate(spaces)]
-    for row, space in zip(rows, spaces, strict=True):
-        cost = cost_of(run) if (run := space.run) else {}
-        row |= {text: cost.get(k) for k, text in COST.items()}
-    rows += _references(spaces)
-    first = [
-        "run",
-        _("kNN accuracy, %"),
-        _("kNN accuracy, % (95 %)"),
-        _("Linear probe accuracy, %"),
-        _("Linear probe accuracy, % (95 %)"),
-    ]
-    columns = dict.fromkeys([*first, *(k for row in rows for k in row)])
-    heads = [h for h in columns if any(h in row for row in rows)]
+    """A row per run: every score with its interval, and what it cost; then the references, which are
+    what raw pixels and the first run's encoder before training have on the same images."""
+    rows = []
+    for space, scores in zip(spaces, comparison.scores, strict=True):
+        cost: Mapping[str, Any] = cost_of(run) if (run := space.run) else {}
+        rows.append({"run": space.title, **_cells(scores), **{text: cost.get(k) for k, text in COST.items()}})
+    run = next((s.run for s in spaces if not s.is_loaded), None)
+    record = cache.scores(run) if run else None
+    by_source = record.scores if record else {}
+    rows += [{"run": _(SOURCES[k]), **_cells(by_source[k])} for k in ("raw", "random") if k in by_source]
+    accuracies = (_("kNN accuracy, %"), _("Linear probe accuracy, %"))
+    first = ["run", *(head for name in accuracies for head in (name, f"{name} (95 %)"))]
+    known = dict.fromkeys(k for row in rows for k in row)
+    heads = [h for h in first if h in known] + [h for h in known if h not in first]
     short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
-    draw_table(
-        rows,
-        hide_index=True,
-        column_order=heads,
-        column_config=short,
-        placeholder="–",
-        alt=_("Scores and cost of each run"),
-    )
+    alt = _("Scores and cost of each run")
+    draw_table(rows, hide_index=True, column_order=heads, column_config=short, placeholder="–", alt=alt)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(_("Click a column's head to sort. Times and memory are those of the machine that trained."))
         full = [{h: row.get(h) for h in heads} for row in rows]
@@ -81,38 +75,25 @@ def _cells(scores: Scores) -> dict[str, Any]:
     return row
 
 
-def _references(spaces: list[EmbeddingRef]) -> list[dict[str, Any]]:
-    """What raw pixels and the first run's encoder before training have on the same images."""
-    run = next((s.run for s in spaces if not s.is_loaded), None)
-    record = cache.scores(run) if run else None
-    scores = record.scores if record else {}
-    return [{"run": _(SOURCES[k]), **_cells(scores[k])} for k in ("raw", "random") if k in scores]
-
-
 def tests(comparison: Comparison) -> None:
     """Paired differences of every score between every two runs, corrected for their number."""
     for metric in comparison.verdicts:
         st.markdown(f"**{TITLES[metric]}**")
-        draw_table(
-            [
-                {
-                    "A": d.a,
-                    "B": d.b,
-                    N_("A − B, points"): round(100 * d.value, 2),
-                    "95 %": _("{low} to {high}").format(
-                        low=f"{100 * d.interval[0]:+.1f}", high=f"{100 * d.interval[1]:+.1f}"
-                    ),
-                    N_("p, corrected"): d.p_corrected,
-                    N_("only A right"): d.only_a,
-                    N_("only B right"): d.only_b,
-                    N_("shown by the data"): d.claimed,
-                }
-                for d in comparison.differences
-                if d.metric == metric
-            ],
-            hide_index=True,
-            column_config=P_VALUES,
-        )
+        rows = [
+            {
+                "A": d.a,
+                "B": d.b,
+                N_("A − B, points"): round(100 * d.value, 2),
+                "95 %": _interval(*d.interval, 100, "+.1f"),
+                N_("p, corrected"): d.p_corrected,
+                N_("only A right"): d.only_a,
+                N_("only B right"): d.only_b,
+                N_("shown by the data"): d.claimed,
+            }
+            for d in comparison.differences
+            if d.metric == metric
+        ]
+        draw_table(rows, hide_index=True, column_config=P_VALUES)
     if comparison.differences:
         st.caption(
             _(
@@ -126,21 +107,18 @@ def tests(comparison: Comparison) -> None:
 def _other_tests(comparison: Comparison) -> None:
     """The tests of scores that have no table of their own."""
     rows = []
-    for t in comparison.tests:
-        if t["score"] in comparison.verdicts:
-            continue
+    for t in (t for t in comparison.tests if t["score"] not in comparison.verdicts):
         unit = 100 if t["score"] in SHARES else 1
-        is_significant = t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0)
         rows.append(
             {
                 "score": TITLES[t["score"]] + (_(", points") if unit == 100 else ""),
                 "A": t["a"],
                 "B": t["b"],
                 "A − B": round(unit * t["value"], 3),
-                "95 %": _("{low} to {high}").format(low=f"{unit * t['low']:+.3g}", high=f"{unit * t['high']:+.3g}"),
+                "95 %": _interval(t["low"], t["high"], unit, "+.3g"),
                 "p": t["p"],
                 N_("p, corrected"): t["p_corrected"],
-                N_("shown by the data"): is_significant,
+                N_("shown by the data"): t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0),
             }
         )
     if rows:
@@ -153,3 +131,7 @@ def _other_tests(comparison: Comparison) -> None:
                 "each: for a claim about methods choose three seeds of both."
             ).format(tests=len(comparison.tests))
         )
+
+
+def _interval(low: float, high: float, unit: int, digits: str) -> str:
+    return _("{low} to {high}").format(low=f"{unit * low:{digits}}", high=f"{unit * high:{digits}}")

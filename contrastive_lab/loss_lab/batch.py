@@ -17,19 +17,17 @@ from contrastive_core.records.lab_view import SOURCES, LabView, confusable_ancho
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab import temperature_trade
-from contrastive_lab.loss_lab.choices import choose_batch, in_one_line
-from contrastive_lab.loss_lab.controls import knob_form
-from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
+from contrastive_lab.loss_lab.controls import formula, knob_form
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.panel_state import PanelState, live_value, panel_state, reported
+from contrastive_lab.loss_lab.panel_state import PanelState, panel_state, reported
 from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
-KEY = "lab"  # of the live view
 SETTINGS = "lab-settings"  # the expander
 OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
 FROZEN = N_(
@@ -42,35 +40,35 @@ class LabSetting:
     """A loss with its knobs on rows of a run; `about`: the loss's entry in the catalog."""
 
     run: str
-    weights: str
+    weights: str  # what its rows are made of
     request: BatchRequest
     pairing: str
     loss: str
     about: dict[str, Any]
     knobs: dict[str, Any]
 
+    @property
+    def batch(self) -> LabBatch:
+        return _batch(self.run, self.weights, self.request)
+
 
 def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     """Controls, the live view, and the formula where it is asked for."""
-    key = key_of(KEY, lesson)
-    of_file = query_params.current("rows", ["file"], "", f"lab-rows-{run.is_recording}") == "file"
-    line = in_one_line(run, losses)
-    is_open = st.session_state.get(OPEN, of_file)
+    key = key_of("lab", lesson)
+    of_file = query_params.current("rows", ["file"], "", key_of_rows(run)) == "file"
+    line, is_open = in_one_line(run, losses), st.session_state.get(OPEN, of_file)
     with st.expander(f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open):
         loss, pairing, request = choose_batch(run, losses)
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-        first = {n: trained.get(n, k["default"]) for n, k in about["knobs"].items()}
-        knobs = knob_form(loss, about["knobs"], first)
+        knobs = knob_form(key, loss, about, trained)
         st.caption(_(FROZEN) + (f" {_(growing.LACKS)}" if run.is_recording else ""))
-    live = live_knob(about)
-    if live:
-        knobs[live] = live_value(key, loss, about["knobs"][live], live, first[live])
-    query_params.keep(**({live: knobs[live]} if live else {}), **asdict(panels))
+    query_params.keep(**asdict(panels))
     if request is None:
         st.info(_("Open a file of vectors in the settings above."))
         return
-    setting = LabSetting(run.name, content_of(run), request, pairing, loss, about, knobs)
+    content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
+    setting = LabSetting(run.name, content, request, pairing, loss, about, knobs)
     try:
         view = computed(setting)
     except ValueError as error:
@@ -81,8 +79,8 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     draw(run, setting, view, losses, panels, lesson)
     if panels.panel == "formula":
         formula(loss, about)
-    if live == "temperature":
-        temperature_trade.offer(run, view, _classes(setting, view), float(knobs[live]))
+    if live_knob(about) == "temperature":
+        temperature_trade.offer(run, view, _classes(setting, view), float(knobs["temperature"]))
     button.offer([run.name])
 
 
@@ -92,17 +90,11 @@ def _keep_open() -> None:
 
 def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
     """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
-    batch = _batch(setting.run, setting.weights, setting.request)
+    batch = setting.batch
     if batch.memory is not None:
         return None
     views = batch.rows.shape[1]
-    rows, columns = np.array(view.row_thumbs), np.array(view.column_thumbs)
-    return batch.labels[rows // views], batch.labels[columns // views]
-
-
-def content_of(run: Run) -> str:
-    """What its rows are made of: weights, or a recording whose steps never change."""
-    return str(run.manifest.get("id")) if run.is_recording else run.weights_hash()
+    return batch.labels[np.array(view.row_thumbs) // views], batch.labels[np.array(view.column_thumbs) // views]
 
 
 def computed(setting: LabSetting) -> LabView:
@@ -118,46 +110,39 @@ def computed(setting: LabSetting) -> LabView:
     return _view(*where, json.dumps(knobs, sort_keys=True))
 
 
-def draw(
-    run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int = 0
-) -> None:
+def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
     """The live view, with what may be set beside it."""
-    source, other_rows = setting.request.source, _other_rows(run, setting.request.source)
-    has_pictures = not source.startswith("file:") or _file_has_pictures(source)
-    if run.is_recording and has_pictures:
-        thumbs = _batch(setting.run, setting.weights, setting.request).thumbs
-        has_pictures = thumbs is not None and not setting.request.memory
-    axes = PairAxes(view.names, view.column_names)
-    if has_pictures:
-        sheet = _thumbnails(setting.run, setting.weights, setting.request)
-        axes = PairAxes(view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs)
-    other_losses = {n: about["title"] for n, about in losses.items() if n != setting.loss}
-    alternatives = Alternatives(
-        [(f"loss:{n}", title) for n, title in other_losses.items()],
-        [(f"rows:{s}", title) for s, title in other_rows.items()],
-    )
+    key, other_rows = key_of("lab", lesson), _other_rows(run, setting.request.source)
     anchor = confusable_anchor(view) if panels.anchor is None else panels.anchor
-    anchor = min(anchor, len(view.names) - 1)
-    second = _second(setting, view, losses, other_rows, panels)
-    draw_loss_view(
-        LossView(
-            _as_drawn(setting, view),
-            axes,
-            setting.loss,
-            setting.about["title"],
-            anchor,
-            asdict(panels),
-            alternatives,
-            panels.second,
-            second,
-            panel_of(lesson),
-            reported(key_of(KEY, lesson)).get("report"),
+    shown = LossView(
+        _as_drawn(setting, view),
+        PairAxes.of(view, _sheet(run, setting)),
+        setting.loss,
+        setting.about["title"],
+        min(anchor, len(view.names) - 1),
+        asdict(panels),
+        Alternatives(
+            [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != setting.loss],
+            [(f"rows:{s}", title) for s, title in other_rows.items()],
         ),
-        key=key_of(KEY, lesson),
-        on_change=partial(hear, key_of(KEY, lesson)),
+        panels.second,
+        _second(setting, view, losses, other_rows, panels),
+        panel_of(lesson),
+        reported(key).get("report"),
     )
+    draw_loss_view(shown, key, partial(hear, key))
     if view.kernel is None:
         st.caption(_("This loss is computed by the server, when the slider is let go."))
+
+
+def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:
+    """Thumbnails of the batch; none where vectors came without images."""
+    kind, _unused, key = setting.request.source.partition(":")
+    if kind == "file" and not loaded_vectors.loaded()[key]["images"]:
+        return NO_THUMBNAILS
+    if run.is_recording and setting.request.memory:
+        return NO_THUMBNAILS
+    return _thumbnails(setting.run, setting.weights, setting.request)
 
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
@@ -194,8 +179,8 @@ def _second(
     else:
         second = replace(first, request=replace(first.request, source=name))
     if live := live_knob(second.about):
-        value = second.knobs.get(live, second.about["knobs"][live]["default"])
-        value = value if panels.second_value is None else panels.second_value
+        first_value = second.knobs.get(live, second.about["knobs"][live]["default"])
+        value = first_value if panels.second_value is None else panels.second_value
         second = replace(second, knobs=second.knobs | {live: value})
     try:
         second_view = computed(second)
@@ -218,15 +203,11 @@ def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str) -> LabView:
-    batch = _batch(run, weights, request)
-    view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, json.loads(knobs))
+    batch, values = _batch(run, weights, request), json.loads(knobs)
+    view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, values)
     return view
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet:
     return thumbnail_sheet(_batch(run, weights, request).thumbs)
-
-
-def _file_has_pictures(source: str) -> bool:
-    return bool(loaded_vectors.loaded()[source.removeprefix("file:")]["images"])

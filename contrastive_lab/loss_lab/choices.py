@@ -12,23 +12,34 @@ from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, snap
 from contrastive_core.records.lab_view import PAIRINGS, SOURCES
 from contrastive_core.records.run import Run
 from contrastive_lab import format, query_params
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings.place import choose_step
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
+VECTORS = N_(
+    "What the run's loss saw in training is what comes after the head (z); what is used "
+    "afterwards is the encoder's output (h). An untrained encoder shows the start of "
+    "training. Snapshots are z of the run's fixed sample of training images, one view of "
+    "each, as it was after an epoch."
+)
+PAIRED = N_(
+    "Views: two augmentations of each image, self-supervised. Classes: every view of a "
+    "class, supervised. Queue: training images ask, against the key of each and a queue "
+    "of older keys. Bank: training images ask, against a slot for each image. A quarter "
+    "of the columns are the queries' own."
+)
 
 
 def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     """What is chosen, before the settings are drawn: they are folded under this line."""
     sources = _sources(run)
     loss = query_params.current("loss", losses, _first_loss(run, losses), _key_of_loss(run, losses))
-    source = query_params.current("rows", sources, next(iter(sources)), _key_of_rows(run))
+    source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
     sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
-    size = int(query_params.current("size", sizes, str(FIRST_SIZE)))  # type: ignore[arg-type]
-    request = request_of(source, pairing, size, 0)
+    request = request_of(source, pairing, int(query_params.current("size", sizes, str(FIRST_SIZE))), 0)  # type: ignore[arg-type]
     many = _("{images} images").format(images=request.images)
     if request.views > 1:
         many = _("{views} views of {images} images").format(views=request.views, images=request.images)
@@ -55,8 +66,13 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     first = _first_pairing(run, source)
     if source == STEP:
         source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded_steps.steps(run))}"
-    pairing = _choose_pairing(b, first)
-    size, seed = _size_and_seed(d, e)
+    pairing = query_params.one_of(
+        b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=first, format_func=PAIRINGS.get, help=PAIRED
+    )
+    columns = _("Candidates: columns of the matrix.")
+    size = query_params.one_of(d.selectbox, _("Images (views)"), SIZES, name="size", default=FIRST_SIZE, help=columns)
+    other = _("Another number draws other images and other augmentations.")
+    seed = query_params.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     if source == "file":
         file = choose_vectors()
         if file is None:
@@ -72,62 +88,19 @@ def _choose_source(run: Run, column: Any) -> str:
         _("Vectors from"),
         sources,
         name="rows",
-        key=_key_of_rows(run),
+        key=key_of_rows(run),
         default=next(iter(sources)),
-        format_func=lambda s: sources[s],
-        help=(
-            _(
-                "What the run's loss saw in training is what comes after the head (z); what is used "
-                "afterwards is the encoder's output (h). An untrained encoder shows the start of "
-                "training. Snapshots are z of the run's fixed sample of training images, one view of "
-                "each, as it was after an epoch."
-            )
-        ),
+        format_func=sources.get,
+        help=VECTORS,
     )
-
-
-def _choose_pairing(column: Any, first: str) -> str:
-    return query_params.one_of(
-        column.selectbox,
-        _("Positives are"),
-        PAIRINGS,
-        name="pairing",
-        default=first,
-        format_func=lambda p: PAIRINGS[p],
-        help=(
-            _(
-                "Views: two augmentations of each image, self-supervised. Classes: every view of a "
-                "class, supervised. Queue: training images ask, against the key of each and a queue "
-                "of older keys. Bank: training images ask, against a slot for each image. A quarter "
-                "of the columns are the queries' own."
-            )
-        ),
-    )
-
-
-def _size_and_seed(left: Any, right: Any) -> tuple[int, int]:
-    size = query_params.one_of(
-        left.selectbox,
-        _("Images (views)"),
-        SIZES,
-        name="size",
-        default=FIRST_SIZE,
-        help=_("Candidates: columns of the matrix."),
-    )
-    seed = query_params.number(
-        right.number_input,
-        _("Batch"),
-        0,
-        9999,
-        name="batch",
-        default=0,
-        help=_("Another number draws other images and other augmentations."),
-    )
-    return size, int(seed or 0)
 
 
 def _sources(run: Run) -> dict[str, str]:
-    return of_recording(run) if run.is_recording else SOURCES | snapshots_of(run)
+    """What a run's data set and snapshots give; of a recording its steps and snapshots, and files."""
+    if not run.is_recording:
+        return SOURCES | snapshots_of(run)
+    steps = {STEP: _("Vectors of a step")} if recorded_steps.steps(run) else {}
+    return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
 def _first_loss(run: Run, losses: dict[str, Any]) -> str:
@@ -136,22 +109,15 @@ def _first_loss(run: Run, losses: dict[str, Any]) -> str:
 
 
 def _first_pairing(run: Run, source: str) -> str:
-    single = source == "file" or source.startswith(SNAPSHOT)
-    return "classes" if single else default_pairing(run)
+    return "classes" if source == "file" or source.startswith(SNAPSHOT) else default_pairing(run)
 
 
 def _key_of_loss(run: Run, losses: dict[str, Any]) -> str:
     return f"lab-loss-{run.config.get('loss') in losses}"
 
 
-def _key_of_rows(run: Run) -> str:
+def key_of_rows(run: Run) -> str:
     return f"lab-rows-{run.is_recording}"
-
-
-def of_recording(run: Run) -> dict[str, str]:
-    """What a recording has: vectors of its steps, snapshots of its probe set; and files."""
-    steps = {STEP: _("Vectors of a step")} if recorded_steps.steps(run) else {}
-    return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
 def choose_vectors() -> str | None:

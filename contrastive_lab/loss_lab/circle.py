@@ -11,32 +11,27 @@ import streamlit as st
 
 from contrastive_core.engine import client
 from contrastive_lab import query_params
-from contrastive_lab.components.circle import CircleStart, draw_circle
+from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
 from contrastive_lab.locale import _
-from contrastive_lab.loss_lab.controls import knob_form
-from contrastive_lab.loss_lab.formula import formula
+from contrastive_lab.loss_lab.controls import formula, knob_form
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.panel_state import live_value, reported
+from contrastive_lab.loss_lab.panel_state import reported
 from contrastive_lab.loss_setting import knob_of, live_knob
 
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
 
 
-def _introduce() -> None:
-    st.caption(
-        _(
-            "Each point is the embedding of one view, on a circle instead of a sphere. Run, and "
-            "the points follow the loss's own gradient: arrows show the force on each. Drag a "
-            "point and watch the forces change."
-        )
-    )
-
-
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     if not lesson:
-        _introduce()
+        st.caption(
+            _(
+                "Each point is the embedding of one view, on a circle instead of a sphere. Run, and "
+                "the points follow the loss's own gradient: arrows show the force on each. Drag a "
+                "point and watch the forces change."
+            )
+        )
     choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
     with choices:  # a lesson sets them itself
         loss = query_params.one_of(
@@ -49,27 +44,20 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
             format_func=lambda n: losses[n]["title"],
         )
         about, key = losses[loss], key_of(f"circle-{loss}", lesson)
-        knobs = knob_form(loss, {n: k for n, k in about["knobs"].items() if n not in SAME_ON_A_CIRCLE})
+        knobs = knob_form(key, loss, about, {}, SAME_ON_A_CIRCLE)
     live, start = live_knob(about), circle_start(key)
-    if live:
-        k = about["knobs"][live]
-        knobs[live] = live_value(key, loss, k, live, k["default"])
-    query_params.keep(**({live: knobs[live]} if live else {}), **asdict(start))
+    query_params.keep(**asdict(start))
     knob = knob_of(about, live, knobs[live]) if live else None
     if all(value == about["knobs"][n]["default"] for n, value in knobs.items() if n != live):
         kernel = about["kernel"] | ({live: knobs[live]} if live else {})  # known without torch
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
-    draw_circle(
-        kernel,
-        about["score"],
-        knob,
-        start,
-        key=key,
-        lesson=panel_of(lesson),
-        on_change=partial(hear, key),
-        heard=reported(key).get("report"),
-    )
+    if kernel is None:
+        st.info(_("The browser has no kernel for this loss; choose one of the softmax or hinge kind."))
+    else:
+        heard = reported(key).get("report")
+        view = CircleView(kernel, about["score"], knob, start, lesson=panel_of(lesson), heard=heard)
+        draw_circle(view, key, partial(hear, key))
     formula(loss, about)
 
 
@@ -85,8 +73,6 @@ def circle_start(key: str) -> CircleStart:
 
 
 @st.cache_data(max_entries=24, show_spinner=False)
-def _kernel(loss: str, knobs: str) -> dict[str, Any] | None:
+def _kernel(loss: str, knobs: str) -> Any:
     """What the browser needs to compute a loss with these knobs; None where it cannot."""
-    about = client.call("contrastive_lab.loss_description:about_loss", loss, json.loads(knobs))
-    kernel: dict[str, Any] | None = about["kernel"]
-    return kernel
+    return client.call("contrastive_lab.loss_description:about_loss", loss, json.loads(knobs))["kernel"]

@@ -9,10 +9,9 @@ import streamlit as st
 
 from contrastive_core.records import SHIPPED
 from contrastive_lab import query_params, state
-from contrastive_lab.components.shared.mount import component_key
-from contrastive_lab.loss_lab import lesson_words
-from contrastive_lab.loss_lab.lesson_words import Words
-from contrastive_lab.loss_lab.lessons import LESSONS, RUN, LessonOption
+from contrastive_lab.locale import _
+from contrastive_lab.loss_lab.lessons import LESSONS, PANEL, RUN, LessonOption
+from contrastive_lab.loss_lab.panel_state import reported
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
@@ -20,32 +19,32 @@ HEARD = "lesson-heard"  # of the session: the last press of a setting in the pan
 BY_PANEL = "lesson-by-panel"  # of the session: the beginning that was asked for in the panel
 
 
-def choose_lesson(widget: Any = st.selectbox) -> int:
+def choose_lesson() -> int:
     """The control above the Loss Lab; returns the number of the lesson, 0 for none."""
     if not (SHIPPED / RUN).exists():
         return 0
+    run = state.chosen_run()
+    is_its_run = run is not None and run.name == RUN
     if asked := _known(query_params.requested("lesson")):
-        _open_its_run()
-        address = LESSONS[asked - 1].address
-        query_params.ask({name: text for name, text in address.items() if name != "run"})
-    elif (run := state.chosen_run()) is None or run.name != RUN:
+        if not is_its_run:  # the run that lessons look at is the sidebar's, too
+            st.session_state["run"] = RUN
+            st.rerun()
+        query_params.ask({name: text for name, text in LESSONS[asked - 1].address.items() if name != "run"})
+    elif not is_its_run:
         leave()  # what a lesson says holds for its run alone
-    words = lesson_words.words()
-    titles = {n: _title(words, n) for n in range(len(LESSONS) + 1)}
-    return int(
-        query_params.one_of(
-            widget,
-            words.panel["control"],
-            titles,
-            name="lesson",
-            key=CHOSEN,
-            default=0,
-            text=lambda n: str(n or ""),
-            format_func=titles.get,
-            on_change=_picked,
-            label_visibility="collapsed",
-            width=430,
-        )
+    titles = {n: _title(n) for n in range(len(LESSONS) + 1)}
+    return query_params.one_of(
+        st.selectbox,
+        _(PANEL["control"]),
+        titles,
+        name="lesson",
+        key=CHOSEN,
+        default=0,
+        text=lambda n: str(n or ""),
+        format_func=titles.get,
+        on_change=_picked,
+        label_visibility="collapsed",
+        width=430,
     )
 
 
@@ -56,40 +55,38 @@ def leave() -> None:
 
 def key_of(key: str, number: int) -> str:
     """The key of a browser part: each beginning of a lesson is a part of its own."""
-    return f"{key} lesson {number} {st.session_state.get(ROUND, 0)}" if number else key
+    return f"{key} lesson {number} {_round()}" if number else key
 
 
 def panel_of(number: int) -> dict[str, Any] | None:
     """A lesson as components/shared/lesson.js draws it; None for no lesson."""
     if not number:
         return None
-    lesson, words = LESSONS[number - 1], lesson_words.words()
-    said = words.lessons[lesson.name]
-    following = words.lessons[LESSONS[number].name].title if number < len(LESSONS) else ""
+    lesson = LESSONS[number - 1]
     return {
         "number": number,
-        "title": _title(words, number),
-        "next": following,
-        "question": said.question,
-        "goals": said.goals,
-        "said": said.said,
-        "wrong": said.wrong,
+        "title": _title(number),
+        "next": _(LESSONS[number].title) if number < len(LESSONS) else "",
+        "question": _(lesson.question),
+        "goals": [_(goal) for goal in lesson.goals],
+        "said": _(lesson.said),
+        "wrong": _(lesson.wrong),
         "checks": [asdict(check) for check in lesson.checks],
         "region": lesson.region,
         "first": int(lesson.address.get("anchor", 0)),
-        "words": words.panel,
-        "choices": [_choice(words, choice) for choice in lesson.choices],
+        "words": {name: _(text) for name, text in PANEL.items()},
+        "choices": [_choice(choice) for choice in lesson.choices],
         "heard": st.session_state.get(HEARD, 0),
-        "focus": st.session_state.get(BY_PANEL) == st.session_state.get(ROUND, 0),
+        "focus": st.session_state.get(BY_PANEL) == _round(),
     }
 
 
 def hear(key: str) -> None:
     """What was pressed in a part's panel: another lesson, or a setting of this one."""
-    report = (st.session_state.get(component_key(key)) or {}).get("chosen") or {}
+    report = reported(key)
     if (number := report.get("go")) is not None:
         _begin(_known(number))
-        st.session_state[BY_PANEL] = st.session_state.get(ROUND, 0)
+        st.session_state[BY_PANEL] = _round()
     if isinstance(press := report.get("press"), int):
         st.session_state[HEARD] = press
     for choice in (c for lesson in LESSONS for c in lesson.choices):
@@ -102,21 +99,17 @@ def _begin(number: int) -> None:
     if not number:
         leave()
         return
-    st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
+    st.session_state[ROUND] = _round() + 1
     st.session_state[HEARD] = 0
     query_params.begin(LESSONS[number - 1].address | {"lesson": str(number)})
 
 
+def _round() -> int:
+    return int(st.session_state.get(ROUND, 0))
+
+
 def _picked() -> None:
     _begin(_known(query_params.chosen(CHOSEN)))
-
-
-def _open_its_run() -> None:
-    """The run that lessons look at is the sidebar's, too."""
-    run = state.chosen_run()
-    if run is None or run.name != RUN:
-        st.session_state["run"] = RUN
-        st.rerun()
 
 
 def _known(number: Any) -> int:
@@ -125,14 +118,14 @@ def _known(number: Any) -> int:
     return int(text) if text.isdecimal() and int(text) <= len(LESSONS) else 0
 
 
-def _title(words: Words, number: int) -> str:
+def _title(number: int) -> str:
     if not number:
-        return words.panel["free"]
-    name = words.panel["name"].format(n=number, of=len(LESSONS))
-    return f"{name} · {words.lessons[LESSONS[number - 1].name].title}"
+        return _(PANEL["free"])
+    name = _(PANEL["name"]).format(n=number, of=len(LESSONS))
+    return f"{name} · {_(LESSONS[number - 1].title)}"
 
 
-def _choice(words: Words, choice: LessonOption) -> dict[str, Any]:
-    label, options = words.choices[choice.name]
-    chosen = query_params.current("", choice.options, choice.options[0], choice.key)
-    return {"name": choice.name, "label": label, "options": options, "chosen": chosen}
+def _choice(choice: LessonOption) -> dict[str, Any]:
+    chosen = query_params.current("", choice.options, next(iter(choice.options)), choice.key)
+    options = {value: _(text) for value, text in choice.options.items()}
+    return {"name": choice.name, "label": _(choice.label), "options": options, "chosen": chosen}

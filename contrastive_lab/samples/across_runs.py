@@ -18,7 +18,7 @@ from contrastive_lab.tables import draw_table
 SHOWN = 60
 
 
-def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
+def across(request: SampleRequest, table: SampleTable) -> None:
     """The loss of this run against that of others, on the samples they have in common."""
     run = request.run
     if run is None:
@@ -26,71 +26,31 @@ def across(request: SampleRequest, table: SampleTable, pictures: Pictures) -> No
             _("Loaded vectors and recordings are alone here: choose a run with weights in the sidebar to compare runs.")
         )
         return
-    same = [
-        r.name for r in state.all_runs() if state.data_key(r) == state.data_key(run) and r.weights.exists() and r != run
-    ]
-    others = query_params.many_of(
-        st.multiselect,
-        _("Against"),
-        same,
-        name="with",
-        default=same[:1],
-        most=7,
-        key=f"samples-with-{cache.digest(run.name)}",
-    )
+    data = state.data_key(run)
+    same = {r.name: r for r in state.all_runs() if state.data_key(r) == data and r.weights.exists() and r != run}
+    key = f"samples-with-{cache.digest(run.name)}"
+    others = query_params.many_of(st.multiselect, _("Against"), same, name="with", default=[*same][:1], most=7, key=key)
     if not others:
         st.info(_("Choose a run of the same data; train one if there is none."))
         return
-    tables = [table]
+    tables = {request.name: table}
     for name in others:
-        loss = str(next(r for r in state.all_runs() if r.name == name).config.get("loss"))
-        other = table_or_wait(request_of(name, request.split, loss))
+        other = table_or_wait(request_of(name, request.split, str(same[name].config.get("loss"))))
         if other is None:
             return
-        tables.append(other)
-    linked(request, tables, [request.name, *others], pictures)
+        tables[name] = other
+    linked(request, tables)
 
 
-def linked(request: SampleRequest, tables: list[SampleTable], names: list[str], pictures: Pictures) -> None:
-    ids = [i for i in map(str, tables[0].columns["id"]) if all(t.row(i) is not None for t in tables)]
-    rows = [[r for i in ids if (r := t.row(i)) is not None] for t in tables]
-    losses = np.stack([t.columns["loss"][r] for t, r in zip(tables, rows, strict=True)])  # (runs, n)
-    code = difficulty(losses)
+def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
+    """The losses of two runs as axes, and the samples that are easy or hard, of all runs."""
+    names, first = [*tables], tables[request.name]
+    ids = [i for i in map(str, first.columns["id"]) if all(t.row(i) is not None for t in tables.values())]
+    rows = [[row for i in ids if (row := t.row(i)) is not None] for t in tables.values()]
+    losses = np.stack([t.columns["loss"][some] for t, some in zip(tables.values(), rows, strict=True)])  # (runs, n)
+    code, finite = difficulty(losses), np.flatnonzero(np.isfinite(losses).all(0))
     kinds = ["neither", _("easy for all"), _("hard for all"), *(_("hard for {n} alone").format(n=n) for n in names)]
-    finite = np.isfinite(losses).all(0)
-    high = np.stack([ranks(v) for v in losses[:2]], 1)  # (n, 2)
-    _explain_axes(names)
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        data = ScatterData(
-            high[finite],
-            [i for i, k in zip(ids, finite, strict=True) if k],
-            cache.digest(names, request),
-            code[finite],
-            kinds,
-            title=_("loss of {first} against loss of {second}").format(first=names[0], second=names[1]),
-        )
-        key = f"samples-across-{cache.digest(names[:2])}"
-        picked = draw_scatter(data, height=460, key=key).tolist()
-    with right:
-        kind = _choose_kind(kinds, code[finite])
-        both = np.corrcoef(high[finite].T)[0, 1]
-        st.caption(_("Rank correlation of the two losses: {both}.").format(both=f"{both:.2f}"))
-        listed = np.flatnonzero(finite)[picked] if picked else np.flatnonzero(finite & (code == kind))
-        listed = listed[np.argsort(-losses[:, listed].mean(0), kind="stable")]
-        st.download_button(
-            _("These as CSV"), lambda: _csv(ids, listed, names, losses, kinds, code), "across.csv", "text/csv"
-        )
-    labels = [str(tables[0].columns["label"][r]) for r in rows[0]]
-    what = format.plain("selected" if picked else kinds[kind])
-    st.caption(_("{listed} {what}; a click opens one.").format(listed=len(listed), what=what))
-    part = listed[:SHOWN]
-    key = f"across-{cache.digest(names, kind, picked)}"
-    _gallery([ids[i] for i in part], [labels[i] for i in part], pictures, key)
-
-
-def _explain_axes(names: list[str]) -> None:
-    """What the two axes show, and which samples count as hard or easy."""
+    high = np.stack([ranks(v) for v in losses[:2]], 1)[finite]  # (n, 2)
     st.caption(
         _(
             "{first} to the right, {second} upwards: share of samples with a lower loss, since "
@@ -98,42 +58,46 @@ def _explain_axes(names: list[str]) -> None:
             "in the lower half. Select points to see them."
         ).format(first=format.plain(names[0]), second=format.plain(names[1]))
     )
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        title = _("loss of {first} against loss of {second}").format(first=names[0], second=names[1])
+        drawn = [ids[i] for i in finite]
+        data = ScatterData(high, drawn, cache.digest(names, request), code[finite], kinds, title=title)
+        picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}").tolist()
+    with right:
+        kind = _choose_kind(kinds, code[finite])
+        both = np.corrcoef(high.T)[0, 1]
+        st.caption(_("Rank correlation of the two losses: {both}.").format(both=f"{both:.2f}"))
+        listed = finite[picked] if picked else finite[code[finite] == kind]
+        listed = listed[np.argsort(-losses[:, listed].mean(0), kind="stable")]
+
+        def as_csv() -> str:
+            heads = [_("loss of {n}").format(n=n) for n in names]
+            every = (
+                {"id": ids[i], "kind": kinds[code[i]], **dict(zip(heads, losses[:, i].tolist(), strict=True))}
+                for i in listed
+            )
+            return format.table_csv(every)
+
+        st.download_button(_("These as CSV"), as_csv, "across.csv", "text/csv")
+    what = format.plain("selected" if picked else kinds[kind])
+    st.caption(_("{listed} {what}; a click opens one.").format(listed=len(listed), what=what))
+    _gallery(request, first, [ids[i] for i in listed[:SHOWN]], f"across-{cache.digest(names, kind, picked)}")
 
 
 def _choose_kind(kinds: list[str], code: np.ndarray) -> int:
     counts = np.bincount(code, minlength=len(kinds))
-    return query_params.one_of(
-        st.radio,
-        _("Samples"),
-        range(len(kinds)),
-        name="kind",
-        default=2,
-        format_func=lambda c: format.plain(f"{kinds[c]}: {counts[c]}"),
-    )
+    titles = {q: format.plain(f"{kind}: {counts[q]}") for q, kind in enumerate(kinds)}
+    return query_params.one_of(st.radio, _("Samples"), titles, name="kind", default=2, format_func=titles.get)
 
 
-def _csv(
-    ids: list[str], listed: np.ndarray, names: list[str], losses: np.ndarray, kinds: list[str], code: np.ndarray
-) -> str:
-    rows = [
-        {
-            "id": ids[i],
-            "kind": kinds[code[i]],
-            **{_("loss of {n}").format(n=n): float(v) for n, v in zip(names, losses[:, i], strict=True)},
-        }
-        for i in listed
-    ]
-    return format.table_csv(rows)
-
-
-def _gallery(ids: list[str], labels: list[str], pictures: Pictures, key: str) -> None:
+def _gallery(request: SampleRequest, table: SampleTable, ids: list[str], key: str) -> None:
     """Images of the samples, of which a click opens one; their labels where there are no images."""
-    images = pictures.stack(ids)
+    labels = [str(table.columns["label"][table.row(i)]) for i in ids]
+    images = Pictures(request).stack(ids)
     if images is None:
         draw_table([{"id": i, "label": label} for i, label in zip(ids, labels, strict=True)])
-        return
-    chosen = draw_gallery(images, labels, title=_("samples across runs"), key=key)
-    if chosen:
+    elif chosen := draw_gallery(images, labels, title=_("samples across runs"), key=key):
         open_on_findings(ids[chosen[-1]])
         st.rerun()
 

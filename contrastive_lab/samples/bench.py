@@ -10,9 +10,11 @@ import streamlit as st
 from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.engine.vectors import nearest_of, nearest_of_label
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, percent, reason
 from contrastive_lab import cache
 from contrastive_lab.components.bench import Bench, BenchItem, ShownNeighbor, draw_bench, reported, sheets
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import look_at, moves
 from contrastive_lab.samples.findings import Findings, window
@@ -32,6 +34,14 @@ class Nearest(NamedTuple):
     similarity: np.ndarray
 
 
+class NamedPicture(NamedTuple):
+    """A sample that stands beside another one, and what is said of it."""
+
+    split: str
+    id: str
+    text: str
+
+
 def hear(findings: Findings) -> None:
     """Keep what the bench reported, in order; what was kept before is passed over."""
     report = reported(KEY)
@@ -49,73 +59,58 @@ def hear(findings: Findings) -> None:
 
 def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
     """One decision, or its undo. Reports come from the browser: what they name may be gone."""
-    if event["what"] == "undo":
-        findings.undo(name)
+    what, label = event["what"], str(event.get("label") or "")
+    if what == "undo":
+        sample_annotations.undo([r.marked for r in findings.requests], *window(), name)
         return
     row = findings.table.row(str(event.get("id")))
-    if row is None or event["what"] not in sample_annotations.CHOICES:
-        return
-    request = findings.of(row)[0]
-    label = str(event.get("label") or "") if event["what"] == "relabel" else None
-    if label == "":
+    if row is None or what not in sample_annotations.CHOICES or (what == "relabel" and not label):
         return
     about = {**findings.about(row), "by": window()[0], "event": name}
-    sample_annotations.add(request.marked, findings.own_id(row), event["what"], label, **about)
+    marked = findings.of(row)[0].marked
+    sample_annotations.add(marked, findings.own_id(row), what, label if what == "relabel" else None, **about)
 
 
-def show(findings: Findings, name: str, rows: np.ndarray, row: int, pictures: Pictures) -> None:
+def show(findings: Findings, name: str, rows: np.ndarray, row: int) -> None:
     """The bench with the stretch of the list around the sample at hand."""
-    place = next(iter(np.flatnonzero(rows == row)), None)
-    if place is None:
-        start, part = 0, np.array([row])
-    else:
-        start = max(0, int(place) // STEP * STEP - STEP // 2)
-        part = rows[start : start + 3 * STEP]
-    items: list[BenchItem] = []
-    beside: list[tuple[str, str]] = []
-    table, marked = findings.table, findings.marked
+    place = next(iter(np.flatnonzero(rows == row).tolist()), -1)
+    start = max(0, place // STEP * STEP - STEP // 2) if place >= 0 else -1
+    part = rows[start : start + 3 * STEP] if place >= 0 else np.array([row])
+    beside: dict[tuple[str, str], int] = {}  # places of the pictures at the right
     nearest = _nearest_of(findings, name, part)
-    for r in part.tolist():
-        title, near = _beside(findings, name, r, nearest.get(r))
-        places = [_place(pictures, one, beside) for one in near]
-        mark = marked.get(str(table.columns["id"][r]), {})
-        items.append(_item(findings, name, r, title, places, mark))
-    ids, splits = (list(map(str, table.extra[k][part])) for k in ("own_id", "split"))
-    content = cache.digest(findings.requests, ids, splits, beside)
-    large, small = _sheets(content, pictures, ids, splits, beside)
+    items = [_item(findings, name, r, nearest.get(r), beside) for r in part.tolist()]
+    content = cache.digest(findings.requests, [findings.id(r) for r in part], list(beside))
+    table, pictures = findings.table, findings.pictures
     bench = Bench(
         items,
-        start if place is not None else -1,
+        start,
         len(rows),
-        -1 if place is None else int(place),
+        place,
         cache.digest([str(r.marked) for r in findings.requests]),
         moves(),
         st.session_state.get("samples-many", 0),
-        bool(marked),
-        pictures.classes or table.classes or _labels(table),
+        bool(findings.marked),
+        pictures.classes or table.classes or sorted(table.labels, key=lambda label: (len(label), label)),
         st.session_state.get(ACK, {}),
-        large,
-        small,
-        bool(findings.missing),
+        *_sheets(content, findings, part, beside),
+        so_far=bool(findings.missing),
     )
-    draw_bench(bench, KEY, lambda: None)
-
-
-def _labels(table: SampleTable) -> list[str]:
-    """The labels that samples have, where they are numbers without names, in their order."""
-    return sorted(table.labels, key=lambda label: (len(label), label))
+    draw_bench(bench, KEY)
 
 
 def _item(
-    findings: Findings, name: str, row: int, title: str, near: list[ShownNeighbor], mark: dict[str, Any]
+    findings: Findings, name: str, row: int, nearest: Nearest | None, beside: dict[tuple[str, str], int]
 ) -> BenchItem:
-    """A sample in the words of the bench."""
-    table, (_unused, own, at) = findings.table, findings.of(row)
+    """A sample in the words of the bench; the pictures at its right join those that are `beside`."""
+    table, (request, own, at) = findings.table, findings.of(row)
+    title, some = _beside(request, own, name, at, nearest)
+    near = [_place(findings.pictures, one, beside) for one in some]
+    mark = findings.marked.get(findings.id(row), {})
     given = str(table.columns["label"][row])
     suggested = str(table.extra["suggested"][row]) if "suggested" in table.extra else ""
     return BenchItem(
-        str(table.columns["id"][row]),
-        str(table.extra["split"][row]) if len(findings.requests) > 1 else "",
+        findings.id(row),
+        request.split if len(findings.requests) > 1 else "",
         given,
         suggested,
         _sentence(table, name, row, given, suggested),
@@ -144,16 +139,13 @@ def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Ne
     """The nearest of a stretch's rows: of likely wrong labels those of the suggested class, else of
     all. They are found together, and once: among a million rows one search takes as long as all."""
     found: dict[int, Nearest] = {}
-    first = 0
-    for request, table in zip(findings.requests, findings.tables, strict=True):
+    for request, table, first in findings.parts():
         rows = [r - first for r in part.tolist() if first <= r < first + len(table)]
-        if rows and (embedding := embedding_of(request)) is not None:
-            vectors = embedding[1]
-            places = {r: at for r in rows if (at := _place_of(vectors, table, r)) is not None}
+        if rows and (vectors := embedding_of(request)) is not None:
+            places = {r: place for r in rows if (place := _place_of(vectors, table, r)) is not None}
             labels = tuple(_suggested(vectors, table, name, r) for r in places)
             near = _nearest(vectors.content_hash, tuple(places.values()), labels, vectors)
-            found |= dict(zip((first + r for r in places), near, strict=True))
-        first += len(table)
+            found |= {first + r: one for r, one in zip(places, near, strict=True)}
     return found
 
 
@@ -172,9 +164,7 @@ def _nearest(
 
 def _suggested(vectors: EmbeddingSet, table: SampleTable, name: str, at: int) -> int | None:
     """The class whose nearest are shown: the suggested one, of likely wrong labels."""
-    if name != "mislabeled" or "suggested" not in table.extra:
-        return None
-    label = str(table.extra["suggested"][at])
+    label = str(table.extra["suggested"][at]) if name == "mislabeled" and "suggested" in table.extra else None
     return vectors.classes.index(label) if label in vectors.classes else None
 
 
@@ -186,55 +176,60 @@ def _place_of(vectors: EmbeddingSet, table: SampleTable, at: int) -> int | None:
     return _places(vectors.content_hash, vectors.ids).get(sample)
 
 
-def _beside(findings: Findings, name: str, row: int, nearest: Nearest | None) -> tuple[str, list[tuple[str, str, str]]]:
-    """What stands at the right: a title, and (split, id, text) of each: of likely wrong labels the
-    nearest of the suggested class, else what the list is about and the nearest of all."""
-    request, table, at = findings.of(row)
-    embedding = embedding_of(request)
-    if embedding is None or nearest is None:
-        return "", []
-    ids = embedding[1].ids
-    if nearest.label is not None:
-        some = [(request.split, ids[j], _label(table, ids[j])) for j in nearest.rows]
-        return _("Nearest images labeled {classes}").format(classes=embedding[1].classes[nearest.label]), some
-    first = []
-    if name == "duplicate":
-        far = {"train": "test", "test": "train"}.get(request.split, "")
-        split = far if table.extra["leaked"][at] else request.split
-        duplicate = str(table.extra["nearest_duplicate"][at])
-        first = [(split, duplicate, _("nearest, {split}").format(split=split) if split else "nearest")]
-    elif name == "false_negative" and (other := str(table.extra["lookalike"][at])):
-        first = [(request.split, other, _("pushed away: {label}").format(label=_label(table, other)))]
-    near, similarity = (v[: NEAR - len(first)] for v in (nearest.rows, nearest.similarity))
-    some = [(request.split, ids[j], f"{_label(table, ids[j])} {s:.2f}") for j, s in zip(near, similarity, strict=True)]
-    return _("Nearest images, cosine similarity"), [*first, *some]
-
-
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _places(content: str, _ids: tuple[str, ...]) -> dict[str, int]:
     return {name: place for place, name in enumerate(_ids)}
 
 
-def _label(table: SampleTable, sample: str) -> str:
+def _beside(
+    request: SampleRequest, table: SampleTable, name: str, at: int, nearest: Nearest | None
+) -> tuple[str, list[NamedPicture]]:
+    """What stands at the right: a title, and of likely wrong labels the nearest of the suggested
+    class, else what the list is about and the nearest of all."""
+    vectors = embedding_of(request)
+    if vectors is None or nearest is None:
+        return "", []
+    ids, split = [vectors.ids[j] for j in nearest.rows], request.split
+    labels = [label_of(table, i) or i for i in ids]
+    if nearest.label is not None:
+        title = _("Nearest images labeled {classes}").format(classes=vectors.classes[nearest.label])
+        return title, [NamedPicture(split, *one) for one in zip(ids, labels, strict=True)]
+    first = [one] if (one := confused_with(request, table, name, at)) else []
+    texts = [f"{label} {s:.2f}" for label, s in zip(labels, nearest.similarity, strict=True)]
+    near = [NamedPicture(split, *one) for one in zip(ids, texts, strict=True)]
+    return _("Nearest images, cosine similarity"), [*first, *near][:NEAR]
+
+
+def confused_with(request: SampleRequest, table: SampleTable, name: str, at: int) -> NamedPicture | None:
+    """What the list says that a sample is taken for: a duplicate, or what it is pushed away from."""
+    if name == "duplicate":
+        far = {"train": "test", "test": "train"}.get(request.split, "")
+        split = far if table.extra["leaked"][at] else request.split
+        text = _("nearest, {split}").format(split=split) if split else "nearest"
+        return NamedPicture(split, str(table.extra["nearest_duplicate"][at]), text)
+    if name == "false_negative" and (other := str(table.extra["lookalike"][at])):
+        text = _("pushed away: {label}").format(label=label_of(table, other) or other)
+        return NamedPicture(request.split, other, text)
+    return None
+
+
+def label_of(table: SampleTable, sample: str) -> str:
     """Its label here; the training set's samples that the run left out have none."""
     at = table.row(sample)
-    return _("left out") if at is None else str(table.columns["label"][at]) or sample
+    return _("left out") if at is None else str(table.columns["label"][at])
 
 
-def _place(pictures: Pictures, one: tuple[str, str, str], beside: list[tuple[str, str]]) -> ShownNeighbor:
+def _place(pictures: Pictures, one: NamedPicture, beside: dict[tuple[str, str], int]) -> ShownNeighbor:
     """Where a picture stands among all of them, which it joins."""
-    split, sample, text = one
-    if pictures.get(sample, split) is None:
-        return ShownNeighbor(-1, f"{sample} · {text}")
-    if (split, sample) not in beside:
-        beside.append((split, sample))
-    return ShownNeighbor(beside.index((split, sample)), text)
+    if pictures.get(one.id, one.split) is None:
+        return ShownNeighbor(-1, f"{one.id} · {one.text}")
+    return ShownNeighbor(beside.setdefault((one.split, one.id), len(beside)), one.text)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _sheets(
-    content: str, _pictures: Pictures, _ids: list[str], _splits: list[str], _beside: list[tuple[str, str]]
-) -> Any:
+    content: str, _findings: Findings, _part: np.ndarray, _beside: dict[tuple[str, str], int]
+) -> tuple[ThumbnailSheet, ThumbnailSheet]:
     """The pictures of a stretch, and of what stands beside it, kept by what they show."""
-    near = _pictures.stack([i for _unused, i in _beside], [s for s, _unused in _beside]) if _beside else None
-    return sheets(_pictures.stack(_ids, _splits), near)
+    near = _findings.pictures.stack([i for _unused, i in _beside], [split for split, _unused in _beside])
+    return sheets(_findings.stack(_part), near)

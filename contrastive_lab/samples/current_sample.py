@@ -65,8 +65,7 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
     if row is None and len(rows):  # the list lost it: the one that stands in its place
         row = int(rows[min(st.session_state.get(PLACE, 0), len(rows) - 1)])
     if row is not None:
-        place = np.flatnonzero(rows == row)
-        st.session_state[PLACE] = int(place[0]) if len(place) else 0
+        st.session_state[PLACE] = next(iter(np.flatnonzero(rows == row).tolist()), 0)
         st.session_state[AT] = str(table.columns["id"][row])
         query_params.keep(sample=st.session_state[AT])
     return row
@@ -75,6 +74,4 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
 def _find(table: SampleTable, sample: str) -> int | None:
     """The row of an id, of that in its own split where the list has another for it."""
     row = table.row(sample)
-    if row is None and "own_id" in table.extra:
-        row = next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None)
-    return row
+    return next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None) if row is None else row

@@ -9,16 +9,16 @@ import streamlit as st
 
 from contrastive_core.records.sample_table import SampleTable, percent
 from contrastive_lab import cache, locale, query_params
-from contrastive_lab.components.cut_off import CutOff, cut_reported, draw_cut_off
+from contrastive_lab.components.cut_off import CutOff, draw_cut_off
+from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import go_to
 
 START = 0.5  # more likely wrong than right
 CUTS = np.linspace(0, 1, 51)
-CUT = "cut"  # in the address
 
 
-def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False) -> np.ndarray:
+def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool) -> np.ndarray:
     """The rows of the list above the cut-off; all where none is above it, or all are asked for.
 
     Args: under: the container, below the bench, for what is said of the whole set. so_far: a
@@ -27,42 +27,32 @@ def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool = False
     score = table.score("mislabeled")
     known = score[np.isfinite(score)]
     key = f"cut-off-{cache.digest(table.loss, len(known), float(known.sum()))}"
-    cut = chosen()
+    cut = float(query_params.kept_number("cut", START, 0.0, 1.0))  # of the address, or let go last
 
     def let_go() -> None:
-        if (value := cut_reported(key)) is not None:
-            query_params.keep(**{CUT: min(1.0, max(0.0, value))})
+        if (value := reported_state(key, "cut")) is not None:
+            query_params.keep(cut=min(1.0, max(0.0, float(value))))
             go_to(None)
 
     nearest = float(CUTS[np.abs(CUTS - cut).argmin()])
-    shown = CutOff(
-        *_told(key, locale.language(), so_far, known),
-        nearest,
-        _("probability that the label is wrong; counts on a logarithmic scale"),
-    )
-    draw_cut_off(shown, key, let_go)
-    query_params.keep(**{CUT: cut})
+    counted = _("probability that the label is wrong; counts on a logarithmic scale")
+    draw_cut_off(CutOff(*_said_of_cuts(key, locale.language(), so_far, known), nearest, counted), key, let_go)
+    query_params.keep(cut=cut)
     line = under.container(horizontal=True, vertical_alignment="center")
     line.caption(how_many(table, so_far))
     label = _("Show the rest too")
     every = query_params.switch(line.toggle, label, name="every", on_change=lambda: go_to(None), width="content")
     over = rows[score[rows] > cut]
-    if len(over) or every:
-        return rows if every else over
-    st.info(_("No label scores above the cut-off: here are all, the likeliest first."))
-    return rows
+    if not every and not len(over):
+        st.info(_("No label scores above the cut-off: here are all, the likeliest first."))
+    return rows if every or not len(over) else over
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _told(key: str, language: str, so_far: bool, _score: np.ndarray) -> tuple[list[int], list[str], list[str]]:
+def _said_of_cuts(key: str, language: str, so_far: bool, _score: np.ndarray) -> tuple[list[int], list[str], list[str]]:
     """The histogram, and what is said at each cut-off: of a million scores only once."""
     heads = [suspects(_score, c, so_far) for c in CUTS]
     return counts(_score), heads, [expected(_score, c) for c in CUTS]
-
-
-def chosen() -> float:
-    """The cut-off of the address, or the one that was let go last."""
-    return float(query_params.kept_number(CUT, START, 0.0, 1.0))
 
 
 def counts(score: np.ndarray) -> list[int]:
@@ -74,13 +64,10 @@ def counts(score: np.ndarray) -> list[int]:
 def suspects(score: np.ndarray, cut: float, so_far: bool = False) -> str:
     """The number of suspects in a few words."""
     count = int((score > cut).sum())
+    text = _("1 suspect above {cut}") if count == 1 else _("{count} suspects above {cut}")
     if so_far:
-        return _("So far {count} above {cut}").format(count=f"{count:,}", cut=f"{cut:.2f}")
-    return (
-        _("1 suspect above {cut}").format(cut=f"{cut:.2f}")
-        if count == 1
-        else _("{count} suspects above {cut}").format(count=f"{count:,}", cut=f"{cut:.2f}")
-    )
+        text = _("So far {count} above {cut}")
+    return text.format(count=f"{count:,}", cut=f"{cut:.2f}")
 
 
 def expected(score: np.ndarray, cut: float) -> str:
@@ -90,33 +77,27 @@ def expected(score: np.ndarray, cut: float) -> str:
         return _("No label scores above {cut}.").format(cut=f"{cut:.2f}")
     spread = 1.96 * float(np.sqrt((p * (1 - p)).sum())) / len(p)
     low, high = max(0.0, p.mean() - spread), min(1.0, p.mean() + spread)
-    more = score.sum() - p.sum()
-    if low > 0.99:
-        return _(
-            "Nearly all of these {listed} of {total} labels are expected to be wrong, and {more} "
-            "more below the cut-off."
-        ).format(listed=f"{len(p):,}", total=f"{len(score):,}", more=f"{more:,.0f}")
-    return _(
+    text = _(
         "Of these {listed} of {total} labels {mean} are expected to be wrong (95 %: {low} to "
         "{high}), and {more} more below the cut-off."
-    ).format(
-        listed=f"{len(p):,}",
-        total=f"{len(score):,}",
-        mean=percent(p.mean()),
-        low=percent(low),
-        high=percent(high),
-        more=f"{more:,.0f}",
     )
-
-
-def how_many(table: SampleTable, so_far: bool = False) -> str:
-    """The number of wrong labels, with its interval; only of what is scored so far, if it is."""
-    wrong, low, high = (round(table.facts.get(k, 0)) for k in ("wrong", "wrong_low", "wrong_high"))
-    if so_far:
-        return _("About {wrong} of the {total} labels scored so far look wrong.").format(
-            wrong=f"{wrong:,}", total=f"{len(table):,}"
+    if low > 0.99:
+        text = _(
+            "Nearly all of these {listed} of {total} labels are expected to be wrong, and {more} "
+            "more below the cut-off."
         )
-    return _(
+    shares = {"mean": percent(p.mean()), "low": percent(low), "high": percent(high)}
+    more = f"{score.sum() - p.sum():,.0f}"
+    return text.format(listed=f"{len(p):,}", total=f"{len(score):,}", more=more, **shares)
+
+
+def how_many(table: SampleTable, so_far: bool) -> str:
+    """The number of wrong labels, with its interval; only of what is scored so far, if it is."""
+    wrong, low, high = (f"{round(table.facts.get(k, 0)):,}" for k in ("wrong", "wrong_low", "wrong_high"))
+    text = _(
         "About {wrong} of {total} labels look wrong (95 %: {low} to {high}). What the "
         "encoder cannot tell apart is not counted: where classes overlap there are more."
-    ).format(wrong=f"{wrong:,}", total=f"{len(table):,}", low=f"{low:,}", high=f"{high:,}")
+    )
+    if so_far:
+        text = _("About {wrong} of the {total} labels scored so far look wrong.")
+    return text.format(wrong=wrong, total=f"{len(table):,}", low=low, high=high)

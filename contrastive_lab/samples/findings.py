@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from secrets import token_hex
@@ -13,12 +13,12 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records.merged_table import merged_table
+from contrastive_core.records import embedding_ref
 from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import SampleTable, decimals
-from contrastive_lab import state
+from contrastive_core.records.sample_table import SampleTable, decimals, merged_table
+from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples.table_picker import table_or_wait
+from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
@@ -35,53 +35,55 @@ class Findings:
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
         """Those of the requests whose table is there; the first that is not is made and followed.
         None where none is there."""
-        found: list[tuple[SampleRequest, SampleTable]] = []
+        tables: list[SampleTable] = []
         for request in requests:
-            table = table_or_wait(request)
-            if table is None:
+            if (table := table_or_wait(request)) is None:
                 break
-            found.append((request, table))
-        if not found:
-            return None
-        missing = tuple(request.split for request in requests[len(found) :])
-        there, tables = zip(*found, strict=True)
-        return Findings(there, tables, missing)
+            tables.append(table)
+        missing = tuple(request.split for request in requests[len(tables) :])
+        return Findings(tuple(requests[: len(tables)]), tuple(tables), missing) if tables else None
 
     @cached_property
     def table(self) -> SampleTable:
         """All rows as one list; the paths of the tables say whether it is the same."""
-        return _joined(
-            tuple(str(r.path()) for r in self.requests),
-            self.requests[0].loss,
-            dict(zip((r.split for r in self.requests), self.tables, strict=True)),
-        )
+        by_split = {r.split: table for r, table in zip(self.requests, self.tables, strict=True)}
+        return _joined(tuple(str(r.path()) for r in self.requests), by_split)
+
+    @cached_property
+    def pictures(self) -> Pictures:
+        return Pictures(self.requests[0])
+
+    def parts(self) -> Iterator[tuple[SampleRequest, SampleTable, int]]:
+        """The request and table of each split, and where its rows begin in the list."""
+        first = 0
+        for request, table in zip(self.requests, self.tables, strict=True):
+            yield request, table, first
+            first += len(table)
 
     def of(self, row: int) -> tuple[SampleRequest, SampleTable, int]:
         """The request and table of a row's own split, and its number there."""
-        for request, table in zip(self.requests, self.tables, strict=True):
-            if row < len(table):
-                return request, table, row
-            row -= len(table)
-        raise IndexError(_("there is no row {row}").format(row=row))
+        request, table, first = [part for part in self.parts() if part[2] <= row][-1]
+        return request, table, row - first
+
+    def id(self, row: int) -> str:
+        return str(self.table.columns["id"][row])
 
     def own_id(self, row: int) -> str:
         return str(self.table.extra["own_id"][row])
 
-    @property
-    def training(self) -> SampleRequest | None:
-        """The request of the training images, if they are among these."""
-        return next((r for r in self.requests if r.split == "train"), None)
+    def stack(self, rows: np.ndarray) -> np.ndarray | None:
+        """Images (n, c, h, w) of rows; None where one has none."""
+        return self.pictures.stack(*(list(map(str, self.table.extra[k][rows])) for k in ("own_id", "split")))
 
     @cached_property
     def marked(self) -> dict[str, dict[str, Any]]:
         """What was decided on the rows, by their ids in the joined table."""
-        found, first = {}, 0
-        for request, table in zip(self.requests, self.tables, strict=True):
-            for own, mark in sample_annotations.marks(request.marked).items():
-                if (row := table.row(own)) is not None:
-                    found[str(self.table.columns["id"][first + row])] = mark
-            first += len(table)
-        return found
+        return {
+            self.id(first + row): mark
+            for request, table, first in self.parts()
+            for own, mark in sample_annotations.marks(request.marked).items()
+            if (row := table.row(own)) is not None
+        }
 
     def about(self, row: int) -> dict[str, Any]:
         """What is kept with a decision: the label that was given, and what was suggested."""
@@ -94,17 +96,6 @@ class Findings:
             known["confidence"] = decimals(float(table.extra["suggested_probability"][row]))
         return known
 
-    def undo(self, event: str | None = None) -> str | None:
-        """Take this window's last decision back; the id of its sample in the joined table."""
-        name, since = window()
-        done = sample_annotations.undo([r.marked for r in self.requests], name, since, event)
-        if done is None:
-            return None
-        split = next(r.split for r in self.requests if r.marked == done[0])
-        own, splits = self.table.extra["own_id"], self.table.extra["split"]
-        at = np.flatnonzero((own == done[1]) & (splits == split))
-        return str(self.table.columns["id"][at[0]]) if len(at) else None
-
 
 def window() -> tuple[str, float]:
     """This session's name in what it decides, and since when it is open."""
@@ -113,7 +104,7 @@ def window() -> tuple[str, float]:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _joined(paths: tuple[str, ...], _loss: str, _tables: dict[str, SampleTable]) -> SampleTable:
+def _joined(paths: tuple[str, ...], _tables: dict[str, SampleTable]) -> SampleTable:
     return merged_table(_tables)
 
 
@@ -122,3 +113,27 @@ def adopt(request: SampleRequest) -> None:
     if (run := request.run) is not None:
         data = state.data_key(run)
         sample_annotations.adopt([r for r in state.all_runs() if state.data_key(r) == data])
+
+
+def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
+    """Rows of the list, only those selected on the maps if that is asked for; and the way to select them there."""
+    spaces = [(r, vectors) for r in findings.requests if (vectors := embedding_of(r)) is not None]
+    if not spaces:
+        return rows
+    places = [state.place_of(embedding_ref.of_name(r.name, r.split)) for r, _unused in spaces]
+    own, splits = (findings.table.extra[k][rows] for k in ("own_id", "split"))
+    inside, number = np.zeros(len(rows), bool), 0
+    for (request, vectors), place in zip(spaces, places, strict=True):
+        lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
+        inside |= np.isin(own, list(lit)) & (splits == request.split)
+        number += len(lit)
+    a, b = st.columns([3, 1], vertical_alignment="center")
+    label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
+    if number and query_params.switch(a.toggle, label, name="selected"):
+        rows, own, splits = rows[inside], own[inside], splits[inside]
+    if b.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):
+        for (request, vectors), place in zip(spaces, places, strict=True):
+            listed = set(own[splits == request.split].tolist())
+            state.select([i for i, name in enumerate(vectors.ids) if name in listed], place)
+        st.rerun()
+    return rows

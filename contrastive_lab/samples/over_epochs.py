@@ -23,45 +23,39 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
     history = losses_over_time(request, len(table))
     if history is None:
         return
-    where = places(table, history)
+    where, about = places(table, history), covered(table, history)
     if row in where:
         curves(request, table, history, [row])
-        st.caption(covered(table, where, history))
+        st.caption(about)
         return
-    st.info(
-        _("The run's snapshots do not follow this sample. {covered}").format(covered=covered(table, where, history))
-    )
+    st.info(_("The run's snapshots do not follow this sample. {covered}").format(covered=about))
     at = int(np.flatnonzero(rows == row)[0]) if row in rows else -1
     other = next((int(r) for r in np.roll(rows, -at - 1) if int(r) in where), None)
     if other is None:
         st.caption(_("No sample of this list is among them: clear the filter, or see Over time above."))
-    elif st.button(
-        _("Go to the next of this list that they follow: {names}").format(names=format.plain(names[other])),
-        icon=":material/arrow_forward:",
-    ):
+        return
+    label = _("Go to the next of this list that they follow: {names}").format(names=format.plain(names[other]))
+    if st.button(label, icon=":material/arrow_forward:"):
         go_to(str(names[other]))
         st.rerun()
 
 
-def covered(table: SampleTable, where: dict[int, int], history: dict[str, np.ndarray]) -> str:
+def covered(table: SampleTable, history: dict[str, np.ndarray]) -> str:
     """How many samples the snapshots follow, and when they were taken."""
     epochs = history["epochs"].tolist()
-    when = (
-        ", ".join(map(str, epochs))
-        if len(epochs) <= 8
-        else _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
-    )
-    unit = _unit(history)
+    when = ", ".join(map(str, epochs))
+    if len(epochs) > 8:
+        when = _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
+    followed, total = f"{len(places(table, history)):,}", f"{len(table):,}"
     return _(
         "{followed} of {total} samples are followed, at {unit}s {when}; their losses are of "
         "these samples alone, paired by class."
-    ).format(followed=f"{len(where):,}", total=f"{len(table):,}", unit=unit, when=when)
+    ).format(followed=followed, total=total, unit=_unit(history), when=when)
 
 
 def curves(request: SampleRequest, table: SampleTable, history: dict[str, np.ndarray], rows: list[int]) -> None:
     """Losses of rows of the table over the snapshots, beside the mean of all that they follow."""
-    every, epochs = history["loss"], history["epochs"].tolist()
-    where = places(table, history)
+    every, epochs, where = history["loss"], history["epochs"].tolist(), places(table, history)
     finite = every[:, np.isfinite(every).all(0)]
     series = {N_("mean of all"): (epochs, finite.mean(1).tolist())} if finite.size else {}
     for row in rows:
@@ -70,36 +64,35 @@ def curves(request: SampleRequest, table: SampleTable, history: dict[str, np.nda
     st.plotly_chart(plots.curves(series, _unit(history), _("{loss} by class").format(loss=request.loss)))
 
 
-def of_all(request: SampleRequest, table: SampleTable, pictures: Pictures) -> None:
+def of_all(request: SampleRequest, table: SampleTable) -> None:
     """Which samples were learned late, or forgotten."""
     history = losses_over_time(request, len(table))
     if history is None:
         return
-    where = places(table, history)
-    st.caption(covered(table, where, history))
-    rows = [row for row, q in where.items() if np.isfinite(history["loss"][:, q]).all()]
-    if not rows:
+    st.caption(covered(table, history))
+    where = {row: q for row, q in places(table, history).items() if np.isfinite(history["loss"][:, q]).all()}
+    if not where:
         st.info(_("None of them has another of its class, so that none has a loss."))
         return
-    high = np.stack([ranks(v[[where[row] for row in rows]]) for v in history["loss"]])  # (epochs, r)
+    high = np.stack([ranks(v[[*where.values()]]) for v in history["loss"]])  # (epochs, r)
     kinds = {
         N_("Hard from first to last"): high.min(0),
         N_("Learned late: hard on average, easy at the end"): high.mean(0) - high[-1],
         N_("Forgotten: easy once, hard at the end"): high[-1] - high.min(0),
     }
     kind = query_params.one_of(st.segmented_control, _("Which"), kinds, name="learned")
-    order = [rows[q] for q in np.argsort(-kinds[kind], kind="stable")]
+    order = np.array([*where])[np.argsort(-kinds[kind], kind="stable")].tolist()
     curves(request, table, history, order[:5])
-    columns = st.columns(10)
-    for column, row in zip(columns, order, strict=False):
+    pictures = Pictures(request)
+    for column, row in zip(st.columns(10), order, strict=False):
         sample = str(table.columns["id"][row])
-        pictures.show(column, sample, f"{table.columns['label'][row]}")
+        pictures.show(column, sample, str(table.columns["label"][row]))
         if column.button(_("Open"), key=f"time-{cache.digest(sample)}"):
             open_on_findings(sample)
             st.rerun()
 
 
-def losses_over_time(request: SampleRequest, rows: int = 0) -> dict[str, np.ndarray] | None:
+def losses_over_time(request: SampleRequest, rows: int) -> dict[str, np.ndarray] | None:
     """What snapshots say; None, with a sentence, where they say nothing. Args: rows: of the table."""
     run = _followed_run(request)
     if run is None or not run.snapshots():
@@ -108,14 +101,14 @@ def losses_over_time(request: SampleRequest, rows: int = 0) -> dict[str, np.ndar
     try:
         history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
-        task = questions.samples(request, rows)
+        task, label = questions.samples(request, rows), message("The losses over the snapshots")
         if task.is_running():
-            follow(task, message("The losses over the snapshots"), may_stop=True)
-        else:
-            st.info(_("The losses over this run's snapshots have not been made."))
-            if st.button(_("Make them"), type="primary"):
-                task.start(label=message("The losses over the snapshots"))
-                st.rerun()
+            follow(task, label, may_stop=True)
+            return None
+        st.info(_("The losses over this run's snapshots have not been made."))
+        if st.button(_("Make them"), type="primary"):
+            task.start(label=label)
+            st.rerun()
         return None
     if "why" in history:
         st.info(format.plain(_("There are no losses over time here: {why}.").format(why=history["why"])))
@@ -131,8 +124,7 @@ def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
         history = cache.snapshot_losses(str(request.path("snapshots")))
     except LookupError:
         return None
-    mask = np.zeros(len(table), bool)
-    mask[list(places(table, history))] = True
+    mask = np.isin(np.arange(len(table)), list(places(table, history)))
     return mask if mask.any() and not mask.all() else None
 
 

@@ -25,13 +25,12 @@ def bar(findings: Findings) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
     by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
-    kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
-    line.caption(
-        _(
-            "Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to "
-            "the data set: every run of it shows them."
-        ).format(kept=kept, relabeled=relabeled, dropped=dropped)
+    text = _(
+        "Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to "
+        "the data set: every run of it shows them."
     )
+    kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
+    line.caption(text.format(kept=kept, relabeled=relabeled, dropped=dropped))
     line.download_button(
         _("Download new labels"),
         lambda: sample_annotations.labels_csv(by_split),
@@ -44,51 +43,36 @@ def bar(findings: Findings) -> None:
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
-    table, marked = findings.table, findings.marked
+    table, key, number = findings.table, "drop-first", 1
     with st.popover(_("Drop or relabel many"), icon=":material/delete_sweep:"):
-        number = 1
-        if len(rows) > 1:
-            number = query_params.number(
-                st.number_input,
-                _("The first of this list"),
-                1,
-                len(rows),
-                name="drop",
-                key="drop-first",
-                default=min(10, len(rows)),
-            )
-        part = [int(r) for r in rows[:number] if str(table.columns["id"][r]) not in marked]
+        if (most := len(rows)) > 1:
+            first = _("The first of this list")
+            number = query_params.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
+        part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
         st.caption(_("What was decided stays. One undo takes all of these of a split back."))
-        of, decided = ["drop-first"], None if part else _("All of these are decided.")
-        if query_params.button(
-            st.button, _("Drop {part}").format(part=len(part)), of=of, disabled=not part, help=decided, type="primary"
-        ):
+        decided = None if part else _("All of these are decided.")
+        drop = _("Drop {part}").format(part=len(part))
+        if query_params.button(st.button, drop, of=[key], disabled=not part, help=decided, type="primary"):
             _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
             return
         classes = {row: str(table.extra["suggested"][row]) for row in part}
         changed = {row: label for row, label in classes.items() if label in table.classes}
-        if query_params.button(
-            st.button,
-            _("Relabel {changed} as suggested").format(changed=len(changed)),
-            of=of,
-            disabled=not changed,
-            help=decided or (None if changed else _("No other class is suggested for these.")),
-        ):
+        why = decided or (None if changed else _("No other class is suggested for these."))
+        relabel = _("Relabel {changed} as suggested").format(changed=len(changed))
+        if query_params.button(st.button, relabel, of=[key], disabled=not changed, help=why):
             _many(findings, changed)
 
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
     """Relabel rows, or drop them where they have no label; then the page is drawn anew."""
-    by, table = window()[0], findings.table
+    by, split = window()[0], findings.table.extra["split"]
     for request in findings.requests:
-        some = {r: c for r, c in labels.items() if table.extra["split"][r] == request.split}
-        about = {findings.own_id(r): findings.about(r) for r in some}
-        new = {findings.own_id(r): c for r, c in some.items() if c is not None}
-        drop = [findings.own_id(r) for r, c in some.items() if c is None]
-        if drop:
+        some = {findings.own_id(r): label for r, label in labels.items() if split[r] == request.split}
+        about = {findings.own_id(r): findings.about(r) for r in labels if split[r] == request.split}
+        if drop := [own for own, label in some.items() if label is None]:
             sample_annotations.drop_many(request.marked, drop, about, by)
-        if new:
+        if new := {own: label for own, label in some.items() if label is not None}:
             sample_annotations.relabel_many(request.marked, new, about, by)
     st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
     st.rerun()
@@ -96,13 +80,15 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
 
 def retrain(findings: Findings) -> None:
     """What was decided, as files to download; a button that trains without it; what came of it."""
-    request = findings.training or findings.requests[0]
+    request = next((r for r in findings.requests if r.split == "train"), findings.requests[0])
     run = request.run
     done = sample_annotations.changes(request.marked, run)
     changed = done.dropped + done.relabeled
     with st.expander(_("Train again with {changes}").format(changes=_changes(changed)), expanded=bool(changed)):
-        if changed:
-            files(request)
+        for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
+            use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
+            name = f"{option}.csv"
+            st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
         if run is None:
             st.caption(_("Vectors cannot be trained again; the files say what to leave out."))
         elif request.split != "train":
@@ -118,20 +104,10 @@ def retrain(findings: Findings) -> None:
         results(run)
 
 
-def files(request: SampleRequest) -> None:
-    """Both lists to download; nothing is written here, on any draw of the page."""
-    for option, content in sample_annotations.changes(request.marked, request.run).files.items():
-        name = f"{option}.csv"
-        use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
-        st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
-
-
 def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
-    key = f"epochs-{cache.digest(run.name)}"
-    epochs = query_params.number(
-        a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=int(run.config.get("epochs") or 20)
-    )
+    key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
+    epochs = query_params.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
     pressed = query_params.button(
         b.button,
         _("Retrain with {changes}").format(changes=_changes(changed)),
@@ -169,23 +145,22 @@ def results(run: Run) -> None:
         follow_training(fresh)
     for one in retrained:
         with guard.on_its_own(one.name):
-            result(run.name, one.name)
+            result(run, one)
 
 
-def result(before: str, name: str) -> None:
+def result(before: Run, run: Run) -> None:
     """A retrained run: how far it is, or what it is worth beside the run before."""
-    one = next(r for r in state.all_runs() if r.name == name)
-    if queue.progress_of(name):
-        follow_training(name)
+    if queue.progress_of(run.name):
+        follow_training(run.name)
         return
     a, b = st.columns([5, 1], vertical_alignment="center")
-    parts = [f"**{format.plain(name)}**: {format.plain(one.status()['status'])}"]
-    pair = [cache.scores(r) for r in state.all_runs() if r.name in (before, name)]
-    if len(pair) == 2 and all(pair):
-        old, new = (cache.scores(r) for n in (before, name) for r in state.all_runs() if r.name == n)
-        accuracies = [format.figure_of(s.score("h", "knn") if s else None) for s in (old, new)]
-        parts.append(_("kNN accuracy {before} before, {after} now").format(before=accuracies[0], after=accuracies[1]))
-    a.markdown(" · ".join(parts))
-    key = f"compare-{cache.digest(name)}"
-    if one.weights.exists() and b.button(_("Compare"), key=key, width="stretch"):
-        st.switch_page("pages/compare.py", query_params={"runs": f"{before},{name}"})
+    text = f"**{format.plain(run.name)}**: {format.plain(run.status()['status'])}"
+    old, new = cache.scores(before), cache.scores(run)
+    if old and new:
+        accuracies = [format.figure_of(scores.score("h", "knn")) for scores in (old, new)]
+        more = _("kNN accuracy {before} before, {after} now").format(before=accuracies[0], after=accuracies[1])
+        text += f" · {more}"
+    a.markdown(text)
+    key = f"compare-{cache.digest(run.name)}"
+    if run.weights.exists() and b.button(_("Compare"), key=key, width="stretch"):
+        st.switch_page("pages/compare.py", query_params={"runs": f"{before.name},{run.name}"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from contrastive_lab.components.circle import CircleStart, pack_circle
+from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.loss_setting import knob_of
 from contrastive_lab.widgets.host import KnobWidget
 
@@ -45,4 +45,4 @@ class CircleWidget(KnobWidget):
         if self.live:
             kernel = kernel | {self.live: self.knobs[self.live]}
             knob = knob_of(self.about, self.live, self.knobs[self.live])
-        self.data = pack_circle(kernel, self.about["score"], knob, self._start)
+        self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start))

@@ -100,26 +100,11 @@ class LossViewWidget(KnobWidget):
         if self._view.kernel is None:
             self._view = self._compute(self.loss, self.knobs)
         view, others = self._view, self._others()
-        axes = PairAxes(
-            view.names,
-            view.column_names,
-            self._sheet,
-            *((view.row_thumbs, view.column_thumbs) if self._sheet.picture else ((), ())),
-        )
+        setting, axes = self._setting(view, self.about, self.knobs), PairAxes.of(view, self._sheet)
         choice = str(self._shown.get("second", ""))
-        self.data = pack_loss_view(
-            LossView(
-                self._setting(view, self.about, self.knobs),
-                axes,
-                self.loss,
-                self.about["title"],
-                self.anchor,
-                self._shown,
-                Alternatives(others),
-                choice,
-                self._second(choice),
-            )
-        )
+        second = self._second(choice)
+        about = (self.loss, self.about["title"], self.anchor, self._shown, Alternatives(others), choice, second)
+        self.data = pack_loss_view(LossView(setting, axes, *about))
 
     def _compute(self, loss: str, knobs: dict[str, Any]) -> LabView:
         return compute_view(self._batch, self._pairing, loss, knobs)

@@ -20,7 +20,7 @@ from contrastive_core.paths import ROOT
 from contrastive_core.records import embedding_ref, loaded_vectors, runs
 from contrastive_core.records.embedding_files import graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run_cost import cost_of, parameters_of
+from contrastive_core.records.run_metrics import cost_of, parameters_of
 from contrastive_lab import colors, export
 
 RNG = np.random.default_rng
@@ -288,8 +288,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pyte
         from contrastive_core.records.sample_request import request_of
         from contrastive_core.records.sample_table import SampleTable
         from contrastive_lab import state
-        from contrastive_lab.samples import selection
-        from contrastive_lab.samples.findings import Findings
+        from contrastive_lab.samples.findings import Findings, cut_to_selection
 
         ids = np.array([f"s{i}" for i in range(11, -1, -1)])
         columns = {"id": ids, "label": np.full(12, "a")}
@@ -297,7 +296,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pyte
         if "selection" not in st.session_state:
             state.select([2, 5], f"vectors {key}")
         request = request_of(f"vectors:{key}", "train", "sup_con")
-        found = selection.bar(Findings((request,), (table,)), np.arange(4, 12))
+        found = cut_to_selection(Findings((request,), (table,)), np.arange(4, 12))
         st.text(" ".join(ids[found]))
 
     app = AppTest.from_function(page, args=(key,), default_timeout=30).run()

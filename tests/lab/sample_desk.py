@@ -16,7 +16,7 @@ class Desk:
         self.bench: Bench | None = None
         self.report: dict[str, Any] = {}
 
-    def draw(self, bench: Bench, key: str, on_change: object) -> None:
+    def draw(self, bench: Bench, key: str) -> None:
         self.bench = bench
 
     @property

@@ -6,14 +6,14 @@ was decided is reported in order, and again until the server says that it has it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.mount import component_key, mount
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.mount import mount, reported_state
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
 
 LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of one beside it
@@ -57,39 +57,22 @@ class Bench:
     may_undo: bool
     classes: Sequence[str] = ()
     ack: dict[str, Any] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
-    pictures: ThumbnailSheet = field(default_factory=ThumbnailSheet)
-    near: ThumbnailSheet = field(default_factory=ThumbnailSheet)
+    pictures: ThumbnailSheet = NO_THUMBNAILS
+    near: ThumbnailSheet = NO_THUMBNAILS
     so_far: bool = False  # the list will grow: a part of it is still being made
 
 
 def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[ThumbnailSheet, ThumbnailSheet]:
     """Both pictures of pictures, from images (n, c, h, w) and (m, c, h, w) uint8."""
     tile = 32 if suspects is None else max(32, *suspects.shape[2:])
-    return (thumbnail_sheet(suspects, tile=min(tile, LARGEST)), thumbnail_sheet(near, tile=min(tile, LARGE)))
+    return thumbnail_sheet(suspects, tile=min(tile, LARGEST)), thumbnail_sheet(near, tile=min(tile, LARGE))
 
 
-def draw_bench(bench: Bench, key: str, on_change: Callable[[], None]) -> None:
-    """Draw the bench; `on_change` is called when it reports, and reads `reported`."""
-    meta = {
-        "items": [asdict(item) for item in bench.items],
-        "start": bench.start,
-        "total": bench.total,
-        "at": bench.at,
-        "of": bench.of,
-        "go": bench.go,
-        "changed": bench.changed,
-        "so_far": bench.so_far,
-        "may_undo": bench.may_undo,
-        "classes": list(bench.classes),
-        "ack": bench.ack,
-        "sheets": [{"across": s.across, "tile": s.tile} for s in (bench.pictures, bench.near)],
-    }
-    blob = pack(meta, pictures=bench.pictures.picture, near=bench.near.picture)
-    mount("bench", blob, "decided", style="bench", key=key, first={}, on_change=on_change)
+def draw_bench(bench: Bench, key: str) -> None:
+    """Draw the bench; what it reports is read by `reported`."""
+    mount("bench", pack(bench), "decided", style="bench", key=key, first={})
 
 
 def reported(key: str) -> dict[str, Any]:
     """What the browser reported last: `nonce`, `events`, `at` (an id) and `go`; {}: nothing yet."""
-    import streamlit as st
-
-    return dict((st.session_state.get(component_key(key)) or {}).get("decided") or {})
+    return dict(reported_state(key, "decided") or {})

@@ -142,7 +142,7 @@ function show(view) {
   }
   view.back.disabled = view.at <= 0;
   view.next.disabled = view.at + 1 >= meta.total;
-  view.undo.disabled = !(meta.may_undo || log.stack.length || log.events.length);
+  view.undo.disabled = !(meta.mayUndo || log.stack.length || log.events.length);
   const labeled = Boolean(meta.classes.length);
   view.classes.parentElement.hidden = !labeled;
   view.unlabeled.hidden = labeled;
@@ -168,9 +168,9 @@ function show(view) {
 }
 
 /** Which of the list it is; a list that is still being made does not look like a whole one. */
-function placeOf(nth, { total, so_far }) {
+function placeOf(nth, { total, soFar }) {
   const [place, all] = [nth, total].map((n) => n.toLocaleString("en"));
-  return so_far ? _("{place} of {all} so far", { place, all }) : _("{place} of {all}", { place, all });
+  return soFar ? _("{place} of {all} so far", { place, all }) : _("{place} of {all}", { place, all });
 }
 
 function statusOf(view) {
@@ -183,7 +183,7 @@ function statusOf(view) {
 function paint(view) {
   const item = itemAt(view);
   if (!item) return;
-  const [one, near] = view.meta.sheets,
+  const { pictures: one, near } = view.meta,
     position = view.blind ? -1 : view.at - view.meta.start;
   drawPicture(
     view.picture,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import pack
-from contrastive_lab.locale import _
-
-SCORES = ("dot", "distance", "squared_distance")
 
 
 @dataclass(frozen=True)
@@ -25,62 +22,27 @@ class CircleStart:
     at: str = ""  # where points stand that have moved, three letters for each; else empty
 
 
-def draw_circle(
-    kernel: dict[str, Any] | None,
-    score: str,
-    knob: SliderKnob | None = None,
-    start: CircleStart = CircleStart(),
-    bare: bool = False,
-    key: str = "circle",
-    lesson: Mapping[str, Any] | None = None,
-    on_change: Callable[[], None] | None = None,
-    heard: int | None = None,
-) -> dict[str, Any]:
-    """Draw the circle; returns what was last let go: `value` of the knob, the fields of
-    CircleStart, and `report`, the number of the report.
+@dataclass(frozen=True)
+class CircleView:
+    """All that the circle shows."""
 
-    Args:
-        kernel: the loss's `kernel()`; None: a sentence says that the browser cannot compute it.
-        score: what the loss compares: dot, distance or squared_distance.
-        knob: what is dragged.
-        bare: the circle alone, at work by itself for a while; it reports nothing.
-        lesson: what its panel shows (../shared/lesson.js). on_change: hears of each report.
-        heard: the number of the last report; an answer to an older one moves nothing.
-    """
-    import streamlit as st
-
-    if kernel is None:
-        st.info(_("The browser has no kernel for this loss; choose one of the softmax or hinge kind."))
-        return {}
-    blob = pack_circle(kernel, score, knob, start, bare, lesson, heard)
-    state = None if bare else "chosen"
-    reported = mount("circle", blob, state, style="lab", key=key, first={}, on_change=on_change)
-    return dict(reported or {})
+    kernel: Mapping[str, Any]  # the loss's `kernel()`
+    score: str  # what the loss compares: dot, distance or squared_distance
+    knob: SliderKnob | None = None  # what is dragged
+    start: CircleStart = CircleStart()
+    bare: bool = False  # the circle alone, at work by itself for a while; it reports nothing
+    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
 
 
-def pack_circle(
-    kernel: dict[str, Any],
-    score: str,
-    knob: SliderKnob | None = None,
-    start: CircleStart = CircleStart(),
-    bare: bool = False,
-    lesson: Mapping[str, Any] | None = None,
-    heard: int | None = None,
-) -> bytes:
-    """The circle as the browser gets it, in any host. Raises ValueError for an unknown score."""
-    if score not in SCORES:
-        raise ValueError(
-            _("a score is one of {scores}; got {score}").format(scores=", ".join(SCORES), score=f"{score!r}")
-        )
-    fixed = {k: v for k, v in kernel.items() if k != kernel.get("knob")}
-    meta = {
-        "kernel": kernel,
-        "score": score,
-        "knob": knob and asdict(knob),
-        "bare": bare,
-        "lesson": lesson and dict(lesson),
-        "heard": heard,
-        **asdict(start),
-        "content": repr(sorted(fixed.items(), key=str)),
-    }
-    return pack(meta)
+def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Draw the circle; `on_change` hears of each report. Returns what was last let go: `value` of the
+    knob, the fields of CircleStart, and `report`, the number of the report."""
+    state = None if view.bare else "chosen"
+    return dict(mount("circle", pack_circle(view), state, style="lab", key=key, first={}, on_change=on_change) or {})
+
+
+def pack_circle(view: CircleView) -> bytes:
+    """The circle as the browser gets it, in any host."""
+    fixed = {k: v for k, v in view.kernel.items() if k != view.kernel.get("knob")}
+    return pack(view, content=repr(sorted(fixed.items(), key=str)))

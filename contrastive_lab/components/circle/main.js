@@ -63,13 +63,13 @@ export function applyMeta(ring, meta) {
   if (ring.name === name) return;
   ring.name = name;
   if (first) {
-    ring.points.value = meta.points;
-    ring.groups.value = meta.groups;
-    ring.scatter = meta.scatter;
-    ring.speed.value = meta.speed;
+    ring.points.value = meta.start.points;
+    ring.groups.value = meta.start.groups;
+    ring.scatter = meta.start.scatter;
+    ring.speed.value = meta.start.speed;
   }
   restart(ring);
   if (meta.bare) ring.running = first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const places = first && readAngles(meta.at, ring.n);
+  const places = first && readAngles(meta.start.at, ring.n);
   if (places) Object.assign(ring, { angles: places, moved: true });
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from contrastive_lab.components.shared.mount import component_key, mount
+from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.transport import pack
 
 
@@ -23,20 +22,5 @@ class CutOff:
 
 
 def draw_cut_off(shown: CutOff, key: str, on_change: Callable[[], None]) -> None:
-    """Draw it; `on_change` is called when a cut is let go, and reads `cut_reported`."""
-    meta: dict[str, Any] = {
-        "counts": [int(c) for c in shown.counts],
-        "heads": list(shown.heads),
-        "texts": list(shown.texts),
-        "cut": shown.cut,
-        "score": shown.score,
-    }
-    mount("cut_off", pack(meta), "cut", style="bench", key=key, first=None, on_change=on_change)
-
-
-def cut_reported(key: str) -> float | None:
-    """The cut that the browser reported last; None: none yet."""
-    import streamlit as st
-
-    value = (st.session_state.get(component_key(key)) or {}).get("cut")
-    return None if value is None else float(value)
+    """Draw it; `on_change` is called when a cut is let go, which is the part's state `cut`."""
+    mount("cut_off", pack(shown), "cut", style="bench", key=key, on_change=on_change)

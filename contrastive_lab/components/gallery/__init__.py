@@ -9,7 +9,6 @@ import numpy as np
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
-from contrastive_lab.locale import _
 
 
 def draw_gallery(
@@ -32,21 +31,14 @@ def draw_gallery(
     pixels. height: of all, in pixels, above which they scroll; 0: the usual. single: at most one
     is chosen.
     """
-    if len(images) != len(captions):
-        raise ValueError(
-            _("{images} images, but {captions} captions").format(images=len(images), captions=len(captions))
-        )
-    sheet, lit = thumbnail_sheet(images), [int(i) for i in selected]
-    meta = {
-        "captions": [str(c) for c in captions],
-        "labels": [str(s) for s in labels or captions],
-        "selected": lit,
-        "across": sheet.across,
-        "tile": sheet.tile,
-        "size": size,
-        "height": height,
-        "title": title,
-        "single": single,
-    }
-    blob = pack(meta, sprite=sheet.picture)
-    return [int(i) for i in mount("gallery", blob, "selected", style="map", key=key, first=lit) or []]
+    blob = pack(
+        thumbnails=thumbnail_sheet(images),
+        captions=captions,
+        labels=labels or captions,
+        selected=selected,
+        size=size,
+        height=height,
+        title=title,
+        single=single,
+    )
+    return list(mount("gallery", blob, "selected", style="map", key=key, first=list(selected)) or [])

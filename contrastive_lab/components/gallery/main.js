@@ -21,7 +21,7 @@ export function mount(parent, blob, host) {
       box,
       meta.captions.map((caption, i) => i),
       {
-        make: (i) => pictureOf(sheet, meta, i, meta.size, meta.labels[i]),
+        make: (i) => pictureOf(sheet, meta.thumbnails, i, meta.size, meta.labels[i]),
         name: (i) => meta.labels[i],
         caption: (i) => meta.captions[i],
         isOn: (i) => lit.has(i),
@@ -39,11 +39,11 @@ export function mount(parent, blob, host) {
     );
   box.setAttribute("aria-label", meta.title);
   box.style.maxHeight = meta.height ? `${meta.height}px` : "";
-  if (!data.sprite.length) {
+  if (!data.thumbnails.length) {
     box.textContent = _("There is no picture to show.");
     return;
   }
-  createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then(show);
+  createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then(show);
 }
 
 /**

@@ -7,7 +7,7 @@ What the drag does is computed in the browser: main.js mounts the view, drag.js 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,7 @@ import numpy as np
 from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
-from contrastive_lab.components.shared.transport import float_bytes, mask_bytes, pack
-from contrastive_lab.locale import _
+from contrastive_lab.components.shared.transport import pack
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +52,12 @@ class PairAxes:
     row_thumbs: Sequence[int] = ()
     column_thumbs: Sequence[int] = ()
 
+    @classmethod
+    def of(cls, view: Any, sheet: ThumbnailSheet) -> PairAxes:
+        """Those of a view as the library computed it; without thumbnails where the sheet has none."""
+        thumbs = (view.row_thumbs, view.column_thumbs) if sheet.picture else ((), ())
+        return cls(view.names, view.column_names, sheet, *thumbs)
+
 
 @dataclass(frozen=True)
 class Alternatives:
@@ -76,8 +81,7 @@ class LossView:
     choice: str = ""
     second: LossSetting | None = None
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
-    heard: int | None = None  # the number, `report`, of the last report; answers to older ones
-    # move nothing
+    heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
 
 
 def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
@@ -85,53 +89,14 @@ def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], No
     `anchor`, `view`, `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that
     it was chosen for."""
     blob = pack_loss_view(view)
-    reported = mount("loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change)
-    return dict(reported or {})
+    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change) or {})
 
 
 def pack_loss_view(view: LossView) -> bytes:
-    """The view as the browser gets it, in any host. Raises ValueError without scores."""
-    first, axes, sheet = view.first, view.axes, view.axes.thumbnails
-    if first.scores is None:
-        raise ValueError(_("the first setting of a loss view needs scores"))
-    n, w = first.scores.shape
-    meta = _meta(first) | {
-        "n": n,
-        "w": w,
-        "names": list(axes.names),
-        "columnNames": list(axes.column_names),
-        "across": sheet.across,
-        "tile": sheet.tile,
-        "rowThumb": list(axes.row_thumbs),
-        "columnThumb": list(axes.column_thumbs),
-        "anchor": view.anchor,
-        "name": view.name,
-        "title": view.title,
-        "start": dict(view.start),
-        "others": asdict(view.alternatives),
-        "second": view.second and _meta(view.second) | {"choice": view.choice},
-        "lesson": view.lesson and dict(view.lesson),
-        "heard": view.heard,
-    }
-    arrays = _arrays(first) | ({} if view.second is None else _arrays(view.second, "2"))
-    return pack(meta, sprite=sheet.picture, **arrays)
+    """The view as the browser gets it, in any host."""
+    return pack(view, first=_sent(view.first), second=view.second and _sent(view.second))
 
 
-def _meta(setting: LossSetting) -> dict[str, Any]:
-    return {
-        "key": setting.content,
-        "kernel": setting.kernel,
-        "loss": setting.loss,
-        "knob": setting.knob and asdict(setting.knob),
-        "scoreName": setting.score_name,
-        "reason": setting.reason,
-    }
-
-
-def _arrays(setting: LossSetting, suffix: str = "") -> dict[str, bytes]:
-    if setting.scores is None or setting.mask is None:
-        return {}
-    arrays = {"scores": float_bytes(setting.scores), "mask": mask_bytes(setting.mask)}
-    if setting.kernel is None and setting.computed is not None:
-        arrays |= {name: float_bytes(v) for name, v in vars(setting.computed).items()}
-    return {f"{name}{suffix}": data for name, data in arrays.items()}
+def _sent(setting: LossSetting) -> LossSetting:
+    """What the browser computes itself does not travel."""
+    return setting if setting.kernel is None else replace(setting, computed=None)

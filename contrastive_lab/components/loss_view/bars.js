@@ -62,7 +62,7 @@ export function drawBars(lab) {
       length = isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
       pulled = v < 0 !== isFar(lab),
       look = asked ? UNTOLD : (gradients ? pulled : positive) ? PULL : PUSH;
-    thumb(lab, g, lab.meta.columnThumb[j], 0, y + 1, BAR - 2);
+    thumb(lab, g, lab.meta.columnThumbs[j], 0, y + 1, BAR - 2);
     const pale = hinge && scores && lab.out && lab.out.pair[at + j] === 0;
     if (length) {
       if (gradients) pointedBar(g, look, [left, y + 3, length, BAR - 6]);

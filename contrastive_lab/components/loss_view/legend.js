@@ -81,10 +81,10 @@ export function describe(lab) {
   say(lab.hint, lab.hover ? inWords(lab, i, j) : atFirst(lab, i, j));
   if (!lab.sprite) return;
   const [g, , side] = sizeCanvas(lab.faces),
-    { rowThumb, columnThumb } = lab.meta;
+    { rowThumbs, columnThumbs } = lab.meta;
   g.imageSmoothingEnabled = false;
-  if (i !== null) thumb(lab, g, rowThumb[i], 0, 0, side);
-  if (j !== null) thumb(lab, g, columnThumb[j], side + 8, 0, side);
+  if (i !== null) thumb(lab, g, rowThumbs[i], 0, 0, side);
+  if (j !== null) thumb(lab, g, columnThumbs[j], side + 8, 0, side);
 }
 
 function atFirst(lab, i, j) {

@@ -8,11 +8,11 @@ import { make } from "../shared/kernels.js";
  * @param {Uint8Array} M
  * @param {number} n
  * @param {number} w
- * @param {any} data
+ * @param {any} data undefined: nothing was computed
  * @param {any} meta
  */
 export function library(M, n, w, data, meta) {
-  if (!data.pair || !data.pair.length) return null;
+  if (!data) return null;
   const floats = (bytes) => new Float32Array(bytes.slice().buffer);
   const out = make(n, w);
   Object.assign(out, {

@@ -7,24 +7,33 @@ import { setKnob, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
+ * What is said of the view, of its first setting and of its axes, as one.
+ *
+ * @param {any} data
+ */
+export function metaOf({ meta }) {
+  return { ...meta, ...meta.first, ...meta.axes };
+}
+
+/**
  * The bytes of a batch are read once; its knobs may come again and again.
  *
  * @param {LossViewState} lab
  * @param {any} data
  */
 export function load(lab, data) {
-  const meta = data.meta;
+  const meta = metaOf(data);
   Object.assign(lab, {
-    key: meta.key,
-    n: meta.n,
-    w: meta.w,
-    anchor: Math.min(meta.anchor || 0, Math.max(0, meta.n - 1)),
+    key: meta.content,
+    n: meta.names.length,
+    w: meta.columnNames.length,
+    anchor: Math.min(meta.anchor || 0, Math.max(0, meta.names.length - 1)),
   });
-  lab.S = new Float32Array(data.scores.slice().buffer);
-  lab.M = data.mask.slice();
+  lab.S = new Float32Array(data.first.scores.slice().buffer);
+  lab.M = data.first.mask.slice();
   Object.assign(lab, { out: null, sprite: null, cache: {}, hover: null, barFrom: 0 });
-  if (data.sprite && data.sprite.length) {
-    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
+  if (data.axes.thumbnails.length) {
+    createImageBitmap(new Blob([data.axes.thumbnails], { type: "image/png" })).then((b) => {
       lab.sprite = b;
       schedule(lab, true);
     });
@@ -41,7 +50,7 @@ export function load(lab, data) {
     if (lab.S[k] > high) high = lab.S[k];
   }
   lab.range = low <= high ? [low, high] : [0, 1];
-  lab.faces.hidden = !(meta.rowThumb || []).length;
+  lab.faces.hidden = !meta.rowThumbs.length;
   applyKernel(lab, meta, true);
   openPanel(lab, lab.panel);
 }

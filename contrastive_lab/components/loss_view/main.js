@@ -5,7 +5,7 @@ import { schedule } from "./drag.js";
 import { draw } from "./frame.js";
 import { build } from "./layout.js";
 import { library } from "./library.js";
-import { applyKernel, load } from "./load.js";
+import { applyKernel, load, metaOf } from "./load.js";
 import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
 import { mountIn } from "../shared/locale.js";
@@ -18,15 +18,16 @@ import { languageOf, unpack } from "../shared/transport.js";
  * @returns {() => void} takes it away
  */
 export function mount(parent, blob, host) {
-  const data = unpack(blob);
-  const lab = parent._lab || (parent._lab = build(parent, data.meta.start || {}));
+  const data = unpack(blob),
+    meta = metaOf(data);
+  const lab = parent._lab || (parent._lab = build(parent, meta.start));
   lab.send = host.report;
   lab.redraw = () => draw(lab);
-  if (lab.key !== data.meta.key) load(lab, data);
-  else applyKernel(lab, data.meta);
-  lab.fixed = lab.kernel ? null : library(lab.M, lab.n, lab.w, data, data.meta);
+  if (lab.key !== meta.content) load(lab, data);
+  else applyKernel(lab, meta);
+  lab.fixed = lab.kernel ? null : library(lab.M, lab.n, lab.w, data.first.computed, meta);
   readSecond(lab, data);
-  showLesson(lab.lesson, data.meta.lesson);
+  showLesson(lab.lesson, meta.lesson);
   schedule(lab, true);
   return () => {
     cancelAnimationFrame(lab.frame);

@@ -124,8 +124,8 @@ function axes(lab, g, strip, side) {
       at(thumbs[order[row]], Math.min(strip + (row / order.length) * side, side));
     }
   };
-  place(lab.rows, lab.meta.rowThumb, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
-  place(lab.columns, lab.meta.columnThumb, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
+  place(lab.rows, lab.meta.rowThumbs, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
+  place(lab.columns, lab.meta.columnThumbs, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
 }
 
 /**

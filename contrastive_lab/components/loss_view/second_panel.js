@@ -23,16 +23,15 @@ export function readSecond(lab, data) {
     lab.given = null;
     return;
   }
-  if (lab.given && lab.given.key === meta.key) {
+  if (lab.given && lab.given.content === meta.content) {
     lab.given.knob &&= meta.knob;
     return;
   }
-  lab.given = { ...meta, knob: meta.kernel && !meta.kernel.knob ? null : meta.knob };
-  if (data.scores2) {
-    lab.given.S = new Float32Array(data.scores2.slice().buffer);
-    lab.given.M = data.mask2.slice();
-    const bytes = { pair: data.pair2, grad: data.grad2, loss: data.loss2 };
-    lab.given.out = meta.kernel ? null : library(lab.given.M, lab.n, lab.w, bytes, meta);
+  lab.given = { ...meta, choice: data.meta.choice, knob: meta.kernel && !meta.kernel.knob ? null : meta.knob };
+  if (data.second?.scores) {
+    lab.given.S = new Float32Array(data.second.scores.slice().buffer);
+    lab.given.M = data.second.mask.slice();
+    lab.given.out = meta.kernel ? null : library(lab.given.M, lab.n, lab.w, data.second.computed, meta);
   }
   if (lab.panel === "two" && !lab.secondHeld) openTwo(lab);
 }
@@ -44,11 +43,11 @@ export function readSecond(lab, data) {
  */
 export function openTwo(lab) {
   const forms = formsOf(lab),
-    others = lab.meta.others || {};
+    others = lab.meta.alternatives;
   const groups = [
     [_("This loss, on the same images"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
-    [_("Another loss, on the same images"), others.losses || []],
-    [_("This loss, on other vectors"), others.rows || []],
+    [_("Another loss, on the same images"), others.losses],
+    [_("This loss, on other vectors"), others.rows],
   ];
   const known = groups.flatMap(([, all]) => all.map(([key]) => key));
   if (!known.includes(lab.second.choice)) {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from contrastive_lab.components.scatter.rows import rows_of
-from contrastive_lab.components.shared.mount import component_key, mount
+from contrastive_lab.components.shared.mount import mount, reported_state
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
 from contrastive_lab.components.shared.transport import pack
 
@@ -21,16 +21,13 @@ def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], Thumbn
     """
     import streamlit as st
 
-    st.fragment(_bring)(content, n, sheet_of, f"{key}-brought")
+    own = f"{key}-brought"
 
+    def bring() -> None:
+        rows = rows_of(reported_state(own, "wanted"))[:MOST]
+        rows = rows[(rows >= 0) & (rows < n)]
+        blob = pack(key=content, rows=rows.tolist(), thumbnails=sheet_of(rows) if len(rows) else NO_THUMBNAILS)
+        with st.container(key="map-pictures"):
+            mount("map_pictures", blob, "wanted", style="map", key=own)
 
-def _bring(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str) -> None:
-    import streamlit as st
-
-    asked = st.session_state.get(component_key(key)) or {}
-    rows = rows_of(asked.get("wanted"))[:MOST]
-    rows = rows[(rows >= 0) & (rows < n)]
-    sheet = sheet_of(rows) if len(rows) else NO_THUMBNAILS
-    meta = {"key": content, "rows": rows.tolist(), "across": sheet.across, "tile": sheet.tile}
-    with st.container(key="map-pictures"):
-        mount("map_pictures", pack(meta, sheet=sheet.picture), "wanted", style="map", key=key)
+    st.fragment(bring)()

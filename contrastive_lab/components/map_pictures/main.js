@@ -9,11 +9,13 @@ let turn = 0;
  * @param {PartArguments} component
  */
 export default function ({ data, setStateValue }) {
-  const { meta, sheet } = unpack(data);
+  const { meta, thumbnails } = unpack(data);
   if (meta.rows.length)
-    createImageBitmap(new Blob([sheet], { type: "image/png" })).then((picture) => {
+    createImageBitmap(new Blob([thumbnails], { type: "image/png" })).then((picture) => {
       const places = new Map(meta.rows.map((row, place) => [row, place]));
-      window.dispatchEvent(new CustomEvent(BROUGHT, { detail: { ...meta, sheet: picture, places } }));
+      window.dispatchEvent(
+        new CustomEvent(BROUGHT, { detail: { ...meta, ...meta.thumbnails, sheet: picture, places } }),
+      );
     });
   const ask = (/** @type {any} */ { detail }) => {
     if (detail.key === meta.key) setStateValue("wanted", { rows: detail.rows, turn: ++turn });

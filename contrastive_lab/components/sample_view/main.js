@@ -18,7 +18,7 @@ import { _, mountIn } from "../shared/locale.js";
 export function mount(parent, blob) {
   const data = unpack(blob);
   const view = parent._why || (parent._why = build(parent));
-  if (view.key !== data.meta.key) load(view, data);
+  if (view.key !== data.meta.content) load(view, data);
   return () => {
     view.resize.disconnect();
     view.root.remove();
@@ -92,11 +92,12 @@ function build(parent) {
 }
 
 function load(view, data) {
-  const meta = data.meta;
-  Object.assign(view, { key: meta.key, meta, kernel: { ...meta.kernel }, out: null });
+  const { grid, row } = data.meta.overKnob || { grid: [], row: 0 };
   view.S = new Float32Array(data.scores.slice().buffer);
   view.M = data.mask.slice();
-  view.losses = new Float32Array(data.losses.slice().buffer);
+  view.losses = new Float32Array(data.overKnob?.losses.slice().buffer || 0);
+  const meta = { ...data.meta, m: view.S.length, n: grid.length && view.losses.length / grid.length, grid, row };
+  Object.assign(view, { key: meta.content, meta, kernel: { ...meta.kernel }, out: null });
   view.knobBar.style.display = meta.knob ? "" : "none";
   view.curveBox.style.display = view.rankFigure.style.display = meta.grid.length ? "" : "none";
   view.bars = meta.pairs.map((p) => {
@@ -118,13 +119,13 @@ function load(view, data) {
     return { bar, share, line, picture };
   });
   view.pairs.replaceChildren(...view.bars.map((b) => b.line));
-  if (data.sprite.length) {
-    createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((sheet) =>
+  if (data.thumbnails.length) {
+    createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then((sheet) =>
       view.bars.forEach((b, k) => {
         const g = b.picture.getContext("2d"),
-          t = meta.tile;
+          { across, tile: t } = meta.thumbnails;
         g.imageSmoothingEnabled = false;
-        g.drawImage(sheet, (k % meta.across) * t, Math.floor(k / meta.across) * t, t, t, 0, 0, 32, 32);
+        g.drawImage(sheet, (k % across) * t, Math.floor(k / across) * t, t, t, 0, 0, 32, 32);
       }),
     );
   }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from contrastive_lab.components.scatter.categories import PALETTE, categories
 from contrastive_lab.components.scatter.rows import pack_rows, rows_of
-from contrastive_lab.components.shared.mount import component_key, mount
+from contrastive_lab.components.shared.mount import component_key, mount, reported_state
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
-from contrastive_lab.components.shared.transport import float_bytes, pack
+from contrastive_lab.components.shared.transport import pack
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
@@ -76,7 +75,7 @@ def draw_scatter(
 
     def report() -> None:
         if selection.on_change:
-            selection.on_change(rows_of(_reported(key)))
+            selection.on_change(rows_of(reported_state(key, "selection")))
 
     first = pack_rows(lit, len(data.ids))
     return rows_of(mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report))
@@ -92,32 +91,12 @@ def pack_scatter(
 ) -> bytes:
     """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
-    meta = {
-        "key": data.content,
-        "names": labels,
-        "palette": colors,
-        "title": data.title,
-        "note": data.note,
-        "hints": list(data.hints),
-        "height": height,
-        "across": data.thumbnails.across,
-        "tile": data.thumbnails.tile,
-        "selection": pack_rows(lit, len(data.ids)),
-        "stamp": stamp,
-        "fits": fits,
-        "gallery": gallery,
-        "medoids": [int(i) for i in data.medoids],
-        "panels": data.panels and asdict(data.panels),
-    }
-    return pack(
-        meta,
-        xy=float_bytes(data.xy),
-        color=group.tobytes(),
-        ids=_id_bytes(data.ids),
-        pictured=b"" if data.pictured is None else data.pictured.astype("<u4").tobytes(),
-        sprite=data.thumbnails.picture,
-        target=b"" if data.target is None else float_bytes(data.target),
-    )
+    arrays = {"xy": np.asarray(data.xy, np.float32), "ids": _id_bytes(data.ids), "color": group}
+    if data.pictured is not None:
+        arrays["pictured"] = data.pictured.astype("<u4")
+    selection = pack_rows(lit, len(data.ids))
+    shown = {"selection": selection, "stamp": stamp, "height": height, "fits": fits, "gallery": gallery}
+    return pack(data, names=labels, palette=colors, **arrays, **shown)
 
 
 def _id_bytes(ids: Sequence[str]) -> bytes:
@@ -141,11 +120,3 @@ def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.
         st.session_state[name] = (stamp, np.asarray(rows, np.int64))
     lit: np.ndarray = st.session_state[name][1]
     return lit
-
-
-def _reported(key: str) -> dict[str, Any] | None:
-    """What the browser chose, as it stands in the session."""
-    import streamlit as st
-
-    selection: dict[str, Any] | None = st.session_state[component_key(key)].get("selection")
-    return selection

@@ -133,8 +133,8 @@ function load(map, data) {
   map.meta = meta;
   map.color = data.color.slice();
   map.root.style.setProperty("--map-height", `${meta.height || 520}px`);
-  if (map.key !== meta.key) {
-    map.key = meta.key;
+  if (map.key !== meta.content) {
+    map.key = meta.content;
     map.view = null;
     map.moved = false;
     map.xy = new Float32Array(data.xy.slice().buffer);
@@ -152,8 +152,8 @@ function load(map, data) {
     map.sprite = null;
     map.brought = [];
     map.wanted = [];
-    if (data.sprite && data.sprite.length) {
-      createImageBitmap(new Blob([data.sprite], { type: "image/png" })).then((b) => {
+    if (data.thumbnails.length) {
+      createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then((b) => {
         map.sprite = b;
         drawPictures(map);
         schedule(map, true);
@@ -165,7 +165,7 @@ function load(map, data) {
   map.root.style.setProperty("--map-shape", String(map.box.wide / map.box.high));
   map.gallery.hidden = meta.gallery === false;
   map.images.hidden = !meta.medoids?.length;
-  map.root.classList.toggle("pictured", meta.gallery === false && Boolean(data.sprite?.length));
+  map.root.classList.toggle("pictured", meta.gallery === false && Boolean(data.thumbnails.length));
   if (String(map.names) !== String(meta.names)) map.hidden.clear(); // of other categories
   map.names = meta.names;
   if (map.stamp !== meta.stamp) {

@@ -89,7 +89,8 @@ function places(map) {
 export function drawMedoids(map, g) {
   if (!areShown(map)) return;
   const { rows, wanted, at, side } = places(map),
-    { tile, across, palette } = map.meta;
+    { palette } = map.meta,
+    { tile, across } = map.meta.thumbnails;
   g.lineWidth = 1;
   rows.forEach((row, k) => {
     if (Math.hypot(at[2 * k] - wanted[2 * k], at[2 * k + 1] - wanted[2 * k + 1]) < side / 2) return;

@@ -31,7 +31,7 @@ export function tileOf(map, row) {
  */
 export function imageOf(map, row) {
   const place = map.sprite ? tileOf(map, row) : -1;
-  if (place >= 0) return { sheet: map.sprite, parts: map.meta, place };
+  if (place >= 0) return { sheet: map.sprite, parts: map.meta.thumbnails, place };
   const parts = map.brought.find((some) => some.places.has(row));
   return parts ? { sheet: parts.sheet, parts, place: parts.places.get(row) } : null;
 }

@@ -38,7 +38,8 @@ def mount(
         style: a style sheet in shared/. key: any text. first: the state at first.
         on_change: called before the page is drawn anew, when the browser reports a state.
     """
-    renderer = _component(part, style)
+    _declare()
+    renderer = _renderer(part, style)
     if state is None:
         return renderer(key=component_key(key), data=blob)
     report = {f"on_{state}_change": on_change or (lambda: None)}
@@ -54,9 +55,11 @@ def component_key(text: str) -> str:
     return f"part-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _component(part: str, style: str) -> Any:
-    _declare()
-    return _renderer(part, style)
+def reported_state(key: str, state: str) -> Any:
+    """A state of the part of this key, as the browser last reported it; None: not yet."""
+    import streamlit as st
+
+    return (st.session_state.get(component_key(key)) or {}).get(state)
 
 
 @cache

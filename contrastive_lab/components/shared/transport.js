@@ -1,4 +1,4 @@
-// The inverse of transport.py: meta data, and each array as bytes of its own.
+// The inverse of transport.py: meta data, and each array as bytes of its own, below its path.
 
 import { setMessages } from "./locale.js";
 
@@ -9,8 +9,12 @@ export function unpack(blob) {
   const { length, meta, places } = headerOf(blob);
   setMessages(meta.messages);
   const found = { meta };
-  for (const [name, [at, size]] of Object.entries(places))
-    found[name] = blob.slice(8 + length + at, 8 + length + at + size);
+  for (const [path, [at, size]] of Object.entries(places)) {
+    const names = path.split("."),
+      last = names.pop();
+    const holder = names.reduce((/** @type {any} */ above, name) => (above[name] ??= {}), found);
+    holder[last] = blob.slice(8 + length + at, 8 + length + at + size);
+  }
   return found;
 }
 

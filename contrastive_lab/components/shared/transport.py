@@ -7,28 +7,64 @@ the inverse.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from contrastive_lab import locale
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 
 ALIGN = 8
 TEXTS = {"hints", "label", "note", "reason", "scoreName", "sentence", "title", "why"}  # keys of texts to show
 
 
-def pack(meta: dict[str, Any], **arrays: bytes) -> bytes:
-    """Meta data and named arrays as one blob."""
+def pack(view: Any = None, **more: Any) -> bytes:
+    """The fields of a dataclass as one blob, with further fields, or others in their place.
+
+    Arrays (floats as float32), bytes and thumbnails go as bytes under the path of their field; all
+    else goes as JSON, fields in JavaScript's spelling.
+    """
     places: dict[str, tuple[int, int]] = {}
+    arrays: dict[str, bytes] = {}
     parts, offset = [], 0
-    for name, data in arrays.items():
-        places[name] = (offset, len(data))
+    meta = localized(_plain(_fields({} if view is None else vars(view), more), "", arrays))
+    for path, data in arrays.items():
+        places[path] = (offset, len(data))
         padding = -len(data) % ALIGN
         parts += [data, b"\0" * padding]
         offset += len(data) + padding
-    header = json.dumps({"meta": localized(meta), "places": places}).encode()
+    header = json.dumps({"meta": meta, "places": places}).encode()
     header += b" " * (-(len(header) + ALIGN) % ALIGN)
     return len(header).to_bytes(ALIGN, "little") + header + b"".join(parts)
+
+
+def _fields(values: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields by their names in JavaScript: `column_names` is columnNames there."""
+    names = {name: name.split("_") for name in {**values, **more}}
+    camel = {name: first + "".join(map(str.capitalize, rest)) for name, (first, *rest) in names.items()}
+    return {camel[name]: value for name, value in {**values, **more}.items()}
+
+
+def _plain(value: Any, path: str, arrays: dict[str, bytes]) -> Any:
+    """What JSON can say of a value; what goes as bytes is put into `arrays`."""
+    match value:
+        case str() | int() | float() | None:
+            return value
+        case bytes():
+            arrays[path] = value
+        case np.ndarray():
+            arrays[path] = np.ascontiguousarray(value, np.float32 if value.dtype.kind == "f" else None).tobytes()
+        case ThumbnailSheet():
+            arrays[path] = value.picture
+            return {"across": value.across, "tile": value.tile}
+        case Mapping():
+            return {name: _plain(one, f"{path}.{name}".lstrip("."), arrays) for name, one in value.items()}
+        case list() | tuple() | range():
+            return [_plain(one, path, arrays) for one in value]
+        case _:
+            return _plain(_fields(vars(value), {}), path, arrays)
+    return None
 
 
 def localized(meta: dict[str, Any]) -> dict[str, Any]:
@@ -45,13 +81,3 @@ def _translated(node: Any, key: str = "") -> Any:
     if isinstance(node, (list, tuple)):
         return [_translated(one, key) for one in node]
     return locale.text(node) if isinstance(node, locale.Message) or (isinstance(node, str) and key in TEXTS) else node
-
-
-def float_bytes(array: Any) -> bytes:
-    """An array as float32, in C order."""
-    return np.ascontiguousarray(array, np.float32).tobytes()
-
-
-def mask_bytes(array: Any) -> bytes:
-    """A mask as uint8, in C order."""
-    return np.ascontiguousarray(array, np.uint8).tobytes()
