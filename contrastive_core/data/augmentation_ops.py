@@ -14,21 +14,6 @@ from jaxtyping import Bool, Float, Int, Num, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_hue",
-    "adjust_saturation",
-    "cutout",
-    "gaussian_blur",
-    "grayscale",
-    "resized_crop",
-    "rotate",
-    "sobel",
-    "solarize",
-    "to_float",
-]
-
 GRAY = (0.2989, 0.587, 0.114)  # luma weights of ITU-R 601, as torchvision rounds them
 
 

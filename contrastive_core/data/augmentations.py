@@ -21,12 +21,10 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 
 from contrastive_core.data import augmentation_ops as ops
-from contrastive_core.data.augmentation_ops import to_float
+from contrastive_core.data.augmentation_ops import to_float as to_float
 from contrastive_core.data.batch_loader import BatchShare
 from contrastive_core.messages import message
 from contrastive_core.records.recipe import Recipe
-
-__all__ = ["augment", "make_views", "steps_of", "to_float"]
 
 
 def make_views(

@@ -22,8 +22,6 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.distributed.collectives import World
 from contrastive_core.records.row_part import part_of
 
-__all__ = ["Batch", "BatchLoader", "BatchShare"]
-
 ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
 
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from contrastive_core.messages import message
 
-__all__ = ["PLANS", "plan"]
-
 SMALLEST = 2  # a batch of one has nothing to compare
 
 

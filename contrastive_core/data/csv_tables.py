@@ -9,8 +9,6 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.storage.regular_files import printable, read_regular
 
-__all__ = ["read_table", "read_text"]
-
 MAX_BYTES = 512 << 20  # a few million lines
 
 

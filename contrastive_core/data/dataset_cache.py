@@ -20,9 +20,7 @@ from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock
 
-__all__ = ["UNUSABLE", "cached_path", "load_cached", "load_or_create"]
-
-CHUNK = 1000  # images written at a time
+CHUNK = 1000  # images hashed at a time
 PATIENCE = 3600.0  # seconds to wait for another process that creates the same split
 UNUSABLE = (FileNotFoundError, Damaged, ValueError, KeyError)  # errors of an incomplete cache
 
@@ -58,10 +56,18 @@ def _folder(key: str) -> Path:
 
 
 def _write(folder: Path, arrays: DatasetArrays) -> None:
-    images, labels = arrays["images"], np.asarray(arrays["labels"], np.int64)
+    images, labels, path = arrays["images"], np.asarray(arrays["labels"], np.int64), folder / "images.npy"
     digest = hashlib.sha256(repr((images.shape, tuple(arrays["classes"]))).encode())
-    _write_images(folder, arrays, digest.update)
+    for i in range(0, len(images), CHUNK):
+        digest.update(np.ascontiguousarray(images[i : i + CHUNK]).tobytes())
     digest.update(labels.tobytes())
+    if "file" in arrays:
+        atomic.make_folder(folder)
+        arrays["file"].replace(path)
+        shutil.rmtree(arrays["file"].parent, ignore_errors=True)
+    else:
+        with atomic.writing(path) as file:
+            np.save(file, images, allow_pickle=False)
     ids = {"ids": np.array(arrays["ids"])} if arrays.get("ids") else {}
     json_files.write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))
     about = {
@@ -70,27 +76,9 @@ def _write(folder: Path, arrays: DatasetArrays) -> None:
         "skipped": arrays.get("skipped", []),
         "notes": arrays.get("notes", []),
         "n": len(labels),
-        "bytes": (folder / "images.npy").stat().st_size,
+        "bytes": path.stat().st_size,
     }
     json_files.write_json(folder / "about.json", about)  # last: it marks the folder as complete
-
-
-def _write_images(folder: Path, arrays: DatasetArrays, add_to_digest: Callable[[bytes], None]) -> None:
-    images, path = arrays["images"], folder / "images.npy"
-    chunks = (np.ascontiguousarray(images[i : i + CHUNK], np.uint8).tobytes() for i in range(0, len(images), CHUNK))
-    if "file" in arrays:
-        for chunk in chunks:
-            add_to_digest(chunk)
-        atomic.make_folder(folder)
-        arrays["file"].replace(path)
-        shutil.rmtree(arrays["file"].parent, ignore_errors=True)
-        return
-    with atomic.writing(path) as file:
-        header = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        for chunk in chunks:
-            add_to_digest(chunk)
-            file.write(chunk)
 
 
 def _read(name: str, split: str, folder: Path) -> Dataset:

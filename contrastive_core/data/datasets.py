@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.data import image_sets, torchvision_sets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.dataset import Dataset as Dataset
 from contrastive_core.data.dataset_cache import UNUSABLE, cached_path, load_cached, load_or_create
 from contrastive_core.data.generated_sets import GENERATED
 from contrastive_core.errors import BadSetting, NotDownloaded, UnknownName
@@ -21,8 +21,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.image_form import USUAL, ImageForm, form_of
-
-__all__ = ["Dataset", "check_name", "dataset_names", "is_made", "load", "load_files", "made_path", "of_config"]
 
 SPLITS = ("train", "test")
 FILES = ("folder:", "csv:")  # begin the names of data sets that are files of images

@@ -13,8 +13,6 @@ from contrastive_core.data.image_decoding import decode_image, read_error
 from contrastive_core.messages import N_
 from contrastive_core.storage.sandbox import Crashed, Sandbox
 
-__all__ = ["HEADER", "Chunk", "DecodedChunk", "decode_chunk", "decode_sandboxed"]
-
 HEADER = 128  # bytes before the first row
 DIED = N_("reading it ends the program that reads it")
 

@@ -16,8 +16,6 @@ from contrastive_core.data import image_cache, image_decoding, image_folder, ima
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.storage.file_cache import FileCache
 
-__all__ = ["FolderPreview", "changed", "folder_preview", "name_of", "values_of"]
-
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["forward_batch_size"]
-
 PIXELS = 64 * 64  # of the largest images that are taken `most` at a time
 
 

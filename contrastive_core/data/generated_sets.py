@@ -9,8 +9,6 @@ import numpy as np
 from contrastive_core.data import shapes
 from contrastive_core.data.dataset import DatasetArrays
 
-__all__ = ["GENERATED"]
-
 SEED = 0
 SHAPES_SEED = {"train": 0, "test": 1}
 WRONG_LABELS = {"train": 10, "test": 3}

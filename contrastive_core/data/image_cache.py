@@ -35,8 +35,6 @@ from contrastive_core.records.image_form import SMALL, ImageForm
 from contrastive_core.storage import atomic
 from contrastive_core.storage.sandbox import Sandbox
 
-__all__ = ["cache_keys", "common_channels", "decode", "made_channels", "median_side", "processes", "space_of"]
-
 CHUNK = 32  # files that a process decodes at a time
 FEW, LITTLE = (512, 16 << 20)  # files, and bytes of them, up to which this process decodes them itself
 TOLD = 200  # heads that are read before it is said

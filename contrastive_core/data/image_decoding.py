@@ -26,8 +26,6 @@ from contrastive_core.errors import explained
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import open_regular, printable
 
-__all__ = ["ENDINGS", "FORMATS", "decode_image", "open_image", "read_error", "read_header"]
-
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
 MAX_PIXELS = 64_000_000  # of one picture

@@ -28,8 +28,6 @@ from contrastive_core.paths import follow_links
 from contrastive_core.storage.file_cache import FileStamp, file_stamp
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["FOR_TEST", "ImageFile", "Listing", "listings", "part", "remarks", "why_empty"]
-
 ARRAYS = {".npy"}
 SPLITS = ("train", "test")
 FOR_TEST = ("val", "valid", "validation")  # the first that is there, where there is no test part

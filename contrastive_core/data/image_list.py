@@ -22,8 +22,6 @@ from contrastive_core.paths import follow_links
 from contrastive_core.storage.file_cache import FileStamp, file_stamp
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["LABEL", "columns_of", "list_and_column", "listings"]
-
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")
 OUTSIDE = N_("it lies outside of the list's folder")

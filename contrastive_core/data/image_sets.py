@@ -25,8 +25,6 @@ from contrastive_core.records.image_form import SMALL, USUAL, ImageForm
 from contrastive_core.storage.file_cache import FRESH, FileStamp, file_stamp
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["Listings", "Split", "known", "listings_of", "plan", "usual_side", "why_empty"]
-
 FOLDER, LIST = "folder:", "csv:"
 TIMES = 100  # a listing is cached for at most this many times its duration
 MOST = 32  # cached listings

@@ -19,8 +19,6 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["ImageRows", "curated", "read_ids", "read_labels", "take"]
-
 
 class ImageRows:
     """Some rows of an array of images, read only when indexed; further indices are of each image."""

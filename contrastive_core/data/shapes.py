@@ -11,8 +11,6 @@ import colorsys
 
 import numpy as np
 
-__all__ = ["CLASSES", "TEST", "TRAIN", "make"]
-
 CLASSES = ("disc", "square", "triangle", "star", "cross", "ring", "heart", "crescent")
 TEXTURES = ("plain", "stripes", "dots", "gradient")
 TRAIN, TEST = 5000, 1000

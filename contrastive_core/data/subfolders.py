@@ -11,8 +11,6 @@ from pathlib import Path
 
 from contrastive_core.data.image_decoding import ENDINGS
 
-__all__ = ["Subfolder", "pictures_in", "subfolders"]
-
 MOST = 200  # folders that are listed
 LOOKS = 20_000  # entries that are looked at, in all
 DEPTH = 3  # folders below the counted one: train/class/part

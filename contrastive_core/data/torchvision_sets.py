@@ -11,32 +11,23 @@ from contrastive_core.errors import Damaged
 from contrastive_core.messages import message
 from contrastive_core.paths import data_home
 
-__all__ = ["SIZES", "how_to_get", "is_there", "make"]
-
-SIZES = {  # megabytes that a download moves
-    "cifar10": 170,
-    "cifar100": 169,
-    "stl10": 2640,
-    "mnist": 12,
-    "fashion_mnist": 31,
+SETS = {  # class of torchvision, megabytes of a download, files of which one is there after it
+    "cifar10": ("CIFAR10", 170, ("cifar-10-batches-py", "cifar-10-python.tar.gz")),
+    "cifar100": ("CIFAR100", 169, ("cifar-100-python", "cifar-100-python.tar.gz")),
+    "stl10": ("STL10", 2640, ("stl10_binary", "stl10_binary.tar.gz")),
+    "mnist": ("MNIST", 12, ("MNIST/raw",)),
+    "fashion_mnist": ("FashionMNIST", 31, ("FashionMNIST/raw",)),
 }
-FILES = {  # one of these is there once it has been fetched
-    "cifar10": ("cifar-10-batches-py", "cifar-10-python.tar.gz"),
-    "cifar100": ("cifar-100-python", "cifar-100-python.tar.gz"),
-    "stl10": ("stl10_binary", "stl10_binary.tar.gz"),
-    "mnist": ("MNIST/raw",),
-    "fashion_mnist": ("FashionMNIST/raw",),
-}
+SIZES = {name: size for name, (_, size, _) in SETS.items()}
 
 
-def root_of(root: str | None) -> Path:
-    """Where the files lie: `root`, or `torchvision` beside the cache."""
+def _folder(root: str | None) -> Path:
     return Path(root) if root else data_home() / "torchvision"
 
 
 def is_there(name: str, root: str | None) -> bool:
-    """Whether the files are on this machine."""
-    return any((root_of(root) / f).exists() for f in FILES[name])
+    """Whether the files are on this machine, in `root` or in `torchvision` beside the cache."""
+    return any((_folder(root) / file).exists() for file in SETS[name][2])
 
 
 def how_to_get(name: str) -> str:
@@ -56,24 +47,18 @@ def make(name: str, split: str, root: str | None, download: bool) -> DatasetArra
     """
     from torchvision import datasets
 
-    folder = root_of(root)
-    kinds = {
-        "cifar10": datasets.CIFAR10,
-        "cifar100": datasets.CIFAR100,
-        "mnist": datasets.MNIST,
-        "fashion_mnist": datasets.FashionMNIST,
-    }
+    folder, parts = _folder(root), {"train": split == "train"}
+    options = {"split": "train+unlabeled" if split == "train" else "test"} if name == "stl10" else parts
     try:
-        if name == "stl10":
-            part = "train+unlabeled" if split == "train" else "test"
-            dataset = datasets.STL10(str(folder), part, download=download)
-            classes, images = dataset.classes, dataset.data
-            return {"images": images, "labels": np.asarray(dataset.labels), "classes": classes}
-        dataset = kinds[name](str(folder), train=split == "train", download=download)
+        dataset = getattr(datasets, SETS[name][0])(str(folder), download=download, **options)
     except (RuntimeError, OSError, EOFError, KeyError) as error:
         raise Damaged(
             message("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error)
         ) from None
     images = np.asarray(dataset.data)
-    images = images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2)
-    return {"images": images, "labels": np.asarray(dataset.targets), "classes": dataset.classes}
+    if images.ndim == 3:
+        images = images[:, None]
+    elif images.shape[-1] == 3:  # stl10's channels come first
+        images = images.transpose(0, 3, 1, 2)
+    labels = dataset.labels if name == "stl10" else dataset.targets
+    return {"images": images, "labels": np.asarray(labels), "classes": dataset.classes}

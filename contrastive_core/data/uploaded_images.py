@@ -20,8 +20,6 @@ from contrastive_core.paths import data_home
 from contrastive_core.storage import atomic
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["MOST_BYTES", "MOST_FILES", "UploadedFile", "parts_of", "save_uploads", "title_of"]
-
 MOST_FILES, MOST_BYTES = 5_000, 1_000_000_000  # in all, since they pass through memory
 DEEPEST = 6  # folders of a path
 LONGEST = 100  # characters of a part of it
@@ -45,8 +43,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
     Drive letters, "..", hidden files and characters that some system takes for more than a letter
     are refused, not mended: a class must not change its name unseen."""
-    path = name.replace("\\", "/").removeprefix("./")
-    parts = path.split("/")
+    parts = name.replace("\\", "/").removeprefix("./").split("/")
     safe = (
         0 < len(part) <= LONGEST
         and not part.startswith(".")
@@ -56,14 +53,6 @@ def parts_of(name: str) -> tuple[str, ...]:
         for part in parts
     )
     return tuple(parts) if len(parts) <= DEEPEST + 1 and all(safe) else ()
-
-
-def title_of(names: Sequence[str]) -> str:
-    """Return a name for the set: the first folder of all paths, or "images" without a common one."""
-    first = {parts[0] for name in names if len(parts := parts_of(name)) > 1}
-    loose = any(len(parts_of(name)) == 1 for name in names)
-    title = first.pop() if len(first) == 1 and not loose else "images"
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", title).strip("-.") or "images"
 
 
 def save_uploads(
@@ -76,26 +65,25 @@ def save_uploads(
     Raises: BadSetting for too many files or bytes, or where none is a picture or the disk is too
         full; OSError.
     """
-    _check(files)
     home = data_home() / "dropped"
     atomic.make_folder(home)
-    free = shutil.disk_usage(home).free
-    if (needed := sum(f.size for f in files)) + SPARE > free:
-        raise BadSetting(
-            message(
-                "The disk has {free} MB free, and these images take {needed} MB.",
-                free=f"{free / 1000000.0:,.0f}",
-                needed=f"{needed / 1000000.0:,.0f}",
-            )
-        )
-    title = title_of([f.name for f in files])
+    _check_space(files, home)
+    paths = [parts_of(file.name) for file in files]
+    first = {path[:-1][:1] for path in paths if path}  # () of a path without a folder
+    shared = "".join(*first) if len(first) == 1 else ""  # the uploaded folder
+    skipped: list[tuple[str, str]] = []
     place = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=home))
     try:
-        skipped = _copy(files, place, report)
+        for number, (file, path) in enumerate(zip(files, paths, strict=True), 1):
+            if reason := _write(file, path[1:] if shared else path, place):
+                skipped.append((printable(file.name), reason))
+            report(number / len(files))
         if len(skipped) == len(files):
             name, reason = skipped[0]
             raise BadSetting(message("None of these files is an image. {name}: {reason}", name=name, reason=reason))
-        target = _unused_path(home, title)
+        title = re.sub(r"[^A-Za-z0-9._-]+", "-", shared).strip("-.") or "images"
+        numbered = (home / f"{title}{number}" for number in ("", *(f"-{k}" for k in range(2, 10_000))))
+        target = next(path for path in numbered if not path.exists())
         place.rename(target)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
@@ -103,38 +91,34 @@ def save_uploads(
     return target, skipped
 
 
-def _check(files: Sequence[UploadedFile]) -> None:
-    size = sum(f.size for f in files)
+def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
+    size, free = sum(f.size for f in files), shutil.disk_usage(home).free
     if len(files) > MOST_FILES or size > MOST_BYTES:
         raise BadSetting(
             message(
                 "{files} files of {size} MB; at most {most_files} of {most_bytes} MB are taken here. "
                 "Write the folder's path instead.",
                 files=f"{len(files):,}",
-                size=f"{size / 1000000.0:,.0f}",
+                size=f"{size / 1e6:,.0f}",
                 most_files=f"{MOST_FILES:,}",
-                most_bytes=f"{MOST_BYTES / 1000000.0:,.0f}",
+                most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
+            )
+        )
+    if size + SPARE > free:
+        raise BadSetting(
+            message(
+                "The disk has {free} MB free, and these images take {needed} MB.",
+                free=f"{free / 1e6:,.0f}",
+                needed=f"{size / 1e6:,.0f}",
             )
         )
 
 
-def _copy(files: Sequence[UploadedFile], place: Path, report: Callable[[float], None]) -> list[tuple[str, str]]:
-    """Write the pictures; return names and reasons of the other files."""
-    skipped: list[tuple[str, str]] = []
-    shared = _common_folders([f.name for f in files])
-    for number, file in enumerate(files, 1):
-        if reason := _write(file, place, shared):
-            skipped.append((printable(file.name), reason))
-        report(number / len(files))
-    return skipped
-
-
-def _write(file: UploadedFile, place: Path, shared: int) -> str:
-    """Write a file; return why it was skipped, "" for a written one."""
-    parts = parts_of(file.name)[shared:]
-    if not parts:
+def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
+    """Write a file below a folder; return why it was skipped, "" for a written one."""
+    if not path:
         return N_("its path is no plain path below the folder")
-    if Path(parts[-1]).suffix.lower() not in ENDINGS:
+    if Path(path[-1]).suffix.lower() not in ENDINGS:
         return N_("no image, by its ending")
     data = file.getvalue()
     try:
@@ -142,21 +126,9 @@ def _write(file: UploadedFile, place: Path, shared: int) -> str:
             pass
     except Exception as error:  # whatever Pillow raises at a damaged file
         return message("cannot be read: {error}", error=error)
-    target = place.joinpath(*parts)
+    target = place.joinpath(*path)
     if target.exists():
         return N_("another file has this name")
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
     return ""
-
-
-def _common_folders(names: Sequence[str]) -> int:
-    """Return 1 if all paths begin with one folder, the uploaded one, else 0."""
-    parts = [p for name in names if (p := parts_of(name))]
-    return int(bool(parts) and len({p[0] for p in parts}) == 1 and all(len(p) > 1 for p in parts))
-
-
-def _unused_path(home: Path, title: str) -> Path:
-    """Return a path that does not exist yet."""
-    numbers = ("", *(f"-{q}" for q in range(2, 10_000)))
-    return next(p for q in numbers if not (p := home / f"{title}{q}").exists())

@@ -20,23 +20,6 @@ from torch import Tensor
 from contrastive_core.device import check_shared
 from contrastive_core.errors import Elsewhere, NoDevice
 
-__all__ = [
-    "World",
-    "all_gather",
-    "all_gather_ints",
-    "all_gather_object",
-    "all_reduce_sum",
-    "any_process",
-    "broadcast_object",
-    "destroy_process_group",
-    "init_process_group",
-    "is_single_process",
-    "mismatched_tensors",
-    "process_group",
-    "raise_together",
-    "world",
-]
-
 T = TypeVar("T")
 LOCAL = (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))  # torchrun's words, and those of one
 PATIENCE = timedelta(days=7)  # for work that takes one process as long as it takes

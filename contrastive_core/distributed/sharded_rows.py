@@ -19,8 +19,6 @@ from torch import Tensor
 
 from contrastive_core.distributed import collectives
 
-__all__ = ["HERE", "SPREAD", "Rows"]
-
 
 @dataclass(frozen=True)
 class Rows:

@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from contrastive_core.messages import message
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
 
-__all__ = ["ProjectionHead", "SplitBatchNorm", "create_encoder", "encoder_names"]
-
 RESNETS = ("resnet18", "resnet34", "resnet50")
 HEADS = ("nonlinear", "linear", "none")
 COLORS = {  # mean and deviation of the channels; imported encoders keep those they learned with

@@ -20,8 +20,6 @@ from torch import Tensor, nn
 
 from contrastive_core.messages import N_, message
 
-__all__ = ["LIBRARIES", "Pretrained", "create_network", "fixed_pixels", "pretrained", "resized", "without_numbers"]
-
 LIBRARIES = ("torchvision", "timm")
 FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
 HUGGING_FACE = "huggingface.co"

@@ -16,8 +16,6 @@ from contrastive_core.data.batch_loader import BatchShare
 from contrastive_core.messages import N_, message
 from contrastive_core.ops.similarity import normalize
 
-__all__ = ["KeyQueue", "MemoryBank", "ema_update"]
-
 
 class KeyQueue(nn.Module):
     """The last `size` keys (K, d), unit rows, oldest overwritten first; random rows at first."""
