@@ -34,7 +34,7 @@ class Graphs:
     device: str = "auto"
     place: Callable[[str, str], Path] | None = None
     on_progress: OnProgress = ignore_progress
-    cached: dict[tuple[str, str, str], Neighbors] = field(default_factory=dict)
+    cached: dict[tuple[str, ...], Neighbors] = field(default_factory=dict)
     rows: Rows = HERE
 
     def get(
@@ -43,23 +43,21 @@ class Graphs:
         base: EmbeddingSet | None,
         k: int,
         metric: str = "cosine",
-        exact: bool = False,
-        approximate: Approximation = SCORES,
+        approximate: Approximation | None = SCORES,
     ) -> Neighbors:
         """The graph of `queries` in `base` (None: in itself), computed once for the largest k.
 
-        A very large one is approximate, unless `exact`: who asks records `Neighbors.about`.
-        `approximate`: how, as of `nearest`.
+        A very large one is approximate, as of `nearest` (None: exact): who asks records `Neighbors.about`.
         """
-        content_key = (queries.content_hash, base.content_hash if base else "", metric)
-        key = content_key if not self.rows.spread else self._agreed(content_key)
+        key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
+        if self.rows.spread:  # of all parts together: some may be those of another set, and some not
+            key = tuple(" ".join(part) for part in zip(*self.rows.each(key), strict=True))
         if key not in self.cached and base is None:
             self._read(key)
         known = self.cached.get(key)
-        if known is None or known.k < k or (exact and known.recall is not None):
+        if known is None or known.k < k or (approximate is None and known.recall is not None):
             count = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
-            neighbors = self._search(queries, base, count, metric, None if exact else approximate)
-            self.cached[key] = neighbors
+            neighbors = self.cached[key] = self._search(queries, base, count, metric, approximate)
             if base is None and self.place:
                 about = {name: np.array(value) for name, value in neighbors.about.items()}
                 json_files.write_npz(self.place(key[0], metric), index=neighbors.index, score=neighbors.score, **about)
@@ -91,12 +89,7 @@ class Graphs:
         long = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 90 else f"{seconds:.0f} s"
         return message("nearest neighbors (exact ones take about {long})", long=long) if seconds >= MOMENT else ""
 
-    def _agreed(self, content_key: tuple[str, str, str]) -> tuple[str, str, str]:
-        """The key of all parts together: some may be those of another set, and some not."""
-        queries, base, metric = (" ".join(part) for part in zip(*self.rows.each(content_key), strict=True))
-        return queries, base, metric
-
-    def _read(self, key: tuple[str, str, str]) -> None:
+    def _read(self, key: tuple[str, ...]) -> None:
         if self.place and (path := self.place(key[0], key[2])).exists():
             arrays = json_files.read_npz(path)
             recall = float(arrays["recall"]) if "recall" in arrays else None

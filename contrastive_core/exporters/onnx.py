@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.records.run import Run
 from contrastive_core.storage import atomic
@@ -39,17 +38,17 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
     except ModuleNotFoundError as error:
         raise ValueError(f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'") from None
     dataset = data_of(run, "test")
-    model = _model(load_model(run, dataset, "cpu"), layer)
-    images = _images(dataset)
+    method = load_model(run, dataset, "cpu")
+    model = nn.Sequential(method.encoder, *([method.head] if layer == "z" else [])).eval()
+    rows = np.resize(np.arange(len(dataset)), max(CHECKED))
+    images = to_float(torch.from_numpy(np.array(dataset.images[rows])))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "encoder.onnx"
         _write(model, images[:2], path, layer)
         worst, width = worst_difference(model, images, path)
         if not worst <= TOLERANCE:
-            raise ValueError(
-                f"onnxruntime gives what differs from torch by {worst:.2g}, more than "
-                f"{TOLERANCE:g}: nothing was written"
-            )
+            problem = f"onnxruntime gives what differs from torch by {worst:.2g}, more than {TOLERANCE:g}"
+            raise ValueError(f"{problem}: nothing was written")
         atomic.write_bytes(out, path.read_bytes(), shared=True, parents=False)
     return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
 
@@ -71,36 +70,14 @@ def worst_difference(model: nn.Module, images: Tensor, path: Path) -> tuple[floa
     return worst, width
 
 
-def _model(method: Any, layer: str) -> nn.Module:
-    """A module from images to h or z, in evaluation mode."""
-
-    class Encode(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder, self.head = method.encoder, method.head
-
-        def forward(self, images: Tensor) -> Tensor:
-            features: Tensor = self.encoder(images)
-            return self.head(features) if layer == "z" else features
-
-    return Encode().eval()
-
-
-def _images(dataset: Dataset) -> Tensor:
-    """Some images of the data set in [0, 1], as many as are compared."""
-    rows = np.resize(np.arange(len(dataset)), max(CHECKED))
-    return to_float(torch.from_numpy(np.array(dataset.images[rows])))
-
-
 def _write(model: nn.Module, example: Tensor, path: Path, layer: str) -> None:
-    batch = torch.export.Dim("n", min=1)
     torch.onnx.export(
         model,
         (example,),
         str(path),
         input_names=["images"],
         output_names=[layer],
-        dynamic_shapes={"images": {0: batch}},
+        dynamic_shapes=({0: torch.export.Dim("n", min=1)},),
         external_data=False,
         dynamo=True,
         verbose=False,

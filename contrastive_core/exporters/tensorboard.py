@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from contrastive_core.evaluation.embed import data_of, embed_run
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
@@ -41,9 +42,8 @@ def export_tensorboard(
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError:
-        raise ValueError(
-            "this needs tensorboard, which is missing: pip install 'contrastive-lab[tensorboard]'"
-        ) from None
+        text = "this needs tensorboard, which is missing: pip install 'contrastive-lab[tensorboard]'"
+        raise ValueError(text) from None
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out} is there and holds something: give a new folder")
     rows = embed_run(run, split, layer, device, fraction_of(on_progress, "embedding"))
@@ -66,22 +66,15 @@ def _scalars(writer: Any, run: Run) -> int:
     for line in run.metrics():
         kind = "step" if OF_A_STEP in line else "epoch"
         for name, value in line.items():
-            if name in ("step", "epoch") or not _is_number(value):
-                continue
-            writer.add_scalar(f"{kind}/{name}", value, int(line.get("step") or 0))
-            count += 1
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            if is_number and name not in ("step", "epoch"):
+                writer.add_scalar(f"{kind}/{name}", value, int(line.get("step") or 0))
+                count += 1
     return count
-
-
-def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
 
 
 def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
     """The projector's files: vectors, ids and classes, and one picture of all images."""
-    import torch
-
     shown = np.arange(len(rows))
     if len(rows) > MOST:
         shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:MOST])

@@ -65,7 +65,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     source = _choose_source(run, c)
     first = _first_pairing(run, source)
     if source == STEP:
-        source = f"{STEP}{choose_step(st.select_slider, run, 'step', recorded_steps.steps(run))}"
+        source = f"{STEP}{choose_step(run, 'step', recorded_steps.steps(run))}"
     pairing = query_params.one_of(
         b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=first, format_func=PAIRINGS.get, help=PAIRED
     )

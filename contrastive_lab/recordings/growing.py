@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core.records import runs
-from contrastive_core.records.metrics_reader import MetricsReader
 from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
+from contrastive_core.records.run_metrics import MetricsReader
 from contrastive_lab import format, locale, plots
 from contrastive_lab.locale import N_, _
-
-__all__ = ["LACKS", "describe", "figures", "follow"]
 
 LACKS = N_(
     "A recording holds embeddings and figures of a training that ran elsewhere; no "
@@ -50,48 +49,43 @@ CURVES = {  # by title: names of figures, and the name of the axis
 def describe(run: Run) -> str:
     """One line on a recording: its loss, how far it is, and how it stands."""
     status = run.status()
-    knobs = ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items())
-    loss = run.config.get("loss") or _("the caller's own loss")
-    state = "growing" if status["status"] == "running" else status["status"]
-    step = int(status.get("step") or 0)
-    return (
-        _("Recording · {loss} ({knobs}) · step {step} · {state}").format(
-            loss=loss, knobs=knobs, step=f"{step:,}", state=state
-        )
-        if knobs
-        else _("Recording · {loss} · step {step} · {state}").format(loss=loss, step=f"{step:,}", state=state)
-    )
+    values = {
+        "loss": run.config.get("loss") or _("the caller's own loss"),
+        "step": f"{int(status.get('step') or 0):,}",
+        "state": "growing" if status["status"] == "running" else status["status"],
+    }
+    if knobs := ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items()):
+        return _("Recording · {loss} ({knobs}) · step {step} · {state}").format(knobs=knobs, **values)
+    return _("Recording · {loss} · step {step} · {state}").format(**values)
+
+
+def _growing(name: str) -> Run:
+    """The recording; the page is drawn anew when it has ended or is gone."""
+    with contextlib.suppress(ValueError, OSError):
+        if (run := runs.load(name)).is_alive():
+            return run
+    st.rerun()
 
 
 @st.fragment(run_every=1.0)
 def follow(name: str, drawn: dict[str, list[int]]) -> None:
     """How far a growing recording is, every second; the page is drawn anew when it has other rows
     than those drawn, or has ended."""
-    try:
-        run = runs.load(name)
-    except (ValueError, OSError):
-        st.rerun()
+    run = _growing(name)
     st.caption(format.plain(describe(run)))
-    if kinds_of(run) != drawn or not run.is_alive():
+    if kinds_of(run) != drawn:
         st.rerun()
 
 
 @st.fragment(run_every=1.0)
-def growing_figures(name: str) -> None:
-    """The same as `figures`, drawn again every second; the page is when the recording ends."""
-    try:
-        run = runs.load(name)
-    except (ValueError, OSError):
-        st.rerun()
-    if not run.is_alive():
-        st.rerun()
-    _figures(run)
+def _growing_figures(name: str) -> None:
+    _figures(_growing(name))
 
 
 def figures(run: Run) -> None:
     """The newest figures, and how each came about; they follow while it grows."""
     if run.is_alive():
-        growing_figures(run.name)
+        _growing_figures(run.name)
     else:
         _figures(run)
 
@@ -105,14 +99,13 @@ def _figures(run: Run) -> None:
         st.info(_("No step has been recorded yet."))
         return
     _newest(reader.latest[-1])
-    lines = [*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs]
-    lines.sort(key=lambda line: int(line["step"]))
+    lines = sorted([*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs], key=lambda line: int(line["step"]))
     known = set().union(*lines)
     curves = [(t, names, unit) for t, (names, unit) in CURVES.items() if known & names.keys()]
-    left, right = st.columns(2)
+    columns = st.columns(2)
     for place, (title, names, unit) in enumerate(curves):
         series = {text: _series(lines, name) for name, text in names.items() if name in known}
-        with (left, right)[place % 2]:
+        with columns[place % 2]:
             st.markdown(f"**{title}**")
             figure = plots.curves(series, "step", unit, height=220)
             st.plotly_chart(figure, key=f"recorded-{run.name}-{title}")

@@ -6,15 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records import embedding_ref, recorded_rows
+from contrastive_core.records import embedding_ref
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, query_params
 from contrastive_lab.locale import N_, _
-
-__all__ = ["LAYER_TITLES", "NEWEST", "choose_place", "choose_step", "place_of", "space_of"]
 
 NEWEST = "newest"
 LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)")}
@@ -27,9 +25,8 @@ def place_of(run: Run) -> Recorded | None:
     if not kinds:
         return None
     kind = query_params.current("rows", kinds, next(iter(kinds)))
-    steps = [str(step) for step in kinds[kind]]
-    chosen = query_params.current("step", [*steps, NEWEST], NEWEST, key=_key(run, kind))
-    return Recorded(run, kind, int(steps[-1] if chosen == NEWEST else chosen))
+    chosen = _chosen_step(run, kind, kinds[kind])
+    return Recorded(run, kind, kinds[kind][-1] if chosen == NEWEST else int(chosen))
 
 
 def space_of(place: Recorded) -> EmbeddingRef:
@@ -45,39 +42,35 @@ def choose_place(run: Run, place: Recorded) -> None:
         query_params.one_of(
             st.segmented_control, _("Images"), list(kinds), name="rows", width="content", format_func=KINDS.get
         )
-    choose_step(st.select_slider, run, place.kind, kinds[place.kind])
+    choose_step(run, place.kind, kinds[place.kind])
     if place.has_h():
+        title_of = LAYER_TITLES.get
         query_params.one_of(
-            st.segmented_control,
-            _("Features"),
-            ("h", "z"),
-            name="features",
-            format_func=LAYER_TITLES.get,
-            width="content",
+            st.segmented_control, _("Features"), ("h", "z"), name="features", format_func=title_of, width="content"
         )
 
 
-def choose_step(widget: Any, run: Run, kind: str, steps: list[int], **more: Any) -> int:
+def choose_step(run: Run, kind: str, steps: list[int]) -> int:
     """A step of those that are kept; the newest is followed until another is chosen."""
-    options = [*map(str, steps), NEWEST]
     chosen = query_params.one_of(
-        widget,
+        st.select_slider,
         _("Step"),
-        options,
+        [*map(str, steps), NEWEST],
         name="step",
         key=_key(run, kind),
         default=NEWEST,
         format_func=lambda s: s if s == NEWEST else f"{int(s):,}",
-        **more,
     )
     return steps[-1] if chosen == NEWEST else int(chosen)
 
 
 def follows_newest(run: Run, place: Recorded) -> bool:
     """Whether the page shows whatever is newest of a recording that grows."""
-    steps = [str(step) for step in kinds_of(run)[place.kind]]
-    key = _key(run, place.kind)
-    return run.is_alive() and query_params.current("step", [*steps, NEWEST], NEWEST, key) == NEWEST
+    return run.is_alive() and _chosen_step(run, place.kind, kinds_of(run)[place.kind]) == NEWEST
+
+
+def _chosen_step(run: Run, kind: str, steps: list[int]) -> str:
+    return query_params.current("step", [*map(str, steps), NEWEST], NEWEST, key=_key(run, kind))
 
 
 def quick_map(rows: EmbeddingSet) -> dict[str, Any]:
@@ -92,4 +85,4 @@ def _key(run: Run, kind: str) -> str:
 
 def has_rows(run: Run) -> bool:
     """Whether a page can show a run: it has weights, or is a recording with rows."""
-    return run.weights.exists() or (run.is_recording and bool(recorded_rows.kinds_of(run)))
+    return run.weights.exists() or (run.is_recording and bool(kinds_of(run)))

@@ -151,7 +151,7 @@ def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch)
     monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
     monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 5.12e5)
     of_all = Graphs("cpu", on_progress=lambda *stage: told.append(stage))
-    assert of_all.get(x, None, 9, exact=True).recall is None
+    assert of_all.get(x, None, 9, approximate=None).recall is None
     stage = "nearest neighbors (exact ones take about 20 s)"
     assert told[0] == (stage, 0.0)  # beforehand
     assert told[-2:] == [(stage, 1.0), ("nearest neighbors found", None)]
