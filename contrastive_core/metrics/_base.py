@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from contrastive_core.errors import CannotScore
 from contrastive_core.messages import message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.intervals import Z95, wilson
-
-__all__ = ["AMONG", "PREDICTED", "Metric", "MetricResult", "labels_of", "mean_interval", "pairs_interval", "wilson"]
+from contrastive_core.records.intervals import Z95
+from contrastive_core.storage.json_files import JsonObject
 
 PREDICTED = "predicted"  # the array of a class for each row
 AMONG = 100_000  # rows among which all find their nearest in some minutes
@@ -38,7 +37,7 @@ class MetricResult:
     per_sample: np.ndarray | None = None
     interval: tuple[float, float] | None = None
     unit: str = ""
-    extras: dict[str, Any] = field(default_factory=dict)
+    extras: JsonObject = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -68,10 +67,10 @@ class Metric:
             raise CannotScore(message("{title} is computed by one process: run it without torchrun", title=self.title))
         if self.needs_train and train is None:
             raise CannotScore(message("{title} needs training rows, and there are none", title=self.title))
-        for part in (train, test) if self.needs_train else (test,):
-            if part is not None:
-                self._check(part, graphs.rows)
-        if train is not None and self.needs_train and train.width != test.width:
+        if self.needs_train and train is not None:
+            self._check(train, graphs.rows)
+        self._check(test, graphs.rows)
+        if self.needs_train and train is not None and train.width != test.width:
             raise CannotScore(
                 message(
                     "training rows are {width} wide, test rows {test_width}", width=train.width, test_width=test.width
@@ -82,30 +81,19 @@ class Metric:
             return self.score(train, test, graphs)
         drawn = rows_of_sample(len(test), self.drawn or self.most)
         result = self.score(train, test.take(drawn), graphs)
-
-        def of_all(values: np.ndarray, missing: float) -> np.ndarray:
-            placed = np.full(len(test), missing, values.dtype)
-            placed[drawn] = values
-            return placed
-
-        per_sample = None if result.per_sample is None else of_all(result.per_sample, np.nan)
         arrays = dict(result.arrays)
         if PREDICTED in arrays:
-            arrays[PREDICTED] = of_all(arrays[PREDICTED], -1)
-        sample = {"sample": sample_text(len(drawn), len(test))}
-        extras = result.extras | sample
-        return replace(result, per_sample=per_sample, arrays=arrays, extras=extras)
+            arrays[PREDICTED] = placed(arrays[PREDICTED], drawn, len(test), -1)
+        per_sample = None if result.per_sample is None else placed(result.per_sample, drawn, len(test))
+        return replace(result, per_sample=per_sample, arrays=arrays, extras=result.extras | sampled(drawn, len(test)))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         """The formula, on input that was checked."""
         raise NotImplementedError
 
     def _check(self, rows: EmbeddingSet, lie: Rows) -> None:
-        not_finite, zero = len(rows.problems["not_finite"]), len(rows.problems["zero"])
-        if lie.spread:
-            not_finite, zero = lie.number(not_finite), lie.number(zero)
-        if not_finite or (zero and self.unit_rows):
-            where = message("{split} rows", split=rows.split) if rows.split else "rows"
+        not_finite, zero = (lie.number(len(rows.problems[name])) for name in ("not_finite", "zero"))
+        where = message("{split} rows", split=rows.split) if rows.split else "rows"
         if not_finite:
             raise CannotScore(
                 message("{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=where)
@@ -128,6 +116,18 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     if len(np.unique(labels[labels >= 0])) < 2:
         raise CannotScore(message("{title} needs at least two classes, and there is one", title=title))
     return labels
+
+
+def placed(values: np.ndarray, at: np.ndarray, n: int, missing: float = np.nan) -> np.ndarray:
+    """Values of the rows `at` among all n."""
+    of_all = np.full(n, missing, values.dtype)
+    of_all[at] = values
+    return of_all
+
+
+def sampled(drawn: np.ndarray, n: int) -> JsonObject:
+    """What is recorded of a sample of n rows; nothing where it is all of them."""
+    return {"sample": sample_text(len(drawn), n)} if len(drawn) < n else {}
 
 
 def mean_interval(values: np.ndarray) -> tuple[float, float] | None:

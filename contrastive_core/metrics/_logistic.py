@@ -13,15 +13,12 @@ cache: what is held beside X does not grow with its rows, and X may be read from
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-
-__all__ = ["Design", "blocks", "fit_logistic", "gram_of", "objective"]
+from contrastive_core.metrics._standardized import Standardized, blocks
 
 HISTORY = 10
 STEPS = 1000
@@ -32,33 +29,7 @@ GUIDE = 16_384  # rows at least, and GUIDES per column, that the first guess is 
 GUIDES = 16
 
 
-@runtime_checkable
-class Design(Protocol):
-    """Rows (n, d) that are read some at a time: a tensor, or `Standardized`."""
-
-    @property
-    def shape(self) -> torch.Size: ...
-    @property
-    def dtype(self) -> torch.dtype: ...
-    @property
-    def device(self) -> torch.device: ...
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice | Tensor, /) -> Tensor: ...
-
-
-def objective(weight: Tensor, x: Tensor, target: Tensor, c: float) -> Tensor:
-    """The mean cross-entropy + ‖W‖²/(2Cn): weight (d+1, classes), bias last."""
-    logits = x @ weight[:-1] + weight[-1]
-    penalty = weight[:-1].square().sum() / (2 * c * len(x))
-    return F.cross_entropy(logits, target) + penalty
-
-
-def blocks(x: Design, classes: int) -> Iterator[tuple[slice, Tensor]]:
-    """X block by block (r, d), with where each stands."""
-    size = max(1, BLOCK // max(x.shape[1], classes))
-    for start in range(0, len(x), size):
-        part = slice(start, min(start + size, len(x)))
-        yield part, x[part]
+Design = Tensor | Standardized  # rows (n, d), which are read some at a time
 
 
 def gram_of(x: Design, rows: Rows = HERE) -> Tensor:
@@ -88,7 +59,7 @@ def fit_logistic(
     gram: Tensor | None = None,
     rows: Rows = HERE,
 ) -> Tensor:
-    """Weights (d+1, classes) that minimize `objective`, to a largest gradient of `tolerance`.
+    """Weights (d+1, classes), bias last, that minimize the objective, to a largest gradient of `tolerance`.
 
     Args: x: (n, d) float32 or float64; gram: what `gram_of(x)` gave, if it is at hand; rows: how
         the rows of x and target lie. The weights are alike on every process.
@@ -119,6 +90,12 @@ def fit_logistic(
     return w
 
 
+def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Logits (r, classes) of X block by block, where each stands and its rows (r, d) before them."""
+    for part, block in blocks(x, BLOCK // max(x.shape[1], weight.shape[1])):
+        yield part, block, block @ weight[:-1] + weight[-1]
+
+
 def _cost(
     x: Design, target: Tensor, classes: int, penalty: float, rows: Rows
 ) -> Callable[[Tensor], tuple[float, Tensor]]:
@@ -127,9 +104,8 @@ def _cost(
 
     def cost(w: Tensor) -> tuple[float, Tensor]:
         sums = torch.zeros(d + 2, classes, dtype=torch.float64, device=x.device)  # and the loss
-        for part, block in blocks(x, classes):
-            logits, here = block @ w[:-1] + w[-1], target[part, None]  # (r, classes)
-            off = logits.softmax(1)
+        for part, block, logits in logits_by_block(x, w):
+            here, off = target[part, None], logits.softmax(1)  # (r, classes)
             top, at = logits.max(1, keepdim=True)
             loss = top - off.gather(1, at).log() - logits.gather(1, here)  # log Σ exp − target
             sums[-1, 0] += loss.sum(dtype=torch.float64)
@@ -181,6 +157,7 @@ def _two_loops(gradient: Tensor, pairs: list[tuple[Tensor, Tensor]], first: Tens
 
 
 def _solve(first: Tensor, q: Tensor) -> Tensor:
+    """The first guess of the inverse Hessian times q."""
     if first.ndim == 1:
         return (q.double() / first[:, None]).to(q.dtype)
     return torch.cholesky_solve(q.double(), first).to(q.dtype)

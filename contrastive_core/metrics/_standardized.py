@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-
-__all__ = ["Moments", "Standardized"]
 
 BLOCK = 1 << 21  # numbers that are read at a time
 
@@ -66,3 +66,10 @@ class Standardized:
         at = rows if isinstance(rows, slice) else rows.cpu().numpy()
         block = np.array(self.features[at if self.index is None else self.index[at]], np.float32)
         return torch.from_numpy(block).to(self.device).sub_(self._mean).mul_(self._scale)
+
+
+def blocks(x: Tensor | Standardized, size: int) -> Iterator[tuple[slice, Tensor]]:
+    """X block by block (r, d), of `size` rows at most, with where each stands."""
+    for start in range(0, len(x), max(1, size)):
+        part = slice(start, min(start + max(1, size), len(x)))
+        yield part, x[part]

@@ -28,8 +28,6 @@ from contrastive_core.messages import N_
 from contrastive_core.metrics._logistic import Design, fit_logistic, gram_of
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
-__all__ = ["Strength", "choose_strength", "stratified_folds"]
-
 GRID = tuple(10 ** (e / 2) for e in range(-10, 5))  # of C: 1e-5, strong, to 100, hardly any
 FOLDS = 3  # of five, log10 C differed by 0.03 and accuracy by 0.1 points, for twice the time
 PATIENCE = 2  # points in a row that are worse than the best, before the first fold's path ends

@@ -13,16 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from contrastive_core.device import pick_device
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.metrics._standardized import Moments, Standardized
+from contrastive_core.metrics._standardized import Moments, Standardized, blocks
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Factors", "ridge"]
+__all__ = ["Factors"]
 
 BLOCK = 1 << 22  # numbers in float64 at a time
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized
@@ -49,9 +50,9 @@ class Factors(Metric):
             raise CannotScore(N_("Factor readout needs data whose factors are known, such as shapes"))
         device = pick_device(graphs.device)
         moments = Moments(train.features)
-        x, x_test = (Standardized(v.features, moments, device) for v in (train, test))
+        x_test = Standardized(test.features, moments, device)
         targets = {k: v for k in names if (v := _regression_target(k, train.columns[k], test.columns[k]))}
-        guesses = ridge(x, {k: v[0] for k, v in targets.items()}, x_test)
+        guesses = _ridge(train.features, moments, {k: v[0] for k, v in targets.items()}, x_test)
         skill = {k: _skill(guesses[k], *targets[k][1:]) for k in targets}
         defined = {k: v for k, v in skill.items() if v is not None}
         if not defined:
@@ -69,7 +70,10 @@ def _regression_target(
         return None
     if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
         return (train_values[:, None] == kinds).astype(np.float64), truth, kinds
-    return _targets(name, train_values), _targets(name, truth), None
+    both = (v.astype(np.float64)[:, None] for v in (train_values, truth))
+    if name.endswith("hue"):  # 0..1, on a circle
+        both = (np.hstack([np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)]) for v in both)
+    return *both, None
 
 
 def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:
@@ -82,15 +86,9 @@ def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> fl
     return float(1 - np.square(truth - guess).sum() / all_of_it) if all_of_it > 0 else None
 
 
-def _targets(name: str, values: np.ndarray) -> np.ndarray:
-    """What a factor is regressed on, (n, 1), or (n, 2) on a circle for a hue in 0..1."""
-    if name.endswith("hue"):
-        turn = 2 * np.pi * values.astype(np.float64)
-        return np.stack([np.cos(turn), np.sin(turn)], 1)
-    return values.astype(np.float64)[:, None]
-
-
-def ridge(x: Standardized, targets: dict[str, np.ndarray], x_test: Standardized) -> dict[str, np.ndarray]:
+def _ridge(
+    features: np.ndarray, moments: Moments, targets: dict[str, np.ndarray], x_test: Standardized
+) -> dict[str, np.ndarray]:
     """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks.
 
     All are solved together, each with the penalty that serves it best on a held-out fifth.
@@ -99,45 +97,34 @@ def ridge(x: Standardized, targets: dict[str, np.ndarray], x_test: Standardized)
         return {}
     ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])
     columns_of = {k: slice(a, b) for k, a, b in zip(targets, ends[:-1], ends[1:], strict=True)}
-    y = torch.from_numpy(np.hstack([*targets.values()])).to(x.device).double()
-    out = torch.arange(len(x)) % 5 == 4
-    kept, held = (Rows64(x, side.nonzero()[:, 0]) for side in (~out, out))
+    y = torch.from_numpy(np.hstack([*targets.values()])).to(x_test.device).double()
+    out = np.arange(len(y)) % 5 == 4
+    kept, held = (Standardized(features, moments, x_test.device, np.flatnonzero(side)) for side in (~out, out))
     tried = _fits(kept, y[~out], held, PENALTIES)
     away = {p: (y[out] - guess).square().sum(0) for p, guess in tried.items()}  # (t) each
     best = {k: min(PENALTIES, key=lambda p: float(away[p][c].sum())) for k, c in columns_of.items()}
-    fits = _fits(Rows64(x), y, Rows64(x_test), sorted(set(best.values())))
+    fits = _fits(Standardized(features, moments, x_test.device), y, x_test, sorted(set(best.values())))
     return {k: fits[best[k]][:, c].cpu().numpy() for k, c in columns_of.items()}
 
 
-class Rows64:
-    """Rows in float64, a block at a time: those numbered `at`, or all."""
-
-    def __init__(self, x: Standardized, at: torch.Tensor | None = None) -> None:
-        self.x, self.at = x, torch.arange(len(x)) if at is None else at
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def blocks(self) -> Iterator[tuple[slice, torch.Tensor]]:
-        """Where each block stands among the rows, and its rows (r, d)."""
-        step = max(1, BLOCK // self.x.shape[1])
-        for i in range(0, len(self), step):
-            yield slice(i, i + step), self.x[self.at[i : i + step]].double()
+def _blocks64(x: Standardized) -> Iterator[tuple[slice, Tensor]]:
+    """Rows in float64, block by block, with where each stands."""
+    return ((part, block.double()) for part, block in blocks(x, BLOCK // x.shape[1]))
 
 
-def _fits(rows: Rows64, y: torch.Tensor, new: Rows64, penalties: Sequence[float]) -> dict[float, torch.Tensor]:
+def _fits(rows: Standardized, y: Tensor, new: Standardized, penalties: Sequence[float]) -> dict[float, Tensor]:
     """Closed form with a free bias, for each penalty: over d×d products, or n×n where d > n."""
-    mean = sum(x.sum(0) for _, x in rows.blocks()) / len(rows)
+    mean = sum(x.sum(0) for _, x in _blocks64(rows)) / len(rows)
     middle = y.mean(0)
     y = y - middle
     few = None  # all rows (n, d), where they are fewer than their numbers
-    if rows.x.shape[1] > len(rows):
-        few = torch.cat([x for _, x in rows.blocks()]) - mean
+    if rows.shape[1] > len(rows):
+        few = torch.cat([x for _, x in _blocks64(rows)]) - mean
         gram, right = few @ few.mT, y
     else:
-        d = rows.x.shape[1]
+        d = rows.shape[1]
         gram, right = y.new_zeros(d, d), y.new_zeros(d, y.shape[1])
-        for at, x in rows.blocks():
+        for at, x in _blocks64(rows):
             gram += (x - mean).mT @ (x - mean)
             right += (x - mean).mT @ y[at]
     weights = {}
@@ -146,8 +133,8 @@ def _fits(rows: Rows64, y: torch.Tensor, new: Rows64, penalties: Sequence[float]
         held.diagonal().add_(penalty * len(rows))
         solved = torch.cholesky_solve(right, torch.linalg.cholesky(held))
         weights[penalty] = solved if few is None else few.mT @ solved  # (d, t)
-    guesses: dict[float, list[torch.Tensor]] = {penalty: [] for penalty in penalties}
-    for _, x in new.blocks():
+    guesses: dict[float, list[Tensor]] = {penalty: [] for penalty in penalties}
+    for _, x in _blocks64(new):
         for penalty, weight in weights.items():
             guesses[penalty].append((x - mean) @ weight + middle)
     return {penalty: torch.cat(parts) for penalty, parts in guesses.items()}

@@ -8,19 +8,20 @@ is for reading only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
-from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of, wilson
+from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.intervals import wilson
 from contrastive_core.registry import knob
+from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Knn", "confusion", "default_k", "leave_one_out", "vote"]
+__all__ = ["Knn", "default_k", "leave_one_out", "vote"]
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
 BLOCK = 1 << 22  # votes that are counted at a time
@@ -100,12 +101,12 @@ def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> 
     return np.bincount(cell, minlength=len(classes) ** 2).reshape(len(classes), -1)
 
 
-def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[dict[str, Any]]:
+def _per_class(table: np.ndarray, classes: np.ndarray, rows: EmbeddingSet) -> list[JsonObject]:
     """Name, share right with its interval, and what each class is taken for: plain values."""
     records = []
     for i, label in enumerate(classes):
         n, right = int(table[i].sum()), int(table[i, i])
-        about: dict[str, Any] = {"class": rows.class_name(int(label)), "n": n}
+        about: JsonObject = {"class": rows.class_name(int(label)), "n": n}
         if n:
             about |= {"value": right / n, "interval": wilson(right, n)}
         records.append({**about, "taken_for": table[i].tolist()})

@@ -17,10 +17,11 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import Metric, MetricResult
+from contrastive_core.metrics.rankme import effective_rank
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["Lidar", "discriminant_spectrum"]
+__all__ = ["Lidar"]
 
 BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 
@@ -47,12 +48,8 @@ class Lidar(Metric):
         values = discriminant_spectrum(test.views, self.delta)
         if not values.sum() > 0:
             raise CannotScore(N_("LiDAR needs images that differ, and all are mapped to one point"))
-        share = values[values > 0] / values.sum()
-        return MetricResult(
-            float(np.exp(-(share * np.log(share)).sum())),
-            unit="dimensions",
-            extras={"width": d, "images": m, "views": v},
-        )
+        extras = {"width": d, "images": m, "views": v}
+        return MetricResult(effective_rank(values), unit="dimensions", extras=extras)
 
 
 def discriminant_spectrum(views: np.ndarray, delta: float) -> np.ndarray:

@@ -12,20 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from contrastive_core.device import pick_device
-from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.messages import N_, message
-from contrastive_core.metrics._base import Metric, MetricResult, labels_of, wilson
-from contrastive_core.metrics._logistic import blocks, fit_logistic, objective
+from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
+from contrastive_core.metrics._logistic import fit_logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics._strength import Strength, choose_strength
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.intervals import wilson
 from contrastive_core.registry import knob
 
-__all__ = ["LinearProbe", "fit_logistic", "objective", "standardize"]
+__all__ = ["LinearProbe", "fit_logistic"]
 
 HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and held
 
@@ -57,35 +56,13 @@ class LinearProbe(Metric):
         target = torch.from_numpy(y[first : first + len(x)]).to(device)  # this part's rows
         design = x[:] if x.shape.numel() <= HELD else x
         weight = fit_logistic(design, target, len(classes), chosen.c, chosen.weight, rows=lie)
-        x_test = Standardized(test.features, moments, device)
-        predicted = classes[lie.whole(_predicted(x_test, weight))]
+        found = torch.empty(len(test), dtype=torch.long)
+        for part, _, logits in logits_by_block(Standardized(test.features, moments, device), weight):
+            found[part] = logits.argmax(1).cpu()
+        predicted = classes[lie.whole(found.numpy())]
         right = np.where(truth >= 0, predicted == truth, np.nan)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
-        return MetricResult(
-            hits / n,
-            per_sample=right,
-            interval=wilson(hits, n),
-            unit="share",
-            extras={
-                "c": chosen.c,
-                "n": n,
-                "folds": chosen.folds,
-                "log_loss": chosen.log_loss,
-                **({"sample": message("C by {sample}", sample=chosen.sample)} if chosen.sample else {}),
-            },
-            arrays={"predicted": predicted},
-        )
-
-
-def _predicted(x: Standardized, weight: Tensor) -> np.ndarray:
-    """The number (n) of each row's likeliest class."""
-    found = torch.empty(len(x), dtype=torch.long)
-    for part, block in blocks(x, weight.shape[1]):
-        found[part] = (block @ weight[:-1] + weight[-1]).argmax(1).cpu()
-    return found.numpy()
-
-
-def standardize(train: np.ndarray, test: np.ndarray, device: torch.device, lie: Rows = HERE) -> tuple[Tensor, Tensor]:
-    """Both sets, float32, with the training rows' mean 0 and deviation 1 (constant columns: 0)."""
-    moments = Moments(train, None, lie)
-    return Standardized(train, moments, device)[:], Standardized(test, moments, device)[:]
+        extras = {"c": chosen.c, "n": n, "folds": chosen.folds, "log_loss": chosen.log_loss}
+        if chosen.sample:
+            extras["sample"] = message("C by {sample}", sample=chosen.sample)
+        return MetricResult(hits / n, right, wilson(hits, n), "share", extras, {PREDICTED: predicted})

@@ -20,7 +20,7 @@ from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["RankMe", "spectrum"]
+__all__ = ["RankMe", "effective_rank", "spectrum"]
 
 BLOCK = 8192
 SHOWN = 128  # singular values kept in the record, the largest being 1
@@ -40,18 +40,16 @@ class RankMe(Metric):
         values = spectrum(test.features, graphs.device, graphs.rows)
         if not values[0] > 0:
             raise CannotScore(N_("RankMe needs a row that is not zero, and there is none"))
-        share = values[values > 0] / values.sum()
-        return MetricResult(
-            float(np.exp(-(share * np.log(share)).sum())),
-            unit="dimensions",
-            extras={
-                "width": test.width,
-                "n": graphs.rows.number(len(test)),
-                "rank": len(share),
-                "spectrum": (values / values[0])[:SHOWN].tolist(),
-            },
-            arrays={"spectrum": values},
-        )
+        n, rank = graphs.rows.number(len(test)), int((values > 0).sum())
+        shown = (values / values[0])[:SHOWN].tolist()
+        extras = {"width": test.width, "n": n, "rank": rank, "spectrum": shown}
+        return MetricResult(effective_rank(values), unit="dimensions", extras=extras, arrays={"spectrum": values})
+
+
+def effective_rank(values: np.ndarray) -> float:
+    """exp of the entropy of values ≥ 0 (d), scaled to sum 1."""
+    share = values[values > 0] / values.sum()
+    return float(np.exp(-(share * np.log(share)).sum()))
 
 
 def spectrum(

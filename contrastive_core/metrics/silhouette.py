@@ -9,7 +9,6 @@ that of some rows, drawn once and said, each of which meets all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,8 +17,8 @@ from contrastive_core.device import pick_device
 from contrastive_core.distributed.sharded_rows import Rows
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval
-from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval, placed, sampled
+from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 
@@ -49,11 +48,8 @@ class Silhouette(Metric):
         x = _unit(test, pick_device(graphs.device))  # (m, d) of this part
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
         s = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked, graphs.rows)
-        per_sample = np.full(len(labels), np.nan)
-        per_sample[rows[asked]] = s
-        extras: dict[str, Any] = {"n": len(rows), "below_0": float((s < 0).mean())}
-        if sample := sample_text(len(asked), len(rows)):
-            extras["sample"] = sample
+        extras = {"n": len(rows), "below_0": float((s < 0).mean())} | sampled(asked, len(rows))
+        per_sample = placed(s, rows[asked], len(labels))
         return MetricResult(float(s.mean()), per_sample, mean_interval(s), "", extras)
 
 

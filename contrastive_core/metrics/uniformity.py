@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +18,8 @@ from contrastive_core.distributed.sharded_rows import Rows
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import Z95, Metric, MetricResult
-from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.metrics._base import Z95, Metric, MetricResult, placed, sampled
+from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
@@ -57,11 +56,8 @@ class Uniformity(Metric):
         value = math.log(max(mean, 1e-300))
         deviation = float(row_means.std(ddof=1)) / math.sqrt(len(chosen))
         half = Z95 * 2 * deviation / max(mean, 1e-300)
-        per_sample = np.full(n, np.nan)
-        per_sample[chosen] = np.log(np.maximum(row_means, 1e-300))
-        extras: dict[str, Any] = {"t": self.t, "n": n}
-        if sample := sample_text(len(chosen), n):
-            extras["sample"] = sample
+        per_sample = placed(np.log(np.maximum(row_means, 1e-300)), chosen, n)
+        extras = {"t": self.t, "n": n} | sampled(chosen, n)
         return MetricResult(value, per_sample, (value - half, value + half), "nats", extras)
 
     def _sums(self, x: torch.Tensor, lie: Rows) -> np.ndarray:

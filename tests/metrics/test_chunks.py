@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.probe import objective
 from contrastive_core import metrics
 from contrastive_core.metrics import (
     _logistic,
@@ -26,7 +27,7 @@ from contrastive_core.metrics import (
     silhouette,
     uniformity,
 )
-from contrastive_core.metrics._logistic import fit_logistic, objective
+from contrastive_core.metrics._logistic import fit_logistic
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics._strength import choose_strength
 from contrastive_core.ops.sampling import rows_of_sample, sample_text

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.probe import objective
 from contrastive_core import metrics
 from contrastive_core.errors import CannotScore
-from contrastive_core.metrics._base import mean_interval, wilson
+from contrastive_core.metrics._base import mean_interval
 from contrastive_core.metrics._logistic import _preconditioner
 from contrastive_core.metrics._strength import GRID, Strength, choose_strength, stratified_folds
-from contrastive_core.metrics.linear_probe import fit_logistic, objective
+from contrastive_core.metrics.linear_probe import fit_logistic
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.intervals import wilson
 
 
 def circle(degrees: list[float], labels: list[int] | None = None, **more) -> EmbeddingSet:
