@@ -23,7 +23,7 @@ from torch import Tensor
 from contrastive_core.data import augmentation_ops as ops
 from contrastive_core.data.augmentation_ops import to_float as to_float
 from contrastive_core.data.batch_loader import BatchShare
-from contrastive_core.messages import message
+from contrastive_core.errors import BadSetting
 from contrastive_core.records.recipe import Recipe
 
 
@@ -82,9 +82,7 @@ def steps_of(recipe: Recipe) -> tuple[str, ...]:
     first = recipe.order.replace(",", " ").split()
     for name in first:
         if name not in STEPS:
-            raise ValueError(
-                message("order names {name}; the steps are: {steps}", name=f"{name!r}", steps=", ".join(STEPS))
-            )
+            raise BadSetting("order names {name}; the steps are: {steps}", name=f"{name!r}", steps=", ".join(STEPS))
     return (*first, *(name for name in STEPS if name not in first))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contrastive_core.messages import message
+from contrastive_core.errors import BadSetting
 
 SMALLEST = 2  # a batch of one has nothing to compare
 
@@ -29,9 +29,7 @@ def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) 
     Raises: ValueError for an unknown kind, or for labels that the kind cannot use.
     """
     if kind not in PLANS:
-        raise ValueError(
-            message("unknown kind of batch {kind}; known: {plans}", kind=f"{kind!r}", plans=", ".join(PLANS))
-        )
+        raise BadSetting("unknown kind of batch {kind}; known: {plans}", kind=f"{kind!r}", plans=", ".join(PLANS))
     rng = np.random.default_rng([seed, epoch])
     return PLANS[kind](labels, min(batch_size, len(labels)), rng)
 
@@ -107,12 +105,10 @@ def _classes(labels: np.ndarray, least: int) -> np.ndarray:
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     usable = classes[counts >= least]
     if len(usable) < 2:
-        raise ValueError(
-            message(
-                "balanced batches need two classes with {least} images each; there are {usable}",
-                least=least,
-                usable=len(usable),
-            )
+        raise BadSetting(
+            "balanced batches need two classes with {least} images each; there are {usable}",
+            least=least,
+            usable=len(usable),
         )
     return usable
 

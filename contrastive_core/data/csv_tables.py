@@ -6,7 +6,6 @@ import csv
 from pathlib import Path
 
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import message
 from contrastive_core.storage.regular_files import printable, read_regular
 
 MAX_BYTES = 512 << 20  # a few million lines
@@ -17,7 +16,7 @@ def read_text(path: str | Path) -> str:
     try:
         return read_regular(path, MAX_BYTES).decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=printable(path), error=printable(error))) from None
+        raise BadSetting("cannot read {path}: {error}", path=printable(path), error=printable(error)) from None
 
 
 def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str, str]]]:
@@ -32,13 +31,11 @@ def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str
         names = reader.fieldnames = [n.strip() for n in reader.fieldnames or ()]
         lines = list(reader)
     except csv.Error as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=shown, error=printable(error))) from None
+        raise BadSetting("cannot read {path}: {error}", path=shown, error=printable(error)) from None
     for column in needed:
         if column not in names:
-            raise BadSetting(
-                message("{path} needs a column {column} in its first line", path=shown, column=f"{column!r}")
-            )
+            raise BadSetting("{path} needs a column {column} in its first line", path=shown, column=f"{column!r}")
     if len(set(names)) < len(names):
         twice = next(n for n in names if names.count(n) > 1)
-        raise BadSetting(message("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}"))
+        raise BadSetting("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}")
     return names, lines

@@ -15,7 +15,6 @@ import numpy as np
 
 from contrastive_core.data.dataset import Dataset, DatasetArrays
 from contrastive_core.errors import Damaged
-from contrastive_core.messages import message
 from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock
@@ -85,12 +84,12 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     about = json_files.read_json(folder / "about.json")
     path = folder / "images.npy"
     if path.stat().st_size != about["bytes"]:
-        raise Damaged(message("{path} is damaged: its size is not what was written", path=path))
+        raise Damaged("{path} is damaged: its size is not what was written", path=path)
     images = np.load(path, mmap_mode="r", allow_pickle=False)
     arrays = json_files.read_npz(folder / "labels.npz")
     labels, ids, n = arrays.pop("labels"), arrays.pop("ids", None), about["n"]
     if len(images) != n or len(labels) != n:
-        raise Damaged(message("{folder} is damaged: its files do not fit together", folder=folder))
+        raise Damaged("{folder} is damaged: its files do not fit together", folder=folder)
     return Dataset(
         name,
         split,

@@ -18,7 +18,6 @@ from contrastive_core.data.dataset_cache import UNUSABLE, cached_path, load_cach
 from contrastive_core.data.generated_sets import GENERATED
 from contrastive_core.errors import BadSetting, NotDownloaded, UnknownName
 from contrastive_core.messages import N_, message
-from contrastive_core.paths import data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.image_form import USUAL, ImageForm, form_of
 
@@ -61,28 +60,25 @@ def load(
                 return dataclasses.replace(dataset, form=before.form, remarks=before.remarks)
         return load_files(name, split, form, on_progress)
     if name in GENERATED:
-        create = partial(GENERATED[name], split)
-    else:
-        if not torchvision_sets.is_there(name, root) and not download:
-            raise NotDownloaded(torchvision_sets.how_to_get(name))
-        create = partial(torchvision_sets.make, name, split, root, download)
+        return load_or_create(name, split, f"{name}-{split}-v1", partial(GENERATED[name], split))
+    if not torchvision_sets.is_there(name, root) and not download:
+        raise NotDownloaded(torchvision_sets.how_to_get(name))
+    create = partial(torchvision_sets.make, name, split, root, download)
     return load_or_create(name, split, f"{name}-{split}-v1", create)
 
 
 def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     if split not in SPLITS:
-        raise ValueError(message("split must be train or test; got {split}", split=f"{split!r}"))
+        raise BadSetting("split must be train or test; got {split}", split=f"{split!r}")
     if name.strip() in FILES:
         what = N_("a folder with images") if name.strip() == "folder:" else N_("a list of images")
-        raise ValueError(message("{name} needs the path of {what} behind the colon", name=name.strip(), what=what))
+        raise BadSetting("{name} needs the path of {what} behind the colon", name=name.strip(), what=what)
     if form.size and not is_files(name):
         raise BadSetting(
-            message(
-                "image_size is for folders and lists of images; those of {name} have a size of their "
-                "own, which --set encoder.pixels={size} changes at the encoder",
-                name=name,
-                size=form.size,
-            )
+            "image_size is for folders and lists of images; those of {name} have a size of their "
+            "own, which --set encoder.pixels={size} changes at the encoder",
+            name=name,
+            size=form.size,
         )
     check_name(name)
 
@@ -95,9 +91,9 @@ def load_files(
     listings: image_sets.Listings | None = None,
 ) -> Dataset:
     """A split of a folder or list of images. `listings`: its files, if it was listed already."""
-    about, make = image_sets.plan(name, split, data_home() / "data", form, on_progress, listings)
-    dataset = load_or_create(name, split, about.key, make)
-    return dataclasses.replace(dataset, form=about.form, remarks=about.remarks)
+    found, create = image_sets.plan(name, split, form, on_progress, listings)
+    dataset = load_or_create(name, split, found.key, create)
+    return dataclasses.replace(dataset, form=found.form, remarks=found.remarks)
 
 
 def of_config(
@@ -119,9 +115,7 @@ def is_files(name: str) -> bool:
 
 def check_name(name: str) -> None:
     """Raises UnknownName for what no data set can be called; reads no file."""
-    if is_files(name) and name.partition(":")[2].strip():
-        return
-    if name in dataset_names():
+    if (is_files(name) and name.partition(":")[2].strip()) or name in dataset_names():
         return
     text = message(
         "unknown data set {name}; known: {dataset_names}, folder:PATH, csv:PATH",
@@ -144,8 +138,7 @@ def is_made(name: str, split: str, form: ImageForm = USUAL) -> bool:
 def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
     """Return the file that is written last when a split is decoded. Raises ValueError for a folder
     that cannot be used."""
-    key = f"{name}-{split}-v1"
-    if is_files(name):
-        about = image_sets.known(name, split, form)
-        key = (about or image_sets.plan(name, split, data_home() / "data", form)[0]).key
-    return cached_path(key)
+    if not is_files(name):
+        return cached_path(f"{name}-{split}-v1")
+    found = image_sets.known(name, split, form) or image_sets.plan(name, split, form)[0]
+    return cached_path(found.key)

@@ -25,8 +25,7 @@ LAYOUT = 3  # of what is taken for which split: what was seen under an earlier o
 @dataclass(frozen=True, eq=False)
 class FolderPreview:
     """`images` (k, 3, side, side) uint8 of at most SHOWN files, with the id and the class (−1:
-    none) of each; `counts` are files of the train and the test split by class, without those
-    that cannot be read, as far as that was looked for."""
+    none) of each; `counts` are readable files of the train and the test split by class."""
 
     images: np.ndarray
     ids: tuple[str, ...]
@@ -48,65 +47,45 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     train, test = image_sets.listings_of(name).values()
     if not train.files:
         raise ValueError(image_sets.why_empty(name, train, "train"))
-    images, files, unreadable = [], [], []
-    for file in _some(train, limit):
+    images, shown, sizes, unreadable = [], [], set(), []
+    few, every = _some(train, limit), [*train.files, *test.files]
+    for file in dict.fromkeys([*few, *(every if len(every) - len(few) <= HEADS else ())]):
         try:
-            images.append(image_decoding.decode_image(file.path, SIDE, channels=3)[0])
+            if file in few:
+                images.append(image_decoding.decode_image(file.path, SIDE, channels=3)[0])
+                shown.append(file)
+            sizes.add(image_decoding.read_header(file.path)[:2])
         except Exception as error:  # whatever Pillow raises at a damaged file
             unreadable.append((file, image_decoding.read_error(error)))
-        else:
-            files.append(file)
-    looked_at = {file.path for file in files} | {file.path for file, _ in unreadable}
-    sizes, bad_heads = _heads([f for f in (*train.files, *test.files) if f.path not in looked_at])
-    sizes |= {image_decoding.read_header(file.path)[:2] for file in files}
-    unreadable += bad_heads
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
-    numbers = range(len(train.classes)) if train.classes else (-1,)
+    in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
     return FolderPreview(
         np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
-        tuple(f.id for f in files),
-        tuple(f.label for f in files),
+        tuple(f.id for f in shown),
+        tuple(f.label for f in shown),
         train.classes,
-        tuple((counted[0][label], counted[1][label]) for label in numbers),
+        tuple((counted[0][k], counted[1][k]) for k in (range(len(train.classes)) if train.classes else (-1,))),
         (*train.skipped, *((file.id, reason) for file, reason in unreadable)),
         image_cache.median_side(train.files),
-        _ends(sizes),
+        tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
         tuple(image_folder.remarks(train, test)),
-        _channels(train.files),
+        _array_channels(train.files),
     )
 
 
 def name_of(path: str) -> str:
     """The data set of a folder, or of a list of images, that a person has named by its path."""
     is_list = path.partition("#")[0].lower().endswith(".csv")
-    return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else (f"folder:{path}")
+    return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else f"folder:{path}"
 
 
-def _channels(files: list[ImageFile]) -> int:
-    """Of some files, where they are arrays of other than one channel or three; else 0."""
+def _array_channels(files: list[ImageFile]) -> int:
+    """Channels of files that are arrays of other than one or three; else 0."""
     if not files[0].filename.lower().endswith(".npy"):
         return 0
     channels = image_cache.common_channels(files[:HEADS])
     return 0 if channels in (1, 3) else channels
-
-
-def _ends(sizes: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The smallest and the largest picture; one where all are alike, none where there are none."""
-    in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
-    return tuple(dict.fromkeys([in_order[0], in_order[-1]])) if in_order else ()
-
-
-def _heads(files: list[ImageFile]) -> tuple[set[tuple[int, int]], list[tuple[ImageFile, str]]]:
-    """Sizes of pictures, and files, with reasons, without a head that can be read; of many files
-    neither."""
-    sizes, bad = set(), []
-    for file in files if len(files) <= HEADS else ():
-        try:
-            sizes.add(image_decoding.read_header(file.path)[:2])
-        except Exception as error:  # whatever Pillow raises at a damaged file
-            bad.append((file, image_decoding.read_error(error)))
-    return sizes, bad
 
 
 def values_of(folder: str) -> dict[str, Any]:

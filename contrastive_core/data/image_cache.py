@@ -25,7 +25,7 @@ from typing import IO
 import numpy as np
 
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.decode_worker import HEADER, Chunk, DecodedChunk, decode_chunk, decode_sandboxed
+from contrastive_core.data.decode_worker import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed
 from contrastive_core.data.image_decoding import read_header
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.errors import BadSetting
@@ -83,17 +83,12 @@ class Partial:
             return None
         return int(getattr(status, "st_blocks", 0)) * 512
 
-    def chunk(self, start: int) -> Chunk:
+    def chunk(self, start: int) -> tuple[str, int, list[str], Form]:
+        """Arguments of `decode_chunk`."""
         here = os.getcwd()  # worker processes have another working folder
         paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
-        return Chunk(
-            file=os.path.join(here, self.path),
-            start=start,
-            paths=paths,
-            side=self.side,
-            channels=self.channels,
-            resize=self.form.resize,
-        )
+        form = Form(side=self.side, channels=self.channels, resize=self.form.resize)
+        return os.path.join(here, self.path), start, paths, form
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
@@ -137,9 +132,7 @@ def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_pro
             continue
         if 3 in found or (len(found) > 1 and max(found) > 3):
             return 3
-    if len(found) == 1:
-        return found.pop()
-    return 1 if found else 3
+    return found.pop() if len(found) == 1 else 1 if found else 3
 
 
 def made_channels(folder: Path) -> int | None:
@@ -160,14 +153,12 @@ def space_of(n: int, side: int, channels: int = 3) -> int:
 # --- decoding ------------------------------------------------------------------------------------
 
 
-def decode(
-    listing: Listing, partial: Partial, on_progress: OnProgress = ignore_progress, later: Partial | None = None
-) -> DatasetArrays:
+def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: list[Partial]) -> DatasetArrays:
     """Decode the images that can be read into a file of `partial.folder`; continue an interrupted
     decoding. The other files are listed with the reason.
 
-    Args: later: the other split, which needs space on the same disk: training should not run for
-        days before a test set that does not fit.
+    Args: later: another split, which needs space on the same disk: training should not run for days
+        before a test set that does not fit.
     Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
     """
     _reserve_space(partial, later)
@@ -215,27 +206,25 @@ def _decoded_before(partial: Partial) -> dict[int, DecodedChunk]:
     return decoded
 
 
-def _reserve_space(partial: Partial, later: Partial | None) -> None:
-    """Give the file its full length, if both splits fit on the disk."""
+def _reserve_space(partial: Partial, later: list[Partial]) -> None:
+    """Give the file its full length, if all splits fit on the disk."""
     atomic.make_folder(partial.folder)
     if (written := partial.written) is None:
         partial.log.unlink(missing_ok=True)
-    parts = [partial, *([later] if later and later.files else [])]
+    parts = [partial, *later]
     size = sum(p.size for p in parts)
     free = shutil.disk_usage(partial.folder).free
     if size - sum(p.written or 0 for p in parts) > free - MARGIN:
         if not written:  # otherwise it continues once there is space
             shutil.rmtree(partial.folder, ignore_errors=True)
         raise BadSetting(
-            message(
-                "{parts} images of {side} × {side} pixels need {size} in {parent}, where {free} are "
-                "free; choose a smaller image_size, or another folder by CONTRASTIVE_LAB_HOME",
-                parts=f"{sum(len(p.files) for p in parts):,}",
-                side=partial.side,
-                size=_bytes(size),
-                parent=partial.folder.parent,
-                free=_bytes(free),
-            )
+            "{parts} images of {side} × {side} pixels need {size} in {parent}, where {free} are "
+            "free; choose a smaller image_size, or another folder by CONTRASTIVE_LAB_HOME",
+            parts=f"{sum(len(p.files) for p in parts):,}",
+            side=partial.side,
+            size=_bytes(size),
+            parent=partial.folder.parent,
+            free=_bytes(free),
         )
     with partial.path.open("ab") as file:
         file.truncate(partial.size)
@@ -246,7 +235,7 @@ def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk
     count = min(processes(), len(starts))
     size = sum(f.size for s in starts for f in partial.files[s : s + CHUNK])
     if count < 2 or (len(starts) * CHUNK <= FEW and size <= LITTLE):
-        yield from (decode_chunk(partial.chunk(s)) for s in starts)
+        yield from (decode_chunk(*partial.chunk(s)) for s in starts)
         return
     every = [Sandbox(decode_chunk) for _ in range(count)]
     idle = list(every)
@@ -254,7 +243,7 @@ def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk
     def work(start: int) -> DecodedChunk:
         sandbox = idle.pop()  # there are as many as threads
         try:
-            return decode_sandboxed(sandbox, partial.chunk(start))
+            return decode_sandboxed(sandbox, *partial.chunk(start))
         finally:
             idle.append(sandbox)
 
@@ -280,13 +269,11 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
     if not files:
         shutil.rmtree(partial.folder, ignore_errors=True)
         name, reason = skipped[-1]
-        raise ValueError(
-            message(
-                "none of the {failed} images can be read; the last: {name}: {reason}",
-                failed=len(failed),
-                name=name,
-                reason=reason,
-            )
+        raise BadSetting(
+            "none of the {failed} images can be read; the last: {name}: {reason}",
+            failed=len(failed),
+            name=name,
+            reason=reason,
         )
     _finish(partial, np.array(sorted(failed), np.int64))
     columns = {name: _column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from contrastive_core.errors import explained
+from contrastive_core.errors import Damaged, explained
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import open_regular, printable
 
@@ -49,28 +49,20 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         if size > MAX_BYTES:
-            raise ValueError(
-                message(
-                    "{size} bytes; at most {max_bytes} are read of a picture",
-                    size=f"{size:,}",
-                    max_bytes=f"{MAX_BYTES:,}",
-                )
+            raise Damaged(
+                "{size} bytes; at most {max_bytes} are read of a picture", size=f"{size:,}", max_bytes=f"{MAX_BYTES:,}"
             )
         try:
             opened = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError:
-            raise ValueError(
-                message("no picture in one of the formats {formats}", formats=", ".join(FORMATS))
-            ) from None
+            raise Damaged("no picture in one of the formats {formats}", formats=", ".join(FORMATS)) from None
         with opened as image:
             if image.width * image.height > MAX_PIXELS:
-                raise ValueError(
-                    message(
-                        "{width} × {height} pixels; at most {max_pixels} are read",
-                        width=f"{image.width:,}",
-                        height=f"{image.height:,}",
-                        max_pixels=f"{MAX_PIXELS:,}",
-                    )
+                raise Damaged(
+                    "{width} × {height} pixels; at most {max_pixels} are read",
+                    width=f"{image.width:,}",
+                    height=f"{image.height:,}",
+                    max_pixels=f"{MAX_PIXELS:,}",
                 )
             yield image
 
@@ -87,7 +79,7 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
         bands, note = _array_images(path, channels)
         fitted = [_fit(image, side, mode, resize) for image in bands]
     elif channels not in (1, 3):
-        raise ValueError(message("a picture; an array of {channels} channels is expected", channels=channels))
+        raise Damaged("a picture; an array of {channels} channels is expected", channels=channels)
     else:
         with open_image(path) as image:
             has_pages = image.format in PAGED and getattr(image, "is_animated", False)
@@ -172,7 +164,7 @@ def _array(path: Path) -> np.ndarray:
 def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
     """Return the axis of the channels (None without one), height and width."""
     if len(shape) not in (2, 3):
-        raise ValueError(message("an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected", shape=shape))
+        raise Damaged("an array of shape {shape}; (h, w), (c, h, w) or (h, w, c) is expected", shape=shape)
     if len(shape) == 2:
         axis, sides = None, (shape[0], shape[1])
     elif shape[1] == shape[2] or (shape[0] != shape[1] and shape[0] <= shape[2]):
@@ -182,7 +174,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
     low, high = min(sides), max(sides)
     is_one = axis is None or shape[axis] <= MOST_CHANNELS
     if not is_one or 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
-        raise ValueError(message("an array of shape {shape}, which is that of no image", shape=shape))
+        raise Damaged("an array of shape {shape}, which is that of no image", shape=shape)
     return axis, sides
 
 
@@ -201,8 +193,8 @@ def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
     elif count == channels:
         bands = [*np.moveaxis(_scale(np.asarray(array)), -1, 0)]
     else:
-        raise ValueError(
-            message("an array of {count} channels; those of the others have {channels}", count=count, channels=channels)
+        raise Damaged(
+            "an array of {count} channels; those of the others have {channels}", count=count, channels=channels
         )
     return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(band)))) for band in bands], note
 
@@ -223,7 +215,7 @@ def _scale(array: np.ndarray) -> np.ndarray:
         top = 255 if high <= 255 else 65535
     if not (low >= 0 and high <= top):  # also NaN
         usual = N_("0 to 1 or 0 to 255") if kind == "f" else N_("0 to 255 or 0 to 65,535")
-        raise ValueError(
-            message("values from {low} to {high}; {usual} are expected", low=f"{low:g}", high=f"{high:g}", usual=usual)
+        raise Damaged(
+            "values from {low} to {high}; {usual} are expected", low=f"{low:g}", high=f"{high:g}", usual=usual
         )
     return np.rint(array.astype(np.float32) * np.float32(255 / top)).astype(np.uint8)

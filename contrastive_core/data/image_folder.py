@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contrastive_core.data.image_decoding import ENDINGS
+from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.file_cache import FileStamp, file_stamp
@@ -102,7 +103,7 @@ def listings(path: str) -> dict[str, Listing]:
     them they are something else. Raises ValueError for a path that is no folder."""
     root = Path(path).expanduser()
     if not root.is_dir():
-        raise ValueError(message("there is no folder {path}", path=printable(path)))
+        raise BadSetting("there is no folder {path}", path=printable(path))
     pictures = _listings(root, ENDINGS)
     if any(listing.files for listing in pictures.values()):
         return pictures

@@ -43,7 +43,7 @@ def columns_of(path: Path) -> list[str]:
 
 def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     if not path.exists():
-        raise BadSetting(message("there is no list {shown}", shown=printable(path)))
+        raise BadSetting("there is no list {shown}", shown=printable(path))
     return read_table(path, FILE)
 
 
@@ -54,12 +54,10 @@ def listings(where: str) -> dict[str, Listing]:
     names, lines = _read_list(path)
     if column and column not in names:
         raise BadSetting(
-            message(
-                "{path} has no column {column}; it has: {names}",
-                path=printable(path),
-                column=f"{printable(column)!r}",
-                names=printable(", ".join(names)),
-            )
+            "{path} has no column {column}; it has: {names}",
+            path=printable(path),
+            column=f"{printable(column)!r}",
+            names=printable(", ".join(names)),
         )
     label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
     test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")

@@ -11,7 +11,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from contrastive_core.data import image_cache, image_folder, image_list
 from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.image_folder import Listing
 from contrastive_core.messages import message
-from contrastive_core.paths import follow_links
+from contrastive_core.paths import data_home, follow_links
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.image_form import SMALL, USUAL, ImageForm
 from contrastive_core.storage.file_cache import FRESH, FileStamp, file_stamp
@@ -52,12 +51,11 @@ def listings_of(name: str) -> Listings:
 def plan(
     name: str,
     split: str,
-    home: Path,
     form: ImageForm = USUAL,
     on_progress: OnProgress = ignore_progress,
     listings: Listings | None = None,
 ) -> tuple[Split, Callable[[], DatasetArrays]]:
-    """Return a split as it is now, and a function that decodes it below `home`.
+    """Return a split as it is now, and a function that decodes it below the data home.
 
     Args: listings: of the data set, if it was listed already.
     Raises: ValueError for what is no such data set, or has no images.
@@ -67,28 +65,26 @@ def plan(
     if not listings[split].files:
         raise ValueError(why_empty(name, listings[split], split))
     training = listings["train"].files or listings[split].files
+    request = _request(name, form)
     if form.size is None:
-        form_with_size = ImageForm(usual_side(image_cache.median_side(training)), form.resize)
-    else:
-        form_with_size = form
-    keys = image_cache.cache_keys(_location(name), listings, form_with_size)
+        form = ImageForm(usual_side(image_cache.median_side(training)), form.resize)
+    keys = image_cache.cache_keys(_location(name), listings, form)
     remarks = tuple(image_folder.remarks(*listings.values()))  # on the whole folder, for each split
-    about = {s: Split(keys[s], form_with_size, remarks) for s, listing in listings.items() if listing.files}
-    _keep(_request(name, form), about, listings, time.monotonic() - begun)
+    splits = {s: Split(keys[s], form, remarks) for s, listing in listings.items() if listing.files}
+    _keep(request, splits, listings, time.monotonic() - begun)
 
     def create() -> DatasetArrays:
+        home = data_home() / "data"
         channels = image_cache.made_channels(home / keys["train"])
         if channels is None:
             channels = image_cache.common_channels(training, on_progress)
-        parts = {
-            s: image_cache.Partial(listing.files, home / f"{keys[s]}.partial", form_with_size, channels)
-            for s, listing in listings.items()
-            if s == split or not (home / keys[s] / "about.json").exists()
+        partials = {
+            s: image_cache.Partial(listings[s].files, home / f"{keys[s]}.partial", form, channels) for s in splits
         }
-        part = parts.pop(split)
-        return image_cache.decode(listings[split], part, on_progress, next(iter(parts.values()), None))
+        later = [p for s, p in partials.items() if s != split and not (home / keys[s] / "about.json").exists()]
+        return image_cache.decode(listings[split], partials[split], on_progress, later)
 
-    return about[split], create
+    return splits[split], create
 
 
 def _location(name: str) -> str:
@@ -102,11 +98,10 @@ def _location(name: str) -> str:
 # --- cached listings ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(NamedTuple):
     """A cached listing: its splits, the folders' stamps before it, and when it expires."""
 
-    about: dict[str, Split]
+    splits: dict[str, Split]
     seen: dict[str, FileStamp | None]
     until: float
 
@@ -123,22 +118,22 @@ def known(name: str, split: str, form: ImageForm = USUAL) -> Split | None:
     if found is None or time.monotonic() > found.until:
         return None
     is_same = all(file_stamp(Path(folder)) == stamp for folder, stamp in found.seen.items())
-    return found.about.get(split) if is_same else None
+    return found.splits.get(split) if is_same else None
 
 
 def _request(name: str, form: ImageForm) -> Request:
     return name, form, os.getcwd(), follow_links()
 
 
-def _keep(request: Request, about: dict[str, Split], listings: dict[str, Listing], took: float) -> None:
-    seen = {folder: stamp for one in listings.values() for folder, stamp in one.seen.items()}
-    latest = max((stamp[2] / 1e9 for stamp in seen.values() if stamp), default=0.0)
+def _keep(request: Request, splits: dict[str, Split], listings: Listings, took: float) -> None:
+    seen = [item for listing in listings.values() for item in listing.seen.items()]
+    latest = max((stamp[2] / 1e9 for _, stamp in seen if stamp), default=0.0)
     if time.time() - took - latest < FRESH:
         return  # what was just written may change again within a tick of its clock
-    some = dict(list(seen.items())[:: max(1, -(-len(seen) // FOLDERS))])
+    some = dict(seen[:: len(seen) // FOLDERS + 1])
     with _lock:
         _found.pop(request, None)
-        _found[request] = _Found(about, some, time.monotonic() + TIMES * took)
+        _found[request] = _Found(splits, some, time.monotonic() + TIMES * took)
         while len(_found) > MOST:
             del _found[next(iter(_found))]
 

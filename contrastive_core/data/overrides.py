@@ -47,7 +47,7 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
         _check_ids(gone, dataset, exclude)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
-            raise BadSetting(message("{exclude} excludes every training image", exclude=exclude))
+            raise BadSetting("{exclude} excludes every training image", exclude=exclude)
         dataset = take(dataset, keep)
     if relabel:
         changes = read_labels(relabel)
@@ -91,7 +91,7 @@ def _read_json(path: str, kind: type, otherwise: str) -> Any:
     try:
         value = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
+        raise BadSetting("cannot read {path}: {error}", path=path, error=error) from None
     if not isinstance(value, kind):
         raise BadSetting(otherwise)
     return value
@@ -101,7 +101,7 @@ def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
     _, rows = read_table(path, *columns)
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
-            raise BadSetting(message("{path}: line {number} is cut short", path=path, number=number))
+            raise BadSetting("{path}: line {number} is cut short", path=path, number=number)
     return rows
 
 
@@ -109,14 +109,12 @@ def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     unknown = sorted(ids - set(dataset.ids))
     if unknown:
         raise BadSetting(
-            message(
-                "{path} names {unknown} samples that {name} has not, such as {first}; its ids look like {ids}",
-                path=path,
-                unknown=len(unknown),
-                name=dataset.name,
-                first=f"{printable(unknown[0], 80)!r}",
-                ids=f"{dataset.ids[0]!r}",
-            )
+            "{path} names {unknown} samples that {name} has not, such as {first}; its ids look like {ids}",
+            path=path,
+            unknown=len(unknown),
+            name=dataset.name,
+            first=f"{printable(unknown[0], 80)!r}",
+            ids=f"{dataset.ids[0]!r}",
         )
 
 
@@ -126,10 +124,8 @@ def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
     if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
         return int(name)
     raise BadSetting(
-        message(
-            "{path} names the class {name}; known: {classes}",
-            path=path,
-            name=f"{printable(name, 80)!r}",
-            classes=", ".join(classes[:20]),
-        )
+        "{path} names the class {name}; known: {classes}",
+        path=path,
+        name=f"{printable(name, 80)!r}",
+        classes=", ".join(classes[:20]),
     )

@@ -52,9 +52,7 @@ def make(name: str, split: str, root: str | None, download: bool) -> DatasetArra
     try:
         dataset = getattr(datasets, SETS[name][0])(str(folder), download=download, **options)
     except (RuntimeError, OSError, EOFError, KeyError) as error:
-        raise Damaged(
-            message("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error)
-        ) from None
+        raise Damaged("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error) from None
     images = np.asarray(dataset.data)
     if images.ndim == 3:
         images = images[:, None]

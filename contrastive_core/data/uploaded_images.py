@@ -80,7 +80,7 @@ def save_uploads(
             report(number / len(files))
         if len(skipped) == len(files):
             name, reason = skipped[0]
-            raise BadSetting(message("None of these files is an image. {name}: {reason}", name=name, reason=reason))
+            raise BadSetting("None of these files is an image. {name}: {reason}", name=name, reason=reason)
         title = re.sub(r"[^A-Za-z0-9._-]+", "-", shared).strip("-.") or "images"
         numbered = (home / f"{title}{number}" for number in ("", *(f"-{k}" for k in range(2, 10_000))))
         target = next(path for path in numbered if not path.exists())
@@ -95,22 +95,18 @@ def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
     size, free = sum(f.size for f in files), shutil.disk_usage(home).free
     if len(files) > MOST_FILES or size > MOST_BYTES:
         raise BadSetting(
-            message(
-                "{files} files of {size} MB; at most {most_files} of {most_bytes} MB are taken here. "
-                "Write the folder's path instead.",
-                files=f"{len(files):,}",
-                size=f"{size / 1e6:,.0f}",
-                most_files=f"{MOST_FILES:,}",
-                most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
-            )
+            "{files} files of {size} MB; at most {most_files} of {most_bytes} MB are taken here. "
+            "Write the folder's path instead.",
+            files=f"{len(files):,}",
+            size=f"{size / 1e6:,.0f}",
+            most_files=f"{MOST_FILES:,}",
+            most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
         )
     if size + SPARE > free:
         raise BadSetting(
-            message(
-                "The disk has {free} MB free, and these images take {needed} MB.",
-                free=f"{free / 1e6:,.0f}",
-                needed=f"{size / 1e6:,.0f}",
-            )
+            "The disk has {free} MB free, and these images take {needed} MB.",
+            free=f"{free / 1e6:,.0f}",
+            needed=f"{size / 1e6:,.0f}",
         )
 
 

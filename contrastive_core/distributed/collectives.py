@@ -21,7 +21,6 @@ from contrastive_core.device import check_shared
 from contrastive_core.errors import Elsewhere, NoDevice
 
 T = TypeVar("T")
-LOCAL = (("LOCAL_RANK", "0"), ("LOCAL_WORLD_SIZE", "1"))  # torchrun's words, and those of one
 PATIENCE = timedelta(days=7)  # for work that takes one process as long as it takes
 
 
@@ -47,7 +46,7 @@ def init_process_group(device: str = "cpu") -> World:
     Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for
         several; on one process of the machine, `Elsewhere` on the others.
     """
-    local_rank, local_size = (int(os.environ.get(k, d)) for k, d in LOCAL)
+    local_rank, local_size = _local()
     cuda = device.split(":")[0] == "cuda"
     try:
         check_shared(device, local_size)
@@ -67,21 +66,23 @@ def init_process_group(device: str = "cpu") -> World:
     return world()
 
 
+def _local() -> tuple[int, int]:
+    """Rank and number of the processes on this machine, in torchrun's words."""
+    return int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+
+
 def world() -> World:
     """This process's place in the world that was joined; a world of one before."""
-    if not dist.is_initialized():
-        return World()
-    local_rank, local_size = (int(os.environ.get(k, d)) for k, d in LOCAL)
-    return World(dist.get_rank(), dist.get_world_size(), local_rank, local_size)
+    return World(dist.get_rank(), dist.get_world_size(), *_local()) if dist.is_initialized() else World()
 
 
 @contextmanager
 def process_group(device: str) -> Iterator[World]:
     """Join for the time of a command that works on `device`, then leave."""
-    if device == "auto" or not torch.cuda.is_available():
-        device = "cuda" if device == "auto" and torch.cuda.is_available() else "cpu"
+    if not torch.cuda.is_available():
+        device = "cpu"
     try:
-        yield init_process_group(device)
+        yield init_process_group("cuda" if device == "auto" else device)
         all_gather_object(None)  # nobody leaves while another still works
     finally:
         destroy_process_group()
@@ -96,6 +97,11 @@ def destroy_process_group() -> None:
 def is_single_process() -> bool:
     """Whether there is no other process."""
     return not dist.is_initialized() or dist.get_world_size() == 1
+
+
+def message_device() -> str:
+    """Where messages are made: NCCL moves only what lies on the GPU."""
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"
 
 
 # --- tensors -----------------------------------------------------------------------------------
@@ -143,8 +149,7 @@ def all_gather_ints(*mine: int) -> list[list[int]]:
     """Some integers of every process, by process: one small message, fit for every step."""
     if is_single_process():
         return [list(mine)]
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    local = torch.tensor(mine, device=device)
+    local = torch.tensor(mine, device=message_device())
     gathered = local.new_empty(dist.get_world_size() * len(mine))
     dist.all_gather_into_tensor(gathered, local)
     return gathered.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
@@ -175,9 +180,8 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
     Args: patient: it may take some much longer than the minutes that processes wait for each other
         (ten on GPUs): decoding a folder of images, a download.
     """
-    group: Any = None
-    if patient and not is_single_process():
-        group = dist.new_group(backend="gloo", timeout=PATIENCE)
+    is_patient = patient and not is_single_process()
+    group: Any = dist.new_group(backend="gloo", timeout=PATIENCE) if is_patient else None
     result: T | None = None
     error: Exception | None = None
     try:
@@ -196,12 +200,7 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
 
 def any_process(flag: bool) -> bool:
     """Whether the flag is set on any process: one small message, fit for every step."""
-    if is_single_process():
-        return flag
-    cuda = dist.get_backend() == "nccl"
-    raised = torch.tensor([float(flag)], device="cuda" if cuda else "cpu")
-    dist.all_reduce(raised)
-    return bool(raised > 0)
+    return any(is_set for (is_set,) in all_gather_ints(int(flag)))
 
 
 class _AllReduceSum(torch.autograd.Function):

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from contrastive_core.distributed import collectives
+from contrastive_core.distributed.collectives import message_device
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,13 @@ class Rows:
 
     spread: bool = False
 
+    @property
+    def _are_here(self) -> bool:
+        return not self.spread or collectives.is_single_process()
+
     def number(self, n: int) -> int:
         """The sum of a count over the parts."""
-        return sum(self.each(n)) if self.spread else n
+        return sum(self.each(n))
 
     def each(self, value: Any) -> list[Any]:
         """A small value of every part, in their order."""
@@ -36,44 +41,34 @@ class Rows:
 
     def start(self, n: int) -> int:
         """The number, in the whole, of this part's first row; n: its rows."""
-        if not self.spread or collectives.is_single_process():
-            return 0
-        return sum(self.each(n)[: dist.get_rank()])
+        return 0 if self._are_here else sum(self.each(n)[: dist.get_rank()])
 
     def total(self, x: Tensor) -> Tensor:
         """The sum of `x` over the parts."""
-        if not self.spread or collectives.is_single_process():
-            return x
-        return collectives.all_reduce_sum(_there(x)).to(x.device)
+        return x if self._are_here else collectives.all_reduce_sum(x.to(message_device())).to(x.device)
 
     def whole(self, x: np.ndarray) -> np.ndarray:
         """The rows (n, …) of all parts, in order, on every process."""
-        if not self.spread or collectives.is_single_process():
+        if self._are_here:
             return x
-        mine = torch.from_numpy(np.ascontiguousarray(x))
-        return collectives.all_gather(_there(mine)).cpu().numpy()
+        mine = torch.from_numpy(np.ascontiguousarray(x)).to(message_device())
+        return collectives.all_gather(mine).cpu().numpy()
 
     def blocks(self, x: Tensor, size: int) -> Iterator[tuple[int, Tensor]]:
         """At most `size` rows at a time, with the number of their first: each process sends its
         own in turn, so that no process ever holds more than one block of another's."""
-        if not self.spread or collectives.is_single_process():
-            for i in range(0, len(x), size):
-                yield i, x[i : i + size]
+        if self._are_here:
+            yield from ((i, x[i : i + size]) for i in range(0, len(x), size))
             return
         start = 0
         for rank, n in enumerate(self.each(len(x))):
             for i in range(0, n, size):
                 is_sender = dist.get_rank() == rank
                 part = x[i : i + size] if is_sender else x.new_empty(min(size, n - i), *x.shape[1:])
-                part = _there(part.contiguous())
+                part = part.contiguous().to(message_device())
                 dist.broadcast(part, rank)
                 yield start + i, part.to(x.device)
             start += n
 
 
 HERE, SPREAD = Rows(), Rows(True)
-
-
-def _there(x: Tensor) -> Tensor:
-    """Where messages are made: NCCL moves only what lies on the GPU."""
-    return x.cuda() if dist.get_backend() == "nccl" else x

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.messages import message
+from contrastive_core.errors import BadSetting
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
@@ -32,46 +32,51 @@ def encoder_names() -> list[str]:
     return ["small", *RESNETS]
 
 
-def create_encoder(name: str, channels: int, image_size: int, **knobs: Any) -> nn.Module:
+def create_encoder(
+    name: str,
+    channels: int,
+    image_size: int,
+    colors: Any = "plain",
+    pixels: int = 0,
+    gray_as_color: bool = False,
+    **knobs: Any,
+) -> nn.Module:
     """A backbone with `.out_dim`.
 
     Args:
         name: one of `encoder_names()`, `torchvision:NAME` or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
-        knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets), and for all:
-            `colors`, one of COLORS, or the channels' means and deviations; `pixels`, to which
-            images are brought first (0: as they are, or the only size that the encoder takes);
-            `gray_as_color`, for an encoder of color images that gray ones enter three times.
+        colors: one of COLORS, or the channels' means and deviations.
+        pixels: size to which images are brought first (0: as they are, or the only one that the
+            encoder takes).
+        gray_as_color: for an encoder of color images that gray ones enter three times.
+        knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets).
     Raises: ValueError for an unknown name or knob, or images too small.
     """
-    scale = {"colors": knobs.pop("colors", "plain"), "pixels": int(knobs.pop("pixels", 0))}
-    image_size = scale["pixels"] or image_size
-    scale["gray_as_color"] = bool(knobs.pop("gray_as_color", False))
-    if scale["gray_as_color"] and channels not in (1, 3):
-        raise ValueError(message("gray_as_color is of gray images; these have {channels} channels", channels=channels))
-    channels = 3 if scale["gray_as_color"] else channels
-    if (own := len(_scale(scale["colors"])[0])) not in (1, channels):
-        raise ValueError(
-            message("colors has means of {own} channels; the images have {channels}", own=own, channels=channels)
-        )
+    pixels = int(pixels)
+    if gray_as_color and channels not in (1, 3):
+        raise BadSetting("gray_as_color is of gray images; these have {channels} channels", channels=channels)
+    channels = 3 if gray_as_color else channels
+    if (own := len(_scale(colors)[0])) not in (1, channels):
+        raise BadSetting("colors has means of {own} channels; the images have {channels}", own=own, channels=channels)
     if name == "small":
-        return _Encoder(*_small(channels, image_size, **_only(knobs, name, "width")), **scale)
-    if name in RESNETS:
-        return _Encoder(*_resnet(name, channels, image_size, **_only(knobs, name, "stem")), **scale)
-    if name.partition(":")[0] in LIBRARIES:
+        body, out_dim = _small(channels, pixels or image_size, **_only(knobs, name, "width"))
+    elif name in RESNETS:
+        body, out_dim = _resnet(name, channels, pixels or image_size, **_only(knobs, name, "stem"))
+    elif name.partition(":")[0] in LIBRARIES:
         _only(knobs, name)
-        scale["pixels"] = scale["pixels"] or fixed_pixels(name)
-        return _Encoder(*create_network(name, channels, scale["pixels"]), **scale)
-    choices = ", ".join([*encoder_names(), *(f"{library}:NAME" for library in LIBRARIES)])
-    raise ValueError(message("unknown encoder {name}; known: {choices}", name=f"{name!r}", choices=choices))
+        pixels = pixels or fixed_pixels(name)
+        body, out_dim = create_network(name, channels, pixels)
+    else:
+        choices = ", ".join([*encoder_names(), *(f"{library}:NAME" for library in LIBRARIES)])
+        raise BadSetting("unknown encoder {name}; known: {choices}", name=f"{name!r}", choices=choices)
+    return _Encoder(body, out_dim, colors, pixels, bool(gray_as_color))
 
 
 class _Encoder(nn.Module):
     """A backbone behind the scaling of its input."""
 
-    def __init__(
-        self, body: nn.Module, out_dim: int, colors: Any = "plain", pixels: int = 0, gray_as_color: bool = False
-    ) -> None:
+    def __init__(self, body: nn.Module, out_dim: int, colors: Any, pixels: int, gray_as_color: bool) -> None:
         super().__init__()
         self.mean, self.deviation = _scale(colors)
         self.body, self.out_dim, self.colors, self.pixels = body, out_dim, colors, pixels
@@ -86,8 +91,8 @@ class _Encoder(nn.Module):
         if len(self.mean) == 1:
             x = (images - self.mean[0]) / self.deviation[0]
         else:
-            mean = images.new_tensor(self.mean).view(-1, 1, 1)
-            x = (images - mean) / images.new_tensor(self.deviation).view(-1, 1, 1)
+            mean, deviation = (images.new_tensor(row).view(-1, 1, 1) for row in (self.mean, self.deviation))
+            x = (images - mean) / deviation
         return self.body(x.contiguous(memory_format=torch.channels_last))
 
 
@@ -102,16 +107,14 @@ def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     except (TypeError, ValueError):
         pass
     names = ", ".join(COLORS)
-    raise ValueError(
-        message(
-            "colors must be one of {names}, or means and deviations; got {colors}", names=names, colors=f"{colors!r}"
-        )
+    raise BadSetting(
+        "colors must be one of {names}, or means and deviations; got {colors}", names=names, colors=f"{colors!r}"
     )
 
 
 def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int]:
     if size < 4:
-        raise ValueError(message("images of {size} pixels are too small; at least 4 are needed", size=size))
+        raise BadSetting("images of {size} pixels are too small; at least 4 are needed", size=size)
     w = [max(4, round(width * k)) for k in (16, 32, 64, 64, 128, 128)]
     strides = (1, 2, 2, 1, 2, 1) if size >= 16 else (1, 1, 2, 1, 2, 1)
     layers: list[nn.Module] = []
@@ -125,7 +128,7 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
 
     stem = stem or ("small" if size <= 64 else "imagenet")
     if stem not in STEMS:
-        raise ValueError(message("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}"))
+        raise BadSetting("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}")
     net = getattr(models, name)(weights=None)
     out_dim = net.fc.in_features
     net.fc = nn.Identity()
@@ -138,12 +141,12 @@ def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Mod
 
 
 def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
-    for key in knobs:
-        if key not in allowed:
-            has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
-            raise ValueError(
-                message("encoder {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=f"{key!r}", has=has)
-            )
+    """The knobs, all of them `allowed`. Raises ValueError."""
+    if unknown := [f"{key!r}" for key in knobs if key not in allowed]:
+        has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
+        raise BadSetting(
+            "encoder {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=unknown[0], has=has
+        )
     return knobs
 
 
@@ -159,9 +162,7 @@ class ProjectionHead(nn.Module):
     ) -> None:
         super().__init__()
         if kind not in HEADS:
-            raise ValueError(
-                message("head must be one of {heads}; got {kind}", heads=", ".join(HEADS), kind=f"{kind!r}")
-            )
+            raise BadSetting("head must be one of {heads}; got {kind}", heads=", ".join(HEADS), kind=f"{kind!r}")
         self.out_dim = in_dim if kind == "none" else out_dim
         layers: list[nn.Module] = []
         width = in_dim
@@ -194,10 +195,10 @@ class SplitBatchNorm(nn.BatchNorm2d):
         return torch.cat(parts)
 
 
-def split_norms(module: nn.Module, splits: int) -> nn.Module:
+def split_norms(module: nn.Module, splits: int) -> None:
     """Give every 2-d BatchNorm of a module `splits` parts; names and state stay the same."""
     if splits == 1:
-        return module
+        return
     for name, child in module.named_children():
         if type(child) is nn.BatchNorm2d:
             other = SplitBatchNorm(child.num_features, child.eps, child.momentum)
@@ -206,4 +207,3 @@ def split_norms(module: nn.Module, splits: int) -> nn.Module:
             setattr(module, name, other)
         else:
             split_norms(child, splits)
-    return module

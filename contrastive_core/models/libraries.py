@@ -18,6 +18,7 @@ from urllib.parse import urlparse
 import torch
 from torch import Tensor, nn
 
+from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 
 LIBRARIES = ("torchvision", "timm")
@@ -63,7 +64,7 @@ def pretrained(name: str) -> list[Pretrained]:
     Raises: ValueError for an unknown name, or where timm is not installed.
     """
     library, _, model = name.partition(":")
-    return {"torchvision": _of_torchvision, "timm": _of_timm}[library](name, model)
+    return _of_timm(model) if library == "timm" else _of_torchvision(model)
 
 
 def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
@@ -73,9 +74,7 @@ def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module
     Raises: ValueError.
     """
     library, _, model = name.partition(":")
-    if library == "timm":
-        return _timm_network(model, channels, pixels)
-    return _torchvision_network(model, channels, pixels)
+    return (_timm_network if library == "timm" else _torchvision_network)(model, channels, pixels)
 
 
 def fixed_pixels(name: str) -> int:
@@ -84,11 +83,8 @@ def fixed_pixels(name: str) -> int:
     library, _, model = name.partition(":")
     if library == "torchvision":
         return next((side for start, side in FIXED.items() if model.startswith(start)), 0)
-    _timm(model)
-    from timm.models import get_pretrained_cfg
-
-    about = get_pretrained_cfg(model)
-    return int(about.input_size[-1]) if about is not None and about.fixed_input_size else 0
+    config = _timm(model).get_pretrained_cfg(model)
+    return int(config.input_size[-1]) if config is not None and config.fixed_input_size else 0
 
 
 def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -96,7 +92,8 @@ def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str
     library's own function."""
     library, _, model = name.partition(":")
     if library == "timm":
-        adapt = getattr(_timm_module(model), "checkpoint_filter_fn", None)
+        module = sys.modules[_timm(model).model_entrypoint(model).__module__]
+        adapt = getattr(module, "checkpoint_filter_fn", None)
         return adapt(state, network) if adapt else state
     if model.startswith("densenet"):  # files of before torchvision 0.3
         return {OLD_DENSENET.sub(r"\1\2", k): v for k, v in state.items()}
@@ -137,131 +134,99 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
     return base, models.get_model_weights(base)
 
 
-def _of_torchvision(name: str, model: str) -> list[Pretrained]:
+def _of_torchvision(model: str) -> list[Pretrained]:
     base, enum = _torchvision_weights(model)
     tag = model.partition(".")[2]
     if tag and tag not in enum.__members__:
-        raise ValueError(
-            message(
-                "{base} has no weights {tag}; it has: {members}",
-                base=base,
-                tag=f"{tag!r}",
-                members=", ".join(enum.__members__),
-            )
+        members = ", ".join(enum.__members__)
+        raise BadSetting("{base} has no weights {tag}; it has: {members}", base=base, tag=f"{tag!r}", members=members)
+    entries = []
+    for weights in [enum[tag]] if tag else dict.fromkeys([enum.DEFAULT, *enum]):
+        images = weights.transforms()
+        entry = Pretrained(
+            f"torchvision:{base}.{weights.name}",
+            images.crop_size[0],
+            tuple(images.mean),
+            tuple(images.std),
+            weights.url,
+            files=(weights.url.rsplit("/", 1)[-1],),
+            license=weights.meta.get("license", ""),
+            size=round(weights.meta.get("_file_size", 0) * 2**20),
+            size_is_exact=True,
         )
-    members = [enum[tag]] if tag else [enum.DEFAULT, *(w for w in enum if w is not enum.DEFAULT)]
-    return [_torchvision_entry(f"torchvision:{base}.{w.name}", w) for w in members]
-
-
-def _torchvision_entry(name: str, weights: Any) -> Pretrained:
-    images = weights.transforms()
-    return Pretrained(
-        name,
-        images.crop_size[0],
-        tuple(images.mean),
-        tuple(images.std),
-        weights.url,
-        files=(weights.url.rsplit("/", 1)[-1],),
-        license=weights.meta.get("license", ""),
-        size=round(weights.meta.get("_file_size", 0) * 2**20),
-        size_is_exact=True,
-    )
+        entries.append(entry)
+    return entries
 
 
 def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
     from torchvision import models
 
     base, _ = _torchvision_weights(name)
-    settings: dict[str, Any] = {}
+    settings: dict[str, object] = {}
     if base in ("googlenet", "inception_v3"):
         settings = {"aux_logits": False, "init_weights": False, "transform_input": True}
-    if base.startswith("vit_") and pixels:
+    elif base.startswith("vit_") and pixels:
         settings = {"image_size": pixels}
-    if base.startswith("maxvit_") and pixels:
+    elif base.startswith("maxvit_") and pixels:
         settings = {"input_size": (pixels, pixels)}
     net = models.get_model(base, weights=None, **settings)
-    last, layer = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
-    net.set_submodule(last, nn.Identity())
+    name, last = [(k, m) for k, m in net.named_modules() if isinstance(m, (nn.Linear, nn.Conv2d))][-1]
+    net.set_submodule(name, nn.Identity())
     if base.startswith("mnasnet"):  # its own loads no tensors that come without its version
         net._load_from_state_dict = partial(nn.Module._load_from_state_dict, net)  # type: ignore[method-assign]
-    _take_channels(net, channels)
-    width = layer.in_features if isinstance(layer, nn.Linear) else layer.in_channels
-    return net, int(width)
-
-
-def _take_channels(net: nn.Module, channels: int) -> None:
-    """Make the first convolution anew for images of other than three channels."""
     name, first = next((k, m) for k, m in net.named_modules() if isinstance(m, nn.Conv2d))
-    if first.in_channels == channels:
-        return
-    size: Any = (first.kernel_size, first.stride, first.padding)
-    with_bias = first.bias is not None
-    other = nn.Conv2d(channels, first.out_channels, *size, bias=with_bias)  # type: ignore[misc]
-    net.set_submodule(name, other)
+    if first.in_channels != channels:
+        size: Any = (first.kernel_size, first.stride, first.padding)
+        other = nn.Conv2d(channels, first.out_channels, *size, bias=first.bias is not None)  # type: ignore[misc]
+        net.set_submodule(name, other)
+    return net, int(last.in_features if isinstance(last, nn.Linear) else last.in_channels)
 
 
 # --- timm --------------------------------------------------------------------------------------
 
 
 def _timm(name: str) -> Any:
+    """The library, which has a model of this name. Raises ValueError."""
     try:
         import timm
     except ImportError:
         raise ValueError(N_("timm is not installed: pip install timm, or choose another encoder")) from None
     if not timm.is_model(name):
-        raise ValueError(message("timm has no model {name}; timm.list_models() lists them", name=f"{name!r}"))
+        raise BadSetting("timm has no model {name}; timm.list_models() lists them", name=f"{name!r}")
     return timm
 
 
-def _timm_module(name: str) -> Any:
-    from timm.models import model_entrypoint
-
-    return sys.modules[model_entrypoint(name).__module__]
-
-
-def _of_timm(name: str, model: str) -> list[Pretrained]:
-    _timm(model)
-    from timm.models import get_pretrained_cfg
-
+def _of_timm(model: str) -> list[Pretrained]:
     try:
-        about = get_pretrained_cfg(model)
+        config = _timm(model).get_pretrained_cfg(model)
     except RuntimeError as error:  # of an unknown tag
         raise ValueError(str(error)[:300]) from None
     net, _ = without_numbers(lambda: _timm_network(model, 3, 0))
     size = 4 * sum(p.numel() for p in net.parameters())
-    if about is None:
-        return [Pretrained(name, 224, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), size=size)]
-    tagged = f"timm:{about.architecture}" + (f".{about.tag}" if about.tag else "")
-    repo = str(about.hf_hub_id or "")
-    url = "" if about.custom_load else str(about.url or "")
-    files = tuple(filter(None, (about.hf_hub_filename, *HF_FILES)))
-    return [
-        Pretrained(
-            tagged,
-            int(about.input_size[-1]),
-            tuple(about.mean),
-            tuple(about.std),
-            url,
-            repo,
-            files,
-            str(about.license or ""),
-            size,
-        )
-    ]
+    if config is None:
+        return [Pretrained(f"timm:{model}", 224, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), size=size)]
+    entry = Pretrained(
+        f"timm:{config.architecture}" + (f".{config.tag}" if config.tag else ""),
+        int(config.input_size[-1]),
+        tuple(config.mean),
+        tuple(config.std),
+        "" if config.custom_load else str(config.url or ""),
+        str(config.hf_hub_id or ""),
+        tuple(filter(None, (config.hf_hub_filename, *HF_FILES))),
+        str(config.license or ""),
+        size,
+    )
+    return [entry]
 
 
 def _timm_network(name: str, channels: int, pixels: int) -> tuple[nn.Module, int]:
     timm = _timm(name)
-    settings: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
-    from timm.models import get_pretrained_cfg
-
-    about = get_pretrained_cfg(name)
-    if pixels and about is not None and about.fixed_input_size:
-        settings["img_size"] = pixels
+    config = timm.get_pretrained_cfg(name)
+    size = {"img_size": pixels} if pixels and config is not None and config.fixed_input_size else {}
     try:
-        net = timm.create_model(name, pretrained=False, **settings)
+        net = timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels, **size)
     except TypeError as error:
         if "img_size" not in str(error):
             raise
-        raise ValueError(message("timm:{name} takes no other image size than its own", name=name)) from None
+        raise BadSetting("timm:{name} takes no other image size than its own", name=name) from None
     return net, int(getattr(net, "head_hidden_size", net.num_features))

@@ -13,7 +13,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from contrastive_core.data.batch_loader import BatchShare
-from contrastive_core.messages import N_, message
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import normalize
 
 
@@ -27,7 +28,7 @@ class KeyQueue(nn.Module):
     def __init__(self, size: int, dim: int) -> None:
         super().__init__()
         if size < 1:
-            raise ValueError(message("a queue holds at least one key; got {size}", size=size))
+            raise BadSetting("a queue holds at least one key; got {size}", size=size)
         self.register_buffer("rows", normalize(torch.randn(size, dim)))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.register_buffer("enqueued", torch.zeros((), dtype=torch.long))

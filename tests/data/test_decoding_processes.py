@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from contrastive_core.data import datasets, decode_worker, image_cache
-from contrastive_core.data.decode_worker import HEADER, Chunk, decode_chunk, decode_sandboxed
+from contrastive_core.data.decode_worker import HEADER, Form, decode_chunk, decode_sandboxed
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.paths import ROOT, data_home
 from contrastive_core.records.image_form import ImageForm
@@ -42,9 +42,9 @@ def test_a_process_that_decodes_images_imports_no_torch(tmp_path: Path) -> None:
     path = written(tmp_path / "set", 1) / "000.png"
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
     script = (
-        "import sys\nfrom contrastive_core.data.decode_worker import Chunk, decode_chunk\n"
-        "chunk = Chunk(file=sys.argv[1], start=0, paths=[sys.argv[2]], side=8, channels=3, resize='crop')\n"
-        "answer = decode_chunk(chunk)\n"
+        "import sys\nfrom contrastive_core.data.decode_worker import decode_chunk\n"
+        "form = {'side': 8, 'channels': 3, 'resize': 'crop'}\n"
+        "answer = decode_chunk(sys.argv[1], 0, [sys.argv[2]], form)\n"
         "assert not answer['failed'], answer\n"
         "print([m for m in ('torch', 'scipy') if m in sys.modules])"
     )
@@ -99,9 +99,9 @@ def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypa
             events.append(("flushed", named()))
         real_sync(file)
 
-    def decode_chunk(chunk: Chunk) -> dict[str, Any]:
+    def decode_chunk(*chunk: Any) -> dict[str, Any]:
         events.append(("decoded", named()))
-        return real_chunk(chunk)
+        return real_chunk(*chunk)
 
     monkeypatch.setattr(image_cache, "CHUNK", 8)
     monkeypatch.setattr(image_cache, "decode_chunk", decode_chunk)
@@ -123,11 +123,11 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
     monkeypatch.setattr(image_cache, "CHUNK", 4)
     calls: list[int] = []
 
-    def stopped(chunk: Chunk) -> dict[str, Any]:
-        if chunk["start"] == 8:
+    def stopped(file: str, start: int, *rest: Any) -> dict[str, Any]:
+        if start == 8:
             raise KeyboardInterrupt
-        calls.append(chunk["start"])
-        return real(chunk)
+        calls.append(start)
+        return real(file, start, *rest)
 
     monkeypatch.setattr(image_cache, "decode_chunk", stopped)
     for _ in range(2):
@@ -140,6 +140,6 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
 
 def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:
     path = os.fspath(written(tmp_path / "set", 1) / "000.png")
-    chunk = Chunk(file=str(tmp_path / "none" / "rows"), start=0, paths=[path], side=8, channels=1, resize="crop")
+    form = Form(side=8, channels=1, resize="crop")
     with closing(Sandbox(decode_chunk)) as sandbox, pytest.raises(FileNotFoundError):
-        decode_sandboxed(sandbox, chunk)
+        decode_sandboxed(sandbox, str(tmp_path / "none" / "rows"), 0, [path], form)

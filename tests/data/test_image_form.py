@@ -177,12 +177,12 @@ def test_decoding_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(image_cache, "CHUNK", 4)
     calls: list[int] = []
 
-    def decode_chunk(chunk: decode_worker.Chunk) -> dict[str, Any]:
+    def decode_chunk(file: str, start: int, *rest: Any) -> dict[str, Any]:
         if len(calls) == 2:
             calls.append(-1)
             raise KeyboardInterrupt
-        calls.append(chunk["start"])
-        return real(chunk)
+        calls.append(start)
+        return real(file, start, *rest)
 
     monkeypatch.setattr(image_cache, "decode_chunk", decode_chunk)
     with pytest.raises(KeyboardInterrupt):
@@ -198,16 +198,16 @@ def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: p
     paths = [str(tmp_path / "photos" / f"{i:03d}.png") for i in range(3)]
     real = sandbox.Sandbox.call
 
-    def dies(self: Any, chunk: dict[str, Any]) -> Any:
-        answer = real(self, chunk)
-        if paths[1] in chunk["paths"]:
+    def dies(self: Any, rows: str, start: int, some: list[str], form: decode_worker.Form) -> Any:
+        answer = real(self, rows, start, some, form)
+        if paths[1] in some:
             raise sandbox.Crashed("its pipe is closed")
         return answer
 
     monkeypatch.setattr(sandbox.Sandbox, "call", dies)
-    chunk = decode_worker.Chunk(file=str(file), start=0, paths=paths, side=8, channels=3, resize="crop")
+    form = decode_worker.Form(side=8, channels=3, resize="crop")
     with closing(sandbox.Sandbox(decode_worker.decode_chunk)) as child:
-        answer = decode_worker.decode_sandboxed(child, chunk)
+        answer = decode_worker.decode_sandboxed(child, str(file), 0, paths, form)
     assert answer["failed"] == {"1": decode_worker.DIED}
     assert np.fromfile(file, np.uint8)[-192:].any()
     assert name
@@ -263,7 +263,7 @@ def test_color_is_told_by_the_training_images(tmp_path: Path) -> None:
     save(tmp_path / "test" / "0.png", np.stack([RAMP] * 3, -1))
     shapes = {datasets.load(f"folder:{tmp_path}", s).images.shape[1:] for s in ("train", "test")}
     assert shapes == {(1, 16, 16)}
-    about, _ = image_sets.plan(f"folder:{tmp_path}", "test", data_home())
+    about, _ = image_sets.plan(f"folder:{tmp_path}", "test")
     assert about.form == ImageForm(16)
 
 

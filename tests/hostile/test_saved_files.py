@@ -102,7 +102,7 @@ def test_images(tmp_path: Path) -> None:
         whole, chance = path.read_bytes(), random.Random(path.name)
         for _ in range(25):
             path.write_bytes(mutated(whole, chance))
-            _, make = image_sets.plan(f"folder:{tmp_path}", "train", data_home())
+            _, make = image_sets.plan(f"folder:{tmp_path}", "train")
             data_home().mkdir(parents=True, exist_ok=True)
             found = make()
             assert len(found["images"]) + len(found.get("skipped", [])) == 10
