@@ -23,7 +23,7 @@ from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, expl
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.row_part import part_of
 from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.regular_files import open_regular, printable
+from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
 __all__ = ["ENDINGS", "class_numbers", "cut_texts", "npy_head", "read"]
 
@@ -91,7 +91,7 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
         if (total := sum(entry.file_size for entry in archive.infolist())) > limits.VECTORS:
-            values = {"total": f"{total:,}", "limit": f"{limits.VECTORS:,}"}
+            values = thousands(total=total, limit=limits.VECTORS)
             raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
@@ -206,8 +206,7 @@ def _set_of(
             raise UnusableEmbedding(
                 "{name}: {features} vectors but {column} values of {name_2}",
                 name=path.name,
-                features=f"{len(features):,}",
-                column=f"{len(column):,}",
+                **thousands(features=len(features), column=len(column)),
                 name_2=f"{printable(name, 80)!r}",
             )
     plain = {printable(name, 80): _plain(column) for name, column in columns.items()}

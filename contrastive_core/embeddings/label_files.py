@@ -16,7 +16,7 @@ import numpy as np
 from contrastive_core.embeddings.file_formats import class_numbers, cut_texts, npy_head
 from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.storage.regular_files import open_regular, printable
+from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
 __all__ = ["ENDINGS", "labeled"]
 
@@ -47,8 +47,7 @@ def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: i
         raise UnusableEmbedding(
             "{name} has {values} labels, but there are {n} rows of embeddings",
             name=name,
-            values=f"{len(values):,}",
-            n=f"{n:,}",
+            **thousands(values=len(values), n=n),
         )
     labels, classes = class_numbers(_countable(values))
     if labels is None or not (labels >= 0).any():

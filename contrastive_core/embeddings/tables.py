@@ -25,7 +25,7 @@ from contrastive_core.embeddings import limits
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import message
 from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.regular_files import printable, thousands
 
 __all__ = ["Table", "read_csv", "read_parquet"]
 
@@ -77,8 +77,7 @@ def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
         raise UnusableEmbedding(
             "{name} has {shape} columns; at most {max_columns} are read",
             name=path.name,
-            shape=f"{frame.shape[1]:,}",
-            max_columns=f"{MAX_COLUMNS:,}",
+            **thousands(shape=frame.shape[1], max_columns=MAX_COLUMNS),
         )
     names = {"f": "number", "i": "number", "u": "number", "b": "bool"}
     return {name: names.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}
@@ -91,8 +90,7 @@ def _size_of_mixed(file: BinaryIO, path: Path) -> int:
             "{name} has a column that is numbers in some rows and text in others; of such a "
             "table at most {columns} bytes are read, it has {size}",
             name=path.name,
-            columns=f"{limits.LIMIT:,}",
-            size=f"{size:,}",
+            **thousands(columns=limits.LIMIT, size=size),
         )
     return size
 
@@ -115,8 +113,7 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
             "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
             name=path.name,
             name_2=f"{printable(name, 80)!r}",
-            size=f"{size:,}",
-            limit=f"{limits.LIMIT:,}",
+            **thousands(size=size, limit=limits.LIMIT),
         )
     return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
 
@@ -192,18 +189,15 @@ def _check_counts(n: int, num_columns: int, path: Path) -> None:
         raise UnusableEmbedding(
             "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
             name=path.name,
-            n=f"{n:,}",
-            num_columns=f"{num_columns:,}",
-            max_rows=f"{MAX_ROWS:,}",
-            max_columns=f"{MAX_COLUMNS:,}",
+            **thousands(n=n, num_columns=num_columns, max_rows=MAX_ROWS, max_columns=MAX_COLUMNS),
         )
 
 
 def _check_size(total: int, limit: int, path: Path) -> None:
     """Refuse what would take too much memory, also where equal values are held once."""
     if total > limit:
-        values = {"name": path.name, "total": f"{total:,}", "limit": f"{limit:,}"}
-        raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", **values)
+        values = thousands(total=total, limit=limit)
+        raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
 
 
 def _parts(table: pq.ParquetFile, name: str) -> Iterator[pa.Array]:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contrastive_core.errors import Refused
 from contrastive_core.messages import N_
-from contrastive_core.storage.regular_files import open_regular
+from contrastive_core.storage.regular_files import open_regular, thousands
 
 __all__ = ["LIMIT", "convert"]
 
@@ -66,8 +66,8 @@ def _torch(file: BinaryIO) -> Any:
         with zipfile.ZipFile(file) as archive:
             total = sum(entry.file_size for entry in archive.infolist())
         if total > LIMIT:
-            values = {"total": f"{total:,}", "limit": f"{LIMIT:,}"}
-            raise Refused("it would unpack to {total} bytes; at most {limit} are read", **values)
+            sizes = thousands(total=total, limit=LIMIT)
+            raise Refused("it would unpack to {total} bytes; at most {limit} are read", **sizes)
     file.seek(0)
     with torch.serialization.safe_globals([(_Shell, name) for name in SETTINGS]):
         return torch.load(file, map_location="cpu", weights_only=True)
@@ -82,12 +82,12 @@ def _state(value: Any) -> dict[str, Tensor]:
     if not state:
         raise Refused(N_("it holds no tensors under names; a checkpoint or a state dict is needed"))
     if len(state) > MAX_TENSORS:
-        values = {"state": f"{len(state):,}", "max_tensors": f"{MAX_TENSORS:,}"}
-        raise Refused("it holds {state} tensors; at most {max_tensors} are read", **values)
+        counts = thousands(state=len(state), max_tensors=MAX_TENSORS)
+        raise Refused("it holds {state} tensors; at most {max_tensors} are read", **counts)
     total = sum(t.numel() * t.element_size() for t in state.values())
     if total > LIMIT:
-        values = {"total": f"{total:,}", "limit": f"{LIMIT:,}"}
-        raise Refused("its tensors have {total} bytes; at most {limit} are read", **values)
+        sizes = thousands(total=total, limit=LIMIT)
+        raise Refused("its tensors have {total} bytes; at most {limit} are read", **sizes)
     return {k: t for k, t in state.items() if t.layout is torch.strided}
 
 

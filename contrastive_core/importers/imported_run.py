@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import torch
 from safetensors.torch import load_file
@@ -44,23 +45,22 @@ def create_run(
     """
     _check_tensors(checkpoint)
     on_progress(N_("looking at the images"), None)
-    config = with_image_size(_config(checkpoint, dataset, root))
+    it = checkpoint.recognized
+    config = TrainConfig(method=it.method, dataset=dataset, root=root, epochs=1, encoder=it.encoder)
+    config = with_image_size(replace(config, encoder_knobs=it.encoder_knobs, method_knobs=it.head))
     images = datasets.of_config(config.to_dict(), on_progress=on_progress)
     _check_channels(checkpoint, images)
     on_progress(N_("making the run"), None)
     config, _ = resolve(config, images, torch.device("cpu"))
-    state = _state_dict(checkpoint, config, images)
-    run = runs.create(
-        name or free_name(default_run_name(checkpoint.report())),
-        config.to_dict(),
-        images.fingerprint,
-        imported=checkpoint.report(),
-        classes=list(images.classes),
-        n_train=len(images),
-    )
+    state = create_method(config, images).state_dict()
+    tensors = fold(load_file(checkpoint.weights), it.folds)
+    state |= {key: tensors[it.keys[key]].to(state[key].dtype) for key in checkpoint.matched}
+    report = checkpoint.report()
+    about = {"imported": report, "classes": list(images.classes), "n_train": len(images)}
+    run = runs.create(name or free_name(default_run_name(report)), config.to_dict(), images.fingerprint, **about)
     try:
         checkpoints.save_weights(run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))})
-        note = message("imported from {name} ({kind})", name=checkpoint.source.name, kind=checkpoint.recognized.kind)
+        note = message("imported from {name} ({kind})", name=checkpoint.source.name, kind=it.kind)
         run.set_status("done", note, pid=0)
     except BaseException:  # an interruption, or a full disk
         shutil.rmtree(run.path, ignore_errors=True)
@@ -68,50 +68,24 @@ def create_run(
     return run
 
 
-def _config(checkpoint: OpenedCheckpoint, dataset: str, root: str | None) -> TrainConfig:
-    recognized = checkpoint.recognized
-    return TrainConfig(
-        method=recognized.method,
-        dataset=dataset,
-        root=root,
-        epochs=1,
-        encoder=recognized.encoder,
-        encoder_knobs=recognized.encoder_knobs,
-        method_knobs=recognized.head,
-    )
-
-
-def _state_dict(checkpoint: OpenedCheckpoint, config: TrainConfig, images: Dataset) -> dict[str, torch.Tensor]:
-    """Return the method's state dict with the checkpoint's tensors in place of its own."""
-    state = create_method(config, images).state_dict()
-    tensors = fold(load_file(checkpoint.weights), checkpoint.recognized.folds)
-    for key in checkpoint.matched:
-        state[key] = tensors[checkpoint.recognized.keys[key]].to(state[key].dtype)
-    return state
-
-
 def _check_tensors(checkpoint: OpenedCheckpoint) -> None:
     if bad := [*checkpoint.missing, *checkpoint.unlike]:
+        it, name = checkpoint.recognized, printable(checkpoint.source.name)
+        values = {"name": name, "kind": it.kind, "encoder": it.encoder, "bad": len(bad), "first": bad[0]}
         raise CannotImport(
             "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "
             "another shape, such as {first}",
-            name=printable(checkpoint.source.name),
-            kind=checkpoint.recognized.kind,
-            encoder=checkpoint.recognized.encoder,
-            bad=len(bad),
-            first=bad[0],
+            **values,
         )
 
 
 def _check_channels(checkpoint: OpenedCheckpoint, images: Dataset) -> None:
-    channels, recognized = images.images.shape[1], checkpoint.recognized
-    takes_gray = channels == 1 and recognized.encoder_knobs.get("gray_as_color")
-    if channels != recognized.channels and not takes_gray:
+    channels, it = images.images.shape[1], checkpoint.recognized
+    takes_gray = channels == 1 and it.encoder_knobs.get("gray_as_color")
+    if channels != it.channels and not takes_gray:
+        values = {"name": checkpoint.source.name, "takes": it.channels, "images": images.name, "channels": channels}
         raise CannotImport(
             "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
             "--dataset",
-            name=checkpoint.source.name,
-            takes=recognized.channels,
-            images=images.name,
-            channels=channels,
+            **values,
         )

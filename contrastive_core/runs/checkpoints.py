@@ -82,11 +82,8 @@ def _hashes(manifest: Path) -> dict[str, str]:
     line = "([0-9a-f]{64})  %s\n"
     match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
     if match is None:
-        raise Damaged(
-            "{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}",
-            manifest=manifest,
-            names=" and ".join(names),
-        )
+        values = {"manifest": manifest, "names": " and ".join(names)}
+        raise Damaged("{manifest} is damaged: it is not a line of SHA-256 and name for each of {names}", **values)
     return dict(zip(names, match.groups(), strict=True))
 
 
@@ -108,11 +105,8 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
         except SafetensorError:
             path = manifest.with_suffix(".safetensors")
         damaged.append(str(path.relative_to(run.path)))
-    what = (
-        message("its states are damaged ({damaged})", damaged=", ".join(damaged))
-        if damaged
-        else N_("it has no saved state")
-    )
+    names = ", ".join(damaged)
+    what = message("its states are damaged ({damaged})", damaged=names) if names else N_("it has no saved state")
     raise ValueError(message("{name} cannot go on: {what}; train it again from the start", name=run.name, what=what))
 
 

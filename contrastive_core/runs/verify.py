@@ -17,60 +17,54 @@ from contrastive_core.storage.json_schema import Schema
 
 __all__ = ["damage", "damaged_records"]
 
-OBJECTS = {"status.json": run_files.STATUS, "evaluation.json": EVALUATION, "meta.json": run_files.META}
-LINES: dict[str, Schema] = {"metrics.jsonl": run_files.METRICS, "marks.jsonl": run_files.MARK}
+
+def _check_lines(path: Path, schema: Schema) -> None:
+    if bad := json_files.damaged_lines(path, schema):
+        numbers = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
+        one, some = message("line {numbers} is", numbers=numbers), message("lines {numbers} are", numbers=numbers)
+        text = one if len(bad) == 1 else some
+        raise Damaged("{some} damaged and left out; the others are read", some=text)
+
+
+READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
+    "run.json": run_files.read_manifest,
+    "status.json": partial(json_files.read_object, schema=run_files.STATUS),
+    "evaluation.json": partial(json_files.read_object, schema=EVALUATION),
+    "meta.json": partial(json_files.read_object, schema=run_files.META),
+    "metrics.jsonl": partial(_check_lines, schema=run_files.METRICS),
+    "marks.jsonl": partial(_check_lines, schema=run_files.MARK),
+}
 
 
 def damage(run: Run) -> list[str]:
     """A sentence for each damaged file of the run; nothing is touched."""
     from contrastive_core.runs import checkpoints
 
-    sentences = damaged_records(run)
-    for epoch in run.snapshots():
-        path = run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz"
-        sentences += _problem(run, path, partial(run.snapshot, epoch))
-    for step in recorded_steps.steps(run):
-        sentences += _problem(run, recorded_steps.path_of(run, step), partial(recorded_steps.read, run, step))
-    for path in checkpoints.state_manifests(run):
-        sentences += _problem(run, path, partial(checkpoints.read_state, path))
-    if run.weights.exists():
-        sentences += _problem(run, run.weights, partial(checkpoints.load_weights, run))
-    return sentences
+    snapshots = [(run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz", epoch) for epoch in run.snapshots()]
+    steps = recorded_steps.steps(run)
+    files: list[tuple[Path, Callable[[], object]]] = [
+        *((path, partial(run.snapshot, epoch)) for path, epoch in snapshots),
+        *((recorded_steps.path_of(run, step), partial(recorded_steps.read, run, step)) for step in steps),
+        *((path, partial(checkpoints.read_state, path)) for path in checkpoints.state_manifests(run)),
+        *([(run.weights, partial(checkpoints.load_weights, run))] if run.weights.exists() else []),
+    ]
+    return damaged_records(run) + [text for path, read in files if (text := _problem(run, path, read))]
 
 
 def damaged_records(run: Run) -> list[str]:
     """The same for the small files only, quick enough for a page."""
-    path = run.path / "run.json"
-    sentences = _problem(run, path, partial(run_files.read_manifest, path))
-    for name, schema in OBJECTS.items():
-        path = run.path / name
-        sentences += _problem(run, path, partial(json_files.read_object, path, schema))
-    for name, schema in LINES.items():
-        path = run.path / name
-        sentences += _problem(run, path, partial(_check_lines, path, schema))
-    return sentences
+    files = [(run.path / name, partial(read, run.path / name)) for name, read in READERS.items()]
+    return [text for path, read in files if (text := _problem(run, path, read))]
 
 
-def _problem(run: Run, path: Path, read: Callable[[], object]) -> list[str]:
-    """What is wrong with a file, if anything; nothing where it is missing."""
+def _problem(run: Run, path: Path, read: Callable[[], object]) -> str:
+    """What is wrong with a file; "" for a whole or a missing one."""
     try:
         read()
     except FileNotFoundError:
-        return []
+        return ""
     except (ValueError, KeyError, TypeError, OSError) as error:
-        name, why = str(path.relative_to(run.path)), sentence(error)
+        why = sentence(error)
         inside = why.replace(f"{run.path}/", "")
-        return [inside if inside != why else f"{name}: {why}"]
-    return []
-
-
-def _check_lines(path: Path, schema: Schema) -> None:
-    bad = json_files.damaged_lines(path, schema)
-    if bad:
-        numbers = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
-        some = (
-            message("line {numbers} is", numbers=numbers)
-            if len(bad) == 1
-            else message("lines {numbers} are", numbers=numbers)
-        )
-        raise Damaged("{some} damaged and left out; the others are read", some=some)
+        return inside if inside != why else f"{path.relative_to(run.path)}: {why}"
+    return ""

@@ -15,8 +15,6 @@ from typing import BinaryIO
 from contrastive_core.errors import NotRegular
 from contrastive_core.messages import message
 
-__all__ = ["is_regular", "open_regular", "printable", "read_regular"]
-
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -65,6 +63,11 @@ def printable(text: object, limit: int = 300) -> str:
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
+def thousands(**numbers: int) -> dict[str, str]:
+    """Numbers for a message, with a comma behind each thousand."""
+    return {name: f"{number:,}" for name, number in numbers.items()}
+
+
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
@@ -80,5 +83,5 @@ def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
 
 def _check_size(size: int, name: str | Path, limit: int) -> None:
     if size > limit:
-        values = {"name": printable(name), "size": f"{size:,}", "limit": f"{limit:,}"}
-        raise NotRegular("{name} has {size} bytes; at most {limit} are read", **values)
+        values = thousands(size=size, limit=limit)
+        raise NotRegular("{name} has {size} bytes; at most {limit} are read", name=printable(name), **values)
