@@ -10,7 +10,7 @@ Of each run: manifest, status, the lines of its epochs, encoder and head in floa
 from these very weights, and four snapshots of a few images. So that pages open without torch and
 without a wait, also, all compressed: h and z of the test images in float16, their maps (PCA and
 UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-engine/answers/kept_scores.py), how alike the snapshots are, and the table of the training images by
+engine/answers/comparisons.py), how alike the snapshots are, and the table of the training images by
 the loss that the run was trained with (Samples). Once for all runs of a data set, in
 checkpoints/images: its decoded test images. The published figures are of float32 rows; those in
 float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
@@ -27,7 +27,7 @@ import numpy as np
 
 from contrastive_core.data import datasets
 from contrastive_core.engine import answers, results
-from contrastive_core.engine.answers.scores import scores_beside
+from contrastive_core.engine.answers.scores import scores
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
@@ -126,7 +126,7 @@ def keep_scores(run: Run, known: ScoreCache) -> None:
     shutil.rmtree(run.path / results.FOLDERS["scores"], ignore_errors=True)
     for layer in "hz":
         values = {"space": embedding_ref.of_run(run, "test", layer).values}
-        made = scores_beside(values, ignore_progress, "cpu", known)
+        made = scores(values, ignore_progress, "cpu", known)
         small = {k: _narrow(v) for k, v in made.arrays.items()}
         path = results.shipped_path("scores", run.name, "test", layer)
         _write_small(path, results.arrays_of(Result(made.meta, small)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from contrastive_core import metrics
 from contrastive_core.advice.answer import answer_of
-from contrastive_core.advice.baselines import baselines
+from contrastive_core.advice.first_look import baselines
 from contrastive_core.advice.search import Search
 from contrastive_core.data import datasets
 from contrastive_core.evaluation.embed import embed_run
@@ -72,33 +72,29 @@ def _test(search: Search, best: AnswerRow) -> dict[str, Any] | None:
     if not both:
         return None
     a = [score_test_images(mine[s].run, search.plan.device) for s in both]
-    looks = 1 + _looks(search.plan)
+    others = [read_answer(name) for name in adviser_names() if name != search.plan.name]
+    # to choose among advisers is to choose on these test images
+    looks = 1 + sum(bool(o and o.get("test") and o["plan"].get("dataset") == search.plan.dataset) for o in others)
     seen = N_("looked at for the first time") if looks == 1 else message("looked at for the {looks}. time", looks=looks)
+    value = float(np.nanmean(a))
     if best["is_default"]:
-        value = float(np.nanmean(a))
         text = message("On the test images, {seen}: {value} % by kNN.", seen=seen, value=f"{100 * value:.1f}")
         return {"best": value, "default": value, "sentence": text}
     b = [score_test_images(usual[s].run, search.plan.device) for s in both]
+    second = float(np.nanmean(b))
     d, (low, high) = difference(np.mean(a, 0), np.mean(b, 0))
-    values = float(np.nanmean(a)), float(np.nanmean(b))
     text = message(
         "On the test images, {seen}: {label} {values} % by kNN, the default {second} %; "
         "difference {d} points ({low} to {high}).",
         seen=seen,
         label=best["label"],
-        values=f"{100 * values[0]:.1f}",
-        second=f"{100 * values[1]:.1f}",
+        values=f"{100 * value:.1f}",
+        second=f"{100 * second:.1f}",
         d=f"{100 * d:+.1f}",
         low=f"{100 * low:.1f}",
         high=f"{100 * high:.1f}",
     )
-    return {"best": values[0], "default": values[1], "interval": (low, high), "sentence": text}
-
-
-def _looks(plan: Plan) -> int:
-    """How many other advisers have looked at these test images: to choose among advisers is to choose on them."""
-    others = [read_answer(name) for name in adviser_names() if name != plan.name]
-    return sum(bool(a and a.get("test") and a["plan"].get("dataset") == plan.dataset) for a in others)
+    return {"best": value, "default": second, "interval": (low, high), "sentence": text}
 
 
 def score_test_images(name: str, device: str) -> np.ndarray:

@@ -11,12 +11,14 @@ import math
 import numpy as np
 
 from contrastive_core.advice.reasons import reasons
-from contrastive_core.advice.recommendation import number_of, recommend, untried_labels, verdict_text
 from contrastive_core.advice.search import Search
 from contrastive_core.advice.trials import Trial
 from contrastive_core.evaluation.verdicts import contrast, interval_of
+from contrastive_core.messages import N_, message
 from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint
-from contrastive_core.records.intervals import wilson
+from contrastive_core.records.intervals import SEEDS, wilson
+
+DISTINCT = 1.3  # times as large: a curve's top lies elsewhere than what was tried
 
 
 def answer_of(search: Search) -> Answer:
@@ -60,31 +62,24 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
         "runs": [s.run for s in trial.by_seed(epochs).values()],
         "shown": "",
     }
-    if default is None or trial.is_default:
-        return row
-    if (found := contrast(scores, default.of_criterion(epochs, criterion))) is not None:
-        row |= {
-            "difference": found.difference,
-            "difference_interval": found.interval,
-            "per_seed": [*found.per_seed],
-            "shown": found.shown,
-        }
+    if default and not trial.is_default and (found := contrast(scores, default.of_criterion(epochs, criterion))):
+        row |= {"difference": found.difference, "difference_interval": found.interval}
+        row |= {"per_seed": [*found.per_seed], "shown": found.shown}
     return row
 
 
 def _best(search: Search, rows: list[AnswerRow]) -> AnswerRow | None:
     """Of the settings with the most epochs, and the seeds of the finalists: the highest mean, or the highest on the
     curve."""
-    if not rows:
-        return None
-    epochs = max(r["epochs"] for r in rows)
-    full = [r for r in rows if r["epochs"] == epochs]
-    seeds = max((r["seeds"] for r in full if not r["is_default"]), default=1)
-    order = {t.label: -place for place, t in enumerate(search.ranking())}
-    finalists = [r for r in full if r["seeds"] >= seeds]
-    if search.curve() is not None:
-        return max(finalists, key=lambda r: order.get(r["label"], -math.inf))
-    return max(finalists, key=lambda r: number_of(r["mean"]))
+    full = [row for row in rows if row["epochs"] == max(r["epochs"] for r in rows)]
+    seeds = max((row["seeds"] for row in full if not row["is_default"]), default=1)
+    places = {trial.label: place for place, trial in enumerate(search.ranking())}
+    is_curve = search.curve() is not None
+
+    def worth(row: AnswerRow) -> float:
+        return -places.get(row["label"], math.inf) if is_curve else number_of(row["mean"])
+
+    return max((row for row in full if row["seeds"] >= seeds), key=worth, default=None)
 
 
 def _points(search: Search) -> list[CurvePoint]:
@@ -105,3 +100,136 @@ def _points(search: Search) -> list[CurvePoint]:
         if trial.value is not None and not scores.failure
     ]
     return sorted(points, key=lambda p: (p["epochs"], p["value"], p["seed"]))
+
+
+# --- in words ----------------------------------------------------------------------------------
+
+
+def recommend(rows: list[AnswerRow], best: AnswerRow | None) -> AnswerRow | None:
+    """The setting to take: the best where it is shown to be better, else the default."""
+    if best is None or best["shown"] == "better":
+        return best
+    return next((r for r in rows if r["is_default"]), best)
+
+
+def untried_labels(search: Search) -> list[str]:
+    """Settings, one question at a time from the default, that there was no time for."""
+    if search.plan.is_curve:
+        return []  # the curve speaks for what lies between
+    known = {label for t in search.trials.values() for label in t.label.split(", ")}
+    return [c.label for found in search.questions.values() for c in found if c.label not in known]
+
+
+def verdict_text(search: Search, rows: list[AnswerRow], best: AnswerRow | None) -> str:
+    """One to four sentences."""
+    if best is None:
+        return N_("Nothing has been judged yet.")
+    if len(rows) == 1:
+        return message("Only {label} has been judged so far.", label=best["label"])
+    text = _of_the_best(search, rows, best)
+    below = _below_untrained(search, rows)
+    return text + f" {below}" if below else text
+
+
+def _of_the_best(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
+    points, unit = _scale(search)
+    if best["is_default"]:
+        text = _of_the_default(search, best)
+    elif best["shown"] == "better":
+        assert best["difference_interval"] is not None  # shown by it
+        low, high = best["difference_interval"]
+        text = message(
+            "Take {label}: better than the default by {difference}{unit} ({low} to {high}), for each of {seeds} seeds.",
+            label=best["label"],
+            difference=f"{points * best['difference']:.1f}",
+            unit=unit,
+            low=f"{points * low:.1f}",
+            high=f"{points * high:.1f}",
+            seeds=best["seeds"],
+        )
+    elif best["seeds"] >= SEEDS:
+        text = message(
+            "No difference that these data can show: {label} came out highest, "
+            "{difference}{unit} from the default. Either will do.",
+            label=best["label"],
+            difference=f"{points * best['difference']:+.1f}",
+            unit=unit,
+        )
+    else:
+        return _not_repeated(search, rows, best)
+    return text if any(r["shown"] == "better" for r in rows) else text + _smallest(search, rows)
+
+
+def _of_the_default(search: Search, best: AnswerRow) -> str:
+    assert search.default is not None
+    fitted = search.curve()
+    if fitted is None:
+        return message("Keep the default, {label}: nothing that was tried came out better.", label=best["label"])
+    text = message("Keep the default, {label}: the curve is highest there of what was tried.", label=best["label"])
+    top = max(fitted.sampled(), key=lambda row: row["score"])["value"]
+    if abs(math.log(top / (search.default.value or top))) > math.log(DISTINCT):
+        text += message(" Its top lies near {top}, which more time would try.", top=f"{top:.2g}")
+    return text
+
+
+def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
+    """A single seed, or two, show nothing: the default stands until they do."""
+    points, unit = _scale(search)
+    text = message("No difference is shown yet: {label} came out highest", label=best["label"])
+    if search.curve() is not None:
+        text = message("No difference is shown yet: the curve is highest at {label}", label=best["label"])
+    same = [r for r in rows if r["label"] != best["label"] and all(r[k] == best[k] for k in ("epochs", "seeds"))]
+    if ties := [r["label"] for r in same if abs(r["mean"] - best["mean"]) < 1e-9]:
+        text += message(", with {ties}", ties=" and ".join(ties))
+    text += N_(", with one seed") if best["seeds"] == 1 else message(", with {seeds} seeds", seeds=best["seeds"])
+    if "difference" in best:
+        difference = f"{points * best['difference']:+.1f}"
+        text += message(" and {difference}{unit} from the default", difference=difference, unit=unit)
+        if interval := best.get("difference_interval"):
+            low, high = (f"{points * end:.1f}" for end in interval)
+            text += message(" ({interval} to {second})", interval=low, second=high)
+    minutes = (SEEDS * 2) * search.cost(search.plan.rungs[-1]) / 60
+    return message(
+        "{text}. Keep the default until more time has repeated it: three seeds of both take about {value} min.",
+        text=text,
+        value=max(1, math.ceil(minutes)),
+    )
+
+
+def _below_untrained(search: Search, rows: list[AnswerRow]) -> str:
+    """Whether all tries are worse than no training at all."""
+    if not search.baselines or search.plan.criterion != "knn":
+        return ""
+    name, share = max(search.baselines.items(), key=lambda item: item[1])
+    if max(number_of(r["mean"]) for r in rows) >= share:
+        return ""
+    return message(
+        "All that was tried is below {name} ({share} %): these tries are too short to choose "
+        "by; give them more time and more epochs.",
+        name=name,
+        share=f"{100 * share:.1f}",
+    )
+
+
+def _smallest(search: Search, rows: list[AnswerRow]) -> str:
+    """How large a difference would have been seen, by the settings with every seed."""
+    repeated = [r.get("difference_interval") for r in rows if r["seeds"] >= SEEDS and not r["is_default"]]
+    widths = sorted(interval[1] - interval[0] for interval in repeated if interval)
+    if not widths or search.plan.criterion != "knn":
+        return ""
+    return message(
+        " With {held_out} held-out images a difference below about {half} points cannot be "
+        "seen; more images would show it, longer training may change it.",
+        held_out=f"{search.plan.held_out:,}",
+        half=f"{100 * widths[len(widths) // 2] / 2:.1f}",
+    )
+
+
+def _scale(search: Search) -> tuple[int, str]:
+    """What a difference is multiplied by, and its unit."""
+    return (100, " points") if search.plan.criterion == "knn" else (1, "")
+
+
+def number_of(value: float) -> float:
+    """A value to sort by: what is no number comes last."""
+    return -math.inf if math.isnan(value) else value

@@ -49,45 +49,38 @@ def check_questions(names: Sequence[str]) -> list[str]:
 def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
     """What is tried for a question, the default first. Raises BadSetting where the method's loss
     has nothing of the kind."""
-    cls = methods.get(method)
-    usual = usual_settings(method, dataset)
-    loss = usual.get("loss") or cls.card.default_loss
-    if question == "temperature":
-        return _of_the_loss(loss, losses.knobs(loss), usual.get("loss_knobs", cls.card.loss_knobs))
-    if question == "method":
-        labeled = bool((dataset.labels >= 0).any())
-        names = [m for m in (LABELED if labeled else UNLABELED) if m != method]
-        return [
-            Candidate(question, cls.card.title, {}),
-            *(Candidate(question, methods.get(m).card.title, {"method": m}) for m in names),
-        ]
-    if question == "augmentation":
-        return _recipes(dataclasses.asdict(usual.get("recipe", Recipe())), dataset)
-    if question == "head":
-        head = {"head": "nonlinear", "dim": 64, **usual.get("method_knobs", {})}["head"]
-        others = [h for h in HEAD if h != head]
-        return [
-            Candidate(question, HEAD[head], {}),
-            *(Candidate(question, HEAD[h], {"method.head": h}) for h in others),
-        ]
-    batch = int(usual.get("batch_size") or 128)
-    sizes = [b for b in (batch // 4, batch // 2, 2 * batch) if 8 <= b <= len(dataset) // 4]
-    return [
-        Candidate(question, message("batch {batch}", batch=batch), {}, batch),
-        *(Candidate(question, message("batch {second}", second=b), {"batch_size": b}, b) for b in sizes),
-    ]
+    cls, usual = methods.get(method), usual_settings(method, dataset)
+    others: dict[str, dict[str, object]]
+    match question:
+        case "temperature":
+            loss = usual.get("loss") or cls.card.default_loss
+            return _of_the_loss(loss, losses.knobs(loss), usual.get("loss_knobs", cls.card.loss_knobs))
+        case "batch":
+            batch = int(usual.get("batch_size") or 128)
+            sizes = [b for b in (batch // 4, batch // 2, 2 * batch) if 8 <= b <= len(dataset) // 4]
+            first = Candidate(question, message("batch {batch}", batch=batch), {}, batch)
+            labels = [message("batch {second}", second=b) for b in sizes]
+            return [first, *(Candidate(question, x, {"batch_size": b}, b) for x, b in zip(labels, sizes, strict=True))]
+        case "method":
+            names = LABELED if (dataset.labels >= 0).any() else UNLABELED
+            default, others = cls.card.title, {methods.get(m).card.title: {"method": m} for m in names if m != method}
+        case "head":
+            head = {"head": "nonlinear", **usual.get("method_knobs", {})}["head"]
+            default, others = HEAD[head], {HEAD[h]: {"method.head": h} for h in HEAD if h != head}
+        case _:
+            default = N_("usual views")
+            others = _recipe_changes(dataclasses.asdict(usual.get("recipe", Recipe())), dataset)
+    return [Candidate(question, default, {}), *(Candidate(question, x, settings) for x, settings in others.items())]
 
 
 def _of_the_loss(loss: str, knobs: Any, usual: Mapping[str, Any]) -> list[Candidate]:
     name, grid = ("temperature", TEMPERATURES) if "temperature" in knobs else ("margin", MARGINS)
     if name not in knobs:
-        raise BadSetting(message("{loss} has neither a temperature nor a margin to choose", loss=loss))
+        raise BadSetting("{loss} has neither a temperature nor a margin to choose", loss=loss)
     default = usual.get(name, knobs[name].default)
     sign = "τ" if name == "temperature" else "margin"
     if not isinstance(default, (int, float)):
-        raise BadSetting(
-            message("the {name} of {loss} is learned by default; there is none to choose", name=name, loss=loss)
-        )
+        raise BadSetting("the {name} of {loss} is learned by default; there is none to choose", name=name, loss=loss)
     others = [v for v in grid if max(v / default, default / v) > NEAR]
     return [
         Candidate("temperature", f"{sign} {default:g}", {}, float(default)),
@@ -95,8 +88,8 @@ def _of_the_loss(loss: str, knobs: Any, usual: Mapping[str, Any]) -> list[Candid
     ]
 
 
-def _recipes(usual: Mapping[str, Any], dataset: Dataset) -> list[Candidate]:
-    """The usual recipe, and one step away from it at a time."""
+def _recipe_changes(usual: Mapping[str, Any], dataset: Dataset) -> dict[str, dict[str, object]]:
+    """One step away from the usual recipe at a time: settings by label."""
     _, c, h, _ = dataset.images.shape
     changes: dict[str, dict[str, object]] = {}
     changes["no mirroring" if usual["flip"] else "mirroring"] = {"flip": 0.0 if usual["flip"] else 0.5}
@@ -110,10 +103,4 @@ def _recipes(usual: Mapping[str, Any], dataset: Dataset) -> list[Candidate]:
         changes["no color steps"] = {"jitter": 0.0, "gray": 0.0}
     if h >= 16 and not usual["blur"]:
         changes["with blur"] = {"blur": 0.5}
-    return [
-        Candidate("augmentation", N_("usual views"), {}),
-        *(
-            Candidate("augmentation", label, {f"recipe.{k}": v for k, v in change.items()})
-            for label, change in changes.items()
-        ),
-    ]
+    return {label: {f"recipe.{k}": v for k, v in change.items()} for label, change in changes.items()}

@@ -76,13 +76,12 @@ def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The first, then always the one that lies farthest from those before it."""
     left, chosen = list(candidates[1:]), [candidates[0]]
     while left:
-        far = max(left, key=lambda c: min(_distance(c, other) for other in chosen))
+        far = max(left, key=lambda c: min(abs(np.log(_value(c) / _value(other))) for other in chosen))
         left.remove(far)
         chosen.append(far)
     return chosen
 
 
-def _distance(a: Candidate, b: Candidate) -> float:
-    assert a.value is not None
-    assert b.value is not None
-    return abs(float(np.log(a.value / b.value)))
+def _value(candidate: Candidate) -> float:
+    assert candidate.value is not None
+    return candidate.value

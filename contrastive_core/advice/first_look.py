@@ -58,8 +58,7 @@ def look(
 ) -> Look:
     """A first look at a data set's training images. Raises ValueError for what cannot be loaded."""
     on_progress(N_("reading images"), None)
-    train = datasets.load(name, "train", root)
-    test = datasets.load(name, "test", root)
+    train, test = (datasets.load(name, split, root) for split in ("train", "test"))
     facts = _sizes(train, test)
     chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
     images = np.asarray(train.images[chosen])
@@ -70,9 +69,11 @@ def look(
     if len(np.unique(labels[labels >= 0])) > 1:
         on_progress(N_("comparing classes"), 0.5)
         facts |= _by_class(images, rows, labels, device)
-        facts["random_encoder"] = _random_encoder(train, chosen, method, device)
+        asked, others = _parts(labels)
+        h = _untrained(train, chosen, method, device)
+        facts["random_encoder"] = float((vote_of(h[asked], h[others], labels[others], device) == labels[asked]).mean())
     on_progress(N_("what follows"), 0.9)
-    defaults = _defaults(train, method)
+    defaults = {"recipe": Recipe(), "batch_size": USUAL_BATCH, "method": method, **usual_settings(method, train)}
     facts["batch_size"] = defaults["batch_size"]
     return Look(name, facts, tuple(suggestions(name, facts, defaults)))
 
@@ -96,7 +97,6 @@ def _seen(facts: Facts) -> str:
     )
     if facts["classes"] < 2 or "pixels_knn" not in facts:
         return message("{text}, without classes to tell apart.", text=text)
-    same, other = facts["same_class_cosine"], facts["other_class_cosine"]
     sizes = f"{facts['smallest']:,}"
     if facts["largest"] > facts["smallest"]:
         sizes += message(" to {largest}", largest=f"{facts['largest']:,}")
@@ -111,9 +111,29 @@ def _seen(facts: Facts) -> str:
         pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
         random_encoder=f"{100 * facts['random_encoder']:.1f}",
         chance=f"{100 * facts['chance']:.1f}",
-        same=f"{same:.2f}",
-        other=f"{other:.2f}",
+        same=f"{facts['same_class_cosine']:.2f}",
+        other=f"{facts['other_class_cosine']:.2f}",
     )
+
+
+def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto") -> dict[str, float]:
+    """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an
+    untrained encoder.
+
+    Returns: shares right by name; {} where no held-out image has a label.
+    """
+    asked = rows[dataset.labels[rows] >= 0]
+    rest = np.setdiff1d(np.flatnonzero(dataset.labels >= 0), rows)
+    rest = np.sort(np.random.default_rng(SEED).permutation(rest)[:MOST])
+    if not len(asked) or not len(rest):
+        return {}
+    chosen, m = np.concatenate([asked, rest]), len(asked)
+    labels = dataset.labels[chosen]
+    spaces = {
+        N_("raw pixels"): pixels(np.asarray(dataset.images[chosen])),
+        N_("an untrained encoder"): _untrained(dataset, chosen, method, device),
+    }
+    return {name: float((vote_of(x[:m], x[m:], labels[m:], device) == labels[:m]).mean()) for name, x in spaces.items()}
 
 
 # --- facts -------------------------------------------------------------------------------------
@@ -158,17 +178,15 @@ def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> Fac
     """How often an image stands twice: equal to the last bit, or nearly so across the split."""
     first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
     asked = pixels(np.asarray(test.images[np.sort(first)]))
-    varies = np.flatnonzero(asked.any(1))
-    near = 0
-    if len(varies) and rows.any():
-        near = int((nearest(asked[varies], rows, 1, device=device).score[:, 0] > ALIKE).sum())
+    asked = asked[asked.any(1)]
+    is_alike = nearest(asked, rows, 1, device=device).score[:, 0] > ALIKE if len(asked) and rows.any() else np.array([])
     in_train = [_digest(x) for x in train.images]
     held = set(in_train)
     return {
         "copies_in_train": len(in_train) - len(held),
         "copies_across": sum(_digest(x) in held for x in test.images),
-        "alike_across": near,
-        "asked_across": len(varies),
+        "alike_across": int(is_alike.sum()),
+        "asked_across": len(asked),
     }
 
 
@@ -179,22 +197,22 @@ def _digest(image: np.ndarray) -> bytes:
 def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: str) -> Facts:
     """What pixels say of the class, upright and mirrored, and what the mean color alone does."""
     asked, others = _parts(labels)
-    truth, known = labels[asked], labels[others]
 
     def right(of: np.ndarray, among: np.ndarray) -> np.ndarray:
-        return vote_of(of, among, known, device) == truth
+        return vote_of(of, among, labels[others], device) == labels[asked]
 
     upright = right(rows[asked], rows[others])
     mirrored = right(pixels(images[asked][..., ::-1]), rows[others])
     d, interval = difference(upright, mirrored)
+    labeled = labels[labels >= 0]
     facts: Facts = {
         "asked": len(asked),
         "pixels_knn": float(upright.mean()),
         "pixels_interval": wilson(int(upright.sum()), len(asked)),
         "mirrored_knn": float(mirrored.mean()),
         "mirroring_costs": (d, *interval),
-        "chance": _largest_share(labels),
-        **_likeness(rows, labels),
+        "chance": float(np.bincount(labeled).max() / len(labeled)),
+        **_likeness(rows[labels >= 0], labeled),
     }
     if images.shape[1] == 3 and (images[:, :1] != images).any():
         color = images.mean((2, 3), dtype=np.float64)  # (n, 3)
@@ -204,15 +222,9 @@ def _by_class(images: np.ndarray, rows: np.ndarray, labels: np.ndarray, device: 
     return facts
 
 
-def _largest_share(labels: np.ndarray) -> float:
-    labeled = labels[labels >= 0]
-    return float(np.bincount(labeled).max() / len(labeled))
-
-
 def _parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labeled rows that are asked about, and those that vote: a fifth and the rest."""
-    labeled = np.flatnonzero(labels >= 0)
-    order = np.random.default_rng(SEED).permutation(labeled)
+    order = np.random.default_rng(SEED).permutation(np.flatnonzero(labels >= 0))
     count = min(ASKED, max(1, len(order) // 5))
     return order[:count], order[count:]
 
@@ -235,33 +247,21 @@ def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: st
 
 def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
     """Mean cosine of two images of one class, and of two of different ones: of centered pixels."""
-    x = rows[labels >= 0].astype(np.float64)
+    x, n = rows.astype(np.float64), len(rows)
     x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-12)
-    y = labels[labels >= 0]
-    sums = np.stack([x[y == c].sum(0) for c in np.unique(y)])
-    counts = np.array([(y == c).sum() for c in np.unique(y)])
-    squares = float((x**2).sum())
+    classes, counts = np.unique(labels, return_counts=True)
+    sums = np.stack([x[labels == c].sum(0) for c in classes])
+    squares, pairs = float((x**2).sum()), float((counts * (counts - 1)).sum())
     same = float((sums**2).sum()) - squares
     every = float((x.sum(0) ** 2).sum()) - squares
-    pairs, n = float((counts * (counts - 1)).sum()), len(x)
     return {
         "same_class_cosine": same / max(1.0, pairs),
         "other_class_cosine": (every - same) / max(1.0, n * (n - 1) - pairs),
     }
 
 
-def _random_encoder(train: Dataset, chosen: np.ndarray, method: str, device: str) -> float:
-    """Share that an untrained encoder's neighbors get right."""
-    labels = train.labels[chosen]
-    asked, others = _parts(labels)
-    part = dataclasses.replace(
-        train, images=np.asarray(train.images[chosen]), labels=labels, ids=[train.ids[i] for i in chosen], factors={}
-    )
-    h = untrained_rows(TrainConfig(method=method, dataset=train.name), part, device)
-    right = vote_of(h[asked], h[others], labels[others], device) == labels[asked]
-    return float(right.mean())
-
-
-def _defaults(train: Dataset, method: str) -> dict[str, Any]:
-    usual = usual_settings(method, train)
-    return {"recipe": Recipe(), "batch_size": USUAL_BATCH, "method": method, **usual}
+def _untrained(dataset: Dataset, chosen: np.ndarray, method: str, device: str) -> np.ndarray:
+    """The chosen images as rows (n, d) of an untrained encoder."""
+    images, ids = np.asarray(dataset.images[chosen]), [dataset.ids[i] for i in chosen]
+    part = dataclasses.replace(dataset, images=images, labels=dataset.labels[chosen], ids=ids, factors={})
+    return untrained_rows(TrainConfig(method=method, dataset=dataset.name), part, device)

@@ -6,6 +6,7 @@ LiDAR, RankMe, α-ReQ, alignment and uniformity of the held-out images.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,11 +19,11 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import BadSetting, CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, load_model
-from contrastive_core.messages import message
 from contrastive_core.records.run import Run
 from contrastive_core.storage import atomic
 
 SHARE, MOST, FEWEST = (0.2, 2000, 40)  # of the training images; images at most; images in all at least
+METRICS = {"h": ("knn", "rankme", "alpha_req", "lidar"), "z": ("uniformity", "tolerance", "alignment")}  # by layer
 SEED = 11
 VIEWED, VIEWS = 200, 8  # images and views of each that LiDAR and alignment are taken of
 
@@ -49,13 +50,11 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
     n = len(dataset)
     if n < FEWEST:
         raise BadSetting(
-            message(
-                "{name} has {n} training images; at least {fewest} are needed, so that a fifth can "
-                "be set aside to judge by",
-                name=dataset.name,
-                n=n,
-                fewest=FEWEST,
-            )
+            "{name} has {n} training images; at least {fewest} are needed, so that a fifth can "
+            "be set aside to judge by",
+            name=dataset.name,
+            n=n,
+            fewest=FEWEST,
         )
     rng, count = np.random.default_rng(SEED), min(MOST, round(SHARE * n))
     labels = dataset.labels
@@ -80,25 +79,17 @@ def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
 
 def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> HeldOutScores:
     """Scores of a run that is done; rows: those that were set aside."""
-    scores: dict[str, float] = {}
-    right = None
-    graphs = Graphs(device)
-    views = _views_of(run, rows, device)
-    for layer in "hz":
+    results = {}
+    graphs, views = Graphs(device), _views_of(run, rows, device)
+    for layer, names in METRICS.items():
         train = embed_run(run, "train", layer, device)
-        rest = np.setdiff1d(np.arange(len(train)), rows)
+        rest = train.take(np.setdiff1d(np.arange(len(train)), rows))
         test = replace(train.take(rows), views=views[layer])
-        names = ["uniformity", "tolerance", "alignment"] if layer == "z" else []
-        names += ["knn", "rankme", "alpha_req", "lidar"] if layer == "h" else []
         for name in names:
-            try:
-                result = metrics.create(name)(train.take(rest), test, graphs)
-            except CannotScore:
-                continue
-            scores[name] = result.value
-            if name == "knn":
-                right = result.per_sample
-    return HeldOutScores(run.name, scores, right=right)
+            with contextlib.suppress(CannotScore):
+                results[name] = metrics.create(name)(rest, test, graphs)
+    right = results["knn"].per_sample if "knn" in results else None
+    return HeldOutScores(run.name, {name: result.value for name, result in results.items()}, right=right)
 
 
 def _views_of(run: Run, rows: np.ndarray, device: str) -> dict[str, np.ndarray]:
@@ -108,11 +99,10 @@ def _views_of(run: Run, rows: np.ndarray, device: str) -> dict[str, np.ndarray]:
     images = torch.from_numpy(np.asarray(dataset.images[rows[:VIEWED]]))
     views = make_views(images, method.recipe, VIEWS, torch.Generator().manual_seed(SEED))
     where = next(method.parameters()).device
-    h, z = [], []
+    parts: dict[str, list[torch.Tensor]] = {"h": [], "z": []}
     with torch.no_grad():
         for part in views.flatten(0, 1).split(500):
             features = method.features(part.to(where))
-            h.append(features.float().cpu())
-            z.append(method.project(features).float().cpu())
-    both = {"h": torch.cat(h), "z": torch.cat(z)}
-    return {k: v.reshape(len(images), VIEWS, -1).numpy() for k, v in both.items()}
+            parts["h"].append(features.float().cpu())
+            parts["z"].append(method.project(features).float().cpu())
+    return {layer: torch.cat(x).reshape(len(images), VIEWS, -1).numpy() for layer, x in parts.items()}

@@ -7,16 +7,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contrastive_core.advice.candidates import Candidate, candidates, check_questions
+from contrastive_core.advice.candidates import candidates, check_questions
 from contrastive_core.advice.held_out import held_out_rows
 from contrastive_core.advice.suggestions import USUAL_BATCH, batch_of
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, SEEDS, Plan, duration, free_name, load_plan
-from contrastive_core.records.runs import checked_name
+from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, SEEDS, Plan, adviser_names, duration, load_plan
+from contrastive_core.records.runs import checked_name, free_name
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
 from contrastive_core.training.step_timing import seconds_per_epoch
@@ -56,18 +56,16 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
         config = dataclasses.replace(config, batch_size=batch)
     seconds = seconds_per_epoch(config)
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
-    chosen = dataclasses.replace(request, choose=choose, name=request.name or free_name(stem))
+    chosen = dataclasses.replace(request, choose=choose, name=request.name or free_name(stem, adviser_names()))
     return make_plan(chosen, data, seconds)
 
 
 def _resumed(earlier: Plan, request: AdviceRequest) -> Plan:
     if earlier.dataset != request.dataset:
-        raise BadSetting(
-            message("{name} advises on {dataset}; choose another name", name=request.name, dataset=earlier.dataset)
-        )
+        raise BadSetting("{name} advises on {dataset}; choose another name", name=request.name, dataset=earlier.dataset)
     if request.choose is not None and tuple(check_questions(request.choose)) != earlier.choose:
         raise BadSetting(
-            message("{name} chooses {choose}; choose another name", name=request.name, choose=", ".join(earlier.choose))
+            "{name} chooses {choose}; choose another name", name=request.name, choose=", ".join(earlier.choose)
         )
     return dataclasses.replace(earlier, minutes=request.minutes)
 
@@ -82,7 +80,7 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     found = [candidates(q, method, dataset) for q in choose]
     trials = 1 + sum(len(one) - 1 for one in found)
     if trials < 2:
-        raise BadSetting(message("there is nothing to choose: {choose} has one setting here", choose=", ".join(choose)))
+        raise BadSetting("there is nothing to choose: {choose} has one setting here", choose=", ".join(choose))
     count = len(held_out_rows(dataset))
     plan = Plan(
         checked_name(request.name),
@@ -99,7 +97,7 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
         seconds_per_epoch,
         request.device,
         batch_size=None if "batch" in choose else fitting_batch(method, dataset),
-        labels=_labels(found),
+        labels=(", ".join(one[0].label for one in found), *(c.label for one in found for c in one[1:])),
     )
     return _fitted(plan, request.epochs)
 
@@ -120,13 +118,11 @@ def _fitted(plan: Plan, epochs: int) -> Plan:
     least = duration(2, (SHORTEST,), plan.seconds_per_epoch, 1)
     if least > RESERVE * plan.seconds:
         raise BadSetting(
-            message(
-                "{minutes} min are too short to compare two settings: it takes about {least} min "
-                "here; give it {needed} min or more",
-                minutes=f"{plan.minutes:g}",
-                least=f"{least / 60 / RESERVE:.1f}",
-                needed=math.ceil(least / 57),
-            )
+            "{minutes} min are too short to compare two settings: it takes about {least} min "
+            "here; give it {needed} min or more",
+            minutes=f"{plan.minutes:g}",
+            least=f"{least / 60 / RESERVE:.1f}",
+            needed=math.ceil(least / 57),
         )
     return plan  # as many as time allows: the search itself looks at the clock
 
@@ -136,16 +132,6 @@ def fitting_batch(method: str, dataset: Dataset) -> int | None:
     usual = int(usual_settings(method, dataset).get("batch_size", USUAL_BATCH))
     best = batch_of(usual, len(dataset))
     return None if best == usual else best
-
-
-def candidates_of(plan: Plan, dataset: Dataset) -> dict[str, list[Candidate]]:
-    """Candidates by question."""
-    return {q: candidates(q, plan.method, dataset) for q in plan.choose}
-
-
-def _labels(found: Sequence[Sequence[Candidate]]) -> tuple[str, ...]:
-    usual = ", ".join(one[0].label for one in found)
-    return (usual, *(c.label for one in found for c in one[1:]))
 
 
 def _rungs(epochs: int) -> tuple[int, ...]:

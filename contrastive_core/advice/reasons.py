@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -16,23 +16,23 @@ from contrastive_core.messages import message
 from contrastive_core.records import runs
 from contrastive_core.records.advice import AnswerRow
 from contrastive_core.records.embedding_files import cached
+from contrastive_core.storage.json_files import JsonObject
 
 VALUES = 8  # of a factor, above which thirds of it are taken
 CLASSES = 3  # classes, or values of factors, that gain and lose most, named
 NEGATIVES = 256  # held-out rows that effective negatives are taken of
 
 
-def reasons(search: Search, best: AnswerRow | None) -> dict[str, list[dict[str, Any]]]:
+def reasons(search: Search, best: AnswerRow | None) -> dict[str, list[JsonObject]]:
     """Classes that gain and lose against the default, and effective negatives over τ."""
-    default = search.default
+    default, why = search.default, dict[str, list[JsonObject]]()
     if best is None or default is None:
-        return {}
-    why: dict[str, list[dict[str, Any]]] = {}
+        return why
     winner = next(t for t in search.trials.values() if t.label == best["label"])
     usual, mine = (list(t.by_seed(best["epochs"]).values()) for t in (default, winner))
     if not best["is_default"] and usual and mine and mine[0].right is not None:
         gain = _mean_right(mine) - _mean_right(usual)  # (n)
-        by_group: list[dict[str, Any]] = [
+        by_group: list[JsonObject] = [
             {"class": name, "change": float(np.nanmean(gain[of])), "n": int(of.sum())}
             for name, of in _groups(search.dataset, search.rows)
             if of.sum() > 1 and _is_shown(gain[of])
@@ -78,10 +78,9 @@ def _groups(dataset: Dataset, rows: np.ndarray) -> Iterator[tuple[str, np.ndarra
 def _effective_negatives(search: Search, run_name: str) -> list[dict[str, float]]:
     """Over how many of a batch's other rows the softmax spreads, at each τ that was tried: exp of
     the entropy of softmax(s/τ), the mean over anchors, in the default run's own z."""
-    try:
+    rows = None
+    with contextlib.suppress(ValueError):
         rows = cached(runs.load(run_name), "train", "z")
-    except ValueError:
-        rows = None
     if rows is None:
         return []
     z = rows.features[search.rows[:NEGATIVES]].astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from contrastive_core.messages import N_, join, message
@@ -60,23 +60,24 @@ class Suggestion:
     text: str
     reason: str
     settle: str
-    values: dict[str, Any]  # as `--set` takes them; {} where it is no setting
+    values: dict[str, Any] = field(default_factory=dict)  # as `--set` takes them; {} where it is no setting
 
 
 def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
+    """What follows from the facts of the data set `name`, as far as they say something."""
+    batch, temperature, augmentation = (
+        shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
+        for question in ("batch", "temperature", "augmentation")
+    )
     found = [
-        _batch(name, facts, defaults),
-        _temperature(name, facts, defaults),
-        _mirror(name, facts, defaults),
-        _color(name, facts, defaults),
+        _batch(facts, int(defaults["batch_size"]), batch),
+        _temperature(facts, temperature),
+        _mirror(facts, defaults["recipe"].flip > 0, augmentation),
+        _color(facts, augmentation),
         _copied(facts),
         _uneven(facts),
     ]
     return [one for one in found if one is not None]
-
-
-def _advise(name: str, choose: str) -> str:
-    return shlex.join(["contrastive-lab", "advise", name, "--choose", choose, "--minutes", "30"])
 
 
 def batch_of(usual: int, n: int) -> int:
@@ -87,49 +88,35 @@ def batch_of(usual: int, n: int) -> int:
     return best
 
 
-def _batch(name: str, facts: Facts, defaults: Mapping[str, Any]) -> Suggestion:
-    usual, n = int(defaults["batch_size"]), facts["train"]
-    best = batch_of(usual, n)
+def _batch(facts: Facts, usual: int, settle: str) -> Suggestion:
+    n, best = facts["train"], batch_of(usual, facts["train"])
     steps = max(1, n // best)
     reasons = [message("{n} images give {steps} steps an epoch", n=f"{n:,}", steps=f"{steps:,}")]
     if best < usual:
-        reasons.append(
-            message(
-                "the usual {usual} would give {value}, too few to learn from", usual=usual, value=max(1, n // usual)
-            )
-        )
-    same = facts.get("same_class_negatives")
-    if same is not None:
-        negatives = 2 * best - 2
-        reasons.append(
-            message(
-                "{same} of {negatives} negatives are of the anchor's class",
-                same=f"{same * negatives:.0f}",
-                negatives=negatives,
-            )
-        )
+        value = max(1, n // usual)
+        reasons.append(message("the usual {usual} would give {value}, too few to learn from", usual=usual, value=value))
+    if (same := facts.get("same_class_negatives")) is not None:
+        of, own = 2 * best - 2, f"{same * (2 * best - 2):.0f}"
+        reasons.append(message("{same} of {negatives} negatives are of the anchor's class", same=own, negatives=of))
     values = {"batch_size": best} if best < usual else {}
-    return Suggestion("batch_size", f"{best}", join("; ", reasons), _advise(name, "batch"), values)
+    return Suggestion("batch_size", f"{best}", join("; ", reasons), settle, values)
 
 
-def _temperature(name: str, facts: Facts, defaults: Mapping[str, Any]) -> Suggestion:
-    same = facts.get("same_class_negatives")
-    settle = _advise(name, "temperature")
-    if same is None:
+def _temperature(facts: Facts, settle: str) -> Suggestion:
+    if (same := facts.get("same_class_negatives")) is None:
         why = N_("without labels nothing says how many negatives are false; the usual range is tried")
-        return Suggestion("loss.temperature", N_("0.05 to 1"), why, settle, {})
+        return Suggestion("loss.temperature", N_("0.05 to 1"), why, settle)
     share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
     if same >= MANY:
         why = message("{share}: a low τ puts its push on the nearest ones, many of which are those", share=share)
-        return Suggestion("loss.temperature", N_("0.2 to 1"), why, settle, {})
+        return Suggestion("loss.temperature", N_("0.2 to 1"), why, settle)
     why = message("{share}: few enough for a low τ, which tells near classes apart", share=share)
-    return Suggestion("loss.temperature", N_("0.05 to 0.5"), why, settle, {})
+    return Suggestion("loss.temperature", N_("0.05 to 0.5"), why, settle)
 
 
-def _mirror(name: str, facts: Facts, defaults: Mapping[str, Any]) -> Suggestion | None:
+def _mirror(facts: Facts, is_on: bool, settle: str) -> Suggestion | None:
     if "mirroring_costs" not in facts:
         return None
-    on = defaults["recipe"].flip > 0
     figures = message(
         "mirrored, {mirrored_knn} % of {asked} images are still taken for their class by "
         "pixels; upright, {pixels_knn} %",
@@ -137,38 +124,32 @@ def _mirror(name: str, facts: Facts, defaults: Mapping[str, Any]) -> Suggestion 
         asked=facts["asked"],
         pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
     )
-    settle = _advise(name, "augmentation")
-    kept = _above_chance(facts, facts["mirrored_knn"]) / max(1e-9, _above_chance(facts, facts["pixels_knn"]))
-    _, low, _ = facts["mirroring_costs"]
-    if low <= 0 or kept >= HARMLESS:
-        text = N_("mirroring, as it is") if on else N_("mirroring may be tried")
-        return Suggestion("recipe.flip", text, figures, settle, {})
-    if kept >= HARMFUL:
-        return Suggestion("recipe.flip", N_("mirroring is doubtful: try both"), figures, settle, {})
-    text = N_("no mirroring") if on else N_("no mirroring, as it is")
-    return Suggestion("recipe.flip", text, figures, settle, {"recipe.flip": 0.0} if on else {})
+    mirrored, upright = (max(0.0, share - facts["chance"]) for share in (facts["mirrored_knn"], facts["pixels_knn"]))
+    kept, values = mirrored / max(1e-9, upright), {}
+    if facts["mirroring_costs"][1] <= 0 or kept >= HARMLESS:
+        text = N_("mirroring, as it is") if is_on else N_("mirroring may be tried")
+    elif kept >= HARMFUL:
+        text = N_("mirroring is doubtful: try both")
+    elif is_on:
+        text, values = N_("no mirroring"), {"recipe.flip": 0.0}
+    else:
+        text = N_("no mirroring, as it is")
+    return Suggestion("recipe.flip", text, figures, settle, values)
 
 
-def _above_chance(facts: Facts, share: float) -> float:
-    return max(0.0, share - facts["chance"])
-
-
-def _color(name: str, facts: Facts, defaults: Mapping[str, Any]) -> Suggestion | None:
-    settle = _advise(name, "augmentation")
-    if facts["gray"]:
+def _color(facts: Facts, settle: str) -> Suggestion | None:
+    if facts["gray"] or "color_knn" not in facts:
         return None
-    if "color_knn" not in facts:
-        return None
-    low, chance = facts["color_interval"][0], facts["chance"]
+    chance = facts["chance"]
     figures = message(
         "the mean color alone names the class of {color_knn} %; the most frequent class is {chance} % of all",
         color_knn=f"{100 * facts['color_knn']:.1f}",
         chance=f"{100 * chance:.1f}",
     )
-    if low > chance + 0.25 * (1 - chance):
+    if facts["color_interval"][0] > chance + 0.25 * (1 - chance):
         values = {"recipe.hue": 0.0, "recipe.gray": 0.0}
         return Suggestion("recipe.hue", N_("no hue shift, no gray"), figures, settle, values)
-    return Suggestion("recipe.hue", N_("color steps as usual"), figures, settle, {})
+    return Suggestion("recipe.hue", N_("color steps as usual"), figures, settle)
 
 
 def _copied(facts: Facts) -> Suggestion | None:
@@ -182,9 +163,7 @@ def _copied(facts: Facts) -> Suggestion | None:
         alike_across=f"{facts['alike_across']:,}",
         asked_across=f"{facts['asked_across']:,}",
     )
-    return Suggestion(
-        "exclude", N_("take copies out of one part"), reason, N_("Samples, near-duplicates and leaks"), {}
-    )
+    return Suggestion("exclude", N_("take copies out of one part"), reason, N_("Samples, near-duplicates and leaks"))
 
 
 def _uneven(facts: Facts) -> Suggestion | None:
@@ -197,4 +176,4 @@ def _uneven(facts: Facts) -> Suggestion | None:
         smallest_class=facts["smallest_class"],
         smallest=f"{facts['smallest']:,}",
     )
-    return Suggestion("classes", N_("read the figures of each class"), reason, N_("Explore, Classes"), {})
+    return Suggestion("classes", N_("read the figures of each class"), reason, N_("Explore, Classes"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,9 +67,9 @@ def write_scores(folder: Path, trial: Trial, epochs: int, seed: int) -> None:
     scores = trial.scores[epochs, seed]
     arrays = {} if scores.right is None else {"right": scores.right.astype(np.float32)}
     json_files.write_npz(folder / f"{scores.run}.npz", **arrays)
-    about = {"label": trial.label, "settings": trial.settings, "value": trial.value, "epochs": epochs, "seed": seed}
-    outcome = {"run": scores.run, "scores": scores.scores, "seconds": scores.seconds, "failure": scores.failure}
-    json_files.write_json(folder / f"{scores.run}.json", {**about, **outcome})  # last
+    record = {name: getattr(trial, name) for name in ("label", "settings", "value")}
+    record |= {name: getattr(scores, name) for name in ("run", "scores", "seconds", "failure")}
+    json_files.write_json(folder / f"{scores.run}.json", {**record, "epochs": epochs, "seed": seed})  # last
 
 
 def read_trials(folder: Path) -> dict[str, Trial]:
@@ -77,11 +78,10 @@ def read_trials(folder: Path) -> dict[str, Trial]:
     for path in sorted(folder.glob("*.json"), key=lambda p: p.stat().st_mtime_ns):
         try:
             raw = json_files.read_object(path)
-            value = None if raw["value"] is None else float(raw["value"])
-            trial = Trial(str(raw["label"]), dict(raw["settings"]), value)
-            scores = {str(k): float("nan" if v is None else v) for k, v in raw["scores"].items()}
+            trial = Trial(raw["label"], raw["settings"], raw["value"])
+            scores = {name: math.nan if value is None else float(value) for name, value in raw["scores"].items()}
             right = json_files.read_npz(path.with_suffix(".npz")).get("right")
-            found = HeldOutScores(str(raw["run"]), scores, float(raw["seconds"]), right, str(raw["failure"]))
+            found = HeldOutScores(raw["run"], scores, float(raw["seconds"]), right, raw["failure"])
             trials.setdefault(trial.key, trial).scores[int(raw["epochs"]), int(raw["seed"])] = found
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue

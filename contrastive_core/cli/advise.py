@@ -6,11 +6,11 @@ import signal
 from argparse import Namespace
 
 from contrastive_core.advice import adviser
-from contrastive_core.advice.answer_text import text_of
-from contrastive_core.advice.first_look import Look, in_words, look
+from contrastive_core.advice.first_look import in_words, look
 from contrastive_core.advice.planning import AdviceRequest, plan_advice
 from contrastive_core.cli.output import print_note, print_result, progress_of
 from contrastive_core.engine.queue import wait_for_device
+from contrastive_core.records.advice import AGREEMENT, Answer
 
 
 def advise(args: Namespace) -> None:
@@ -18,7 +18,10 @@ def advise(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         if args.look:
             seen = look(args.dataset, args.root, args.method, args.device, on_progress)
-            return print_result(args, seen.to_json(), _text_of_look(seen))
+            lines = [f"{seen.dataset}: {in_words(seen.facts)}"]
+            for one in seen.suggestions:
+                lines += ["", f"{one.setting}: {one.text}", f"  {one.reason}", f"  to settle it: {one.settle}"]
+            return print_result(args, seen.to_json(), "\n".join(lines))
         choose = None if args.choose is None else args.choose.split(",")
         request = AdviceRequest(
             args.dataset, args.minutes, choose, args.name or "", args.method, args.epochs, args.root, args.device
@@ -29,19 +32,30 @@ def advise(args: Namespace) -> None:
         return print_result(args, record, plan.sentence())
     print_note(plan.sentence())
     print_note(f"its name is {plan.name}; the same command with --name {plan.name} goes on with it")
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with progress_of(args) as on_progress:
         answer = adviser.advise(plan, on_progress, wait_for_device)
     print_result(args, dict(answer), text_of(answer))
 
 
-def _interrupt(number: int, frame: object) -> None:
-    raise KeyboardInterrupt
-
-
-def _text_of_look(seen: Look) -> str:
-    """The look for a terminal."""
-    lines = [f"{seen.dataset}: {in_words(seen.facts)}"]
-    for one in seen.suggestions:
-        lines += ["", f"{one.setting}: {one.text}", f"  {one.reason}", f"  to settle it: {one.settle}"]
+def text_of(found: Answer) -> str:
+    """The answer for a terminal."""
+    is_labeled = bool(found["plan"]["labeled"])
+    points = 100 if is_labeled else 1
+    lines = [f"{found['criterion']}, {found['plan']['held_out']:,} images set aside", ""]
+    for row in found["rows"]:
+        interval = " ({:.1f} to {:.1f})".format(*(points * end for end in row["interval"])) if row["interval"] else ""
+        against = f"  {points * row['difference']:+.1f} to the default, {row['shown']}" if "difference" in row else ""
+        label = f"{row['label']} (default)" if row["is_default"] else row["label"]
+        tried = f"{row['epochs']} epochs, {row['seeds']} seed" + "s" * (row["seeds"] > 1)
+        lines.append(f"{points * row['mean']:7.1f}{interval:<18} {label}, {tried}{against}")
+    lines += [f"  failed: {label}: {why}" for label, why in found["failed"].items()]
+    lines += [f"{100 * share:7.1f}{'':<18} {name}" for name, share in found["baselines"].items()]
+    if found["untried"]:
+        lines.append(f"  no time for: {', '.join(found['untried'])}")
+    lines += ["", found["verdict"], *([] if is_labeled else [AGREEMENT])]
+    for at in found["why"].get("effective_negatives", []):
+        lines.append(f"at τ {at['value']:g} the push is spread over {at['negatives']:.0f} of {at['of']} rows")
+    if found["test"]:
+        lines += ["", found["test"]["sentence"]]
     return "\n".join(lines)

@@ -21,18 +21,8 @@ from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.storage.json_files import JsonObject
 
 PACKAGES = (
-    "contrastive-lab",
-    "torch",
-    "torchvision",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "umap-learn",
-    "pyarrow",
-    "pillow",
-    "streamlit",
-    "pywebview",
-)
+    "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
+).split()
 APP_CHECK = "contrastive_lab.desktop.check"  # run, not imported: the library knows no app
 SECONDS = 180  # more than the app gives its server to begin
 
@@ -42,7 +32,7 @@ def doctor(args: Namespace) -> int:
     shipped = "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"
     record: JsonObject = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
-        "versions": _versions(),
+        "versions": {package: _version(package) for package in PACKAGES},
         "device": _device(),
         "folders": {
             "runs": _folder(runs_home()),
@@ -52,18 +42,14 @@ def doctor(args: Namespace) -> int:
         "app": _app(),
     }
     print_result(args, record, _text(record))
-    bad = [f["problem"] for f in record["folders"].values()] + [record["app"]["problem"]]
-    return int(any(bad))
+    return int(any(about["problem"] for about in (*record["folders"].values(), record["app"])))
 
 
-def _versions() -> dict[str, str | None]:
-    versions: dict[str, str | None] = {}
-    for package in PACKAGES:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
-    return versions
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _device() -> JsonObject:
@@ -88,10 +74,9 @@ def _app() -> JsonObject:
     """What the app says of itself, from a process of its own."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
+    command = [sys.executable, "-m", APP_CHECK]
     try:
-        completed = subprocess.run(
-            [sys.executable, "-m", APP_CHECK], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS
-        )
+        completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
         return dict(json.loads(completed.stdout.splitlines()[-1]))
     except (OSError, ValueError, IndexError, subprocess.TimeoutExpired) as error:
         return {"window": "", "problem": f"its check ended with {type(error).__name__}: {error}"}
@@ -99,12 +84,11 @@ def _app() -> JsonObject:
 
 def _text(record: JsonObject) -> str:
     device, app = record["device"], record["app"]
-    parts = [f"{name} {version or '–'}" for name, version in record["versions"].items()]
+    bf16 = ", bf16" if device["bf16"] else ""
     rows = {
         "system": record["system"],
-        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs"
-        + (", bf16" if device["bf16"] else ""),
-        "versions": ", ".join(parts),
+        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{bf16}",
+        "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
     }
     for name, about in record["folders"].items():
         room = f", {about['free_gb']} GB free" if "free_gb" in about else ""

@@ -18,8 +18,7 @@ from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
 from contrastive_core.evaluation.compare import compare as compare_entries
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
-from contrastive_core.evaluation.evaluate import metric_names
-from contrastive_core.evaluation.evaluate_files import evaluate_file
+from contrastive_core.evaluation.evaluate import evaluate_file, metric_names
 from contrastive_core.evaluation.projection import map_of
 from contrastive_core.exporters.onnx import export_onnx
 from contrastive_core.exporters.tensorboard import export_tensorboard
@@ -39,9 +38,8 @@ def embed(args: Namespace) -> None:
         out, run = collectives.raise_together(
             lambda: (args.out and out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
         )
-        on_fraction = fraction_of(on_progress, "embedding") if world.is_rank0 else None
         for layer in args.layer if out else "hz":
-            rows = embed_run(run, args.split, layer, args.device, on_fraction)
+            rows = embed_run(run, args.split, layer, args.device, fraction_of(on_progress, "embedding"))
         if world.is_rank0:
             note_left_out(run, args.split)
             if out:
@@ -54,12 +52,10 @@ def embed(args: Namespace) -> None:
 
 def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
-    chosen = [m.strip() for m in args.metrics.split(",")] if args.metrics else None
-    path = Path(args.run)
+    chosen, path = _names(args.metrics), Path(args.run)
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         if path.suffix in file_formats.ENDINGS:
-            train = Path(args.train) if args.train else None
-            labels = Path(args.labels) if args.labels else None
+            train, labels = (Path(name) if name else None for name in (args.train, args.labels))
             record: Mapping[str, Any] = evaluate_file(path, train, chosen, args.device, on_progress, labels)
             scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
@@ -68,8 +64,7 @@ def evaluate(args: Namespace) -> None:
             raise ValueError(OWN_LABELS)
         else:
             run = collectives.raise_together(lambda: runs.load(args.run))
-            evaluation = evaluate_run(run, chosen, args.split, args.device, on_progress)
-            evaluation = evaluation.only(metric_names(chosen))
+            evaluation = evaluate_run(run, chosen, args.split, args.device, on_progress).only(metric_names(chosen))
             record = evaluation.to_json()
             scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
             if world.is_rank0:
@@ -80,6 +75,11 @@ def evaluate(args: Namespace) -> None:
         lines += ["", f"{source}:", *(f"  {s.title:<24}{score_text(s)}" for s in scores.values())]
     if world.is_rank0:
         print_result(args, record, "\n".join(lines))
+
+
+def _names(text: str | None) -> list[str] | None:
+    """Comma-separated names; None where there are none."""
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 def project(args: Namespace) -> None:
@@ -99,12 +99,11 @@ def project(args: Namespace) -> None:
     if quality.get("judged", 0) < quality.get("n", 0):
         measures.append(f"judged on {quality['judged']:,} rows")
     measures += filter(None, [recall_text(quality.get("recall"))])
-    how = args.method
-    if landmarks := meta["settings"].get("landmarks"):
+    how, landmarks = args.method, meta["settings"].get("landmarks")
+    if landmarks:
         how += f" of {landmarks:,} landmarks, the others placed amid their nearest"
     record = {"out": str(out), "rows": len(rows), **meta["settings"], **quality}
-    text = f"{out}: {len(rows):,} points by {how}; {', '.join(measures)}"
-    print_result(args, record, text)
+    print_result(args, record, f"{out}: {len(rows):,} points by {how}; {', '.join(measures)}")
 
 
 def _rows_and_map(
@@ -115,9 +114,8 @@ def _rows_and_map(
         rows = file_formats.read(Path(args.source))
         if args.labels:
             rows = label_files.labeled(rows, args.labels)
-        graphs = Graphs(args.device, on_progress=on_progress)
-        told = fraction_of(on_progress, "UMAP's layout")
-        projection = map_of(rows, args.method, graphs, told, **settings)
+        graphs, on_fraction = Graphs(args.device, on_progress=on_progress), fraction_of(on_progress, "UMAP's layout")
+        projection = map_of(rows, args.method, graphs, on_fraction, **settings)
         return rows, projection.xy, {"settings": projection.settings, "quality": projection.quality}
     if args.labels:
         raise ValueError(OWN_LABELS)
@@ -131,7 +129,7 @@ def _rows_and_map(
 
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
-    metrics = [m.strip() for m in args.metrics.split(",")] if args.metrics else [*ACCURACIES]
+    metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
     chosen = [runs.load(name) for name in args.runs]
     with progress_of(args) as on_progress:
@@ -150,15 +148,11 @@ def compare(args: Namespace) -> None:
         named = zip(comparison.names, made_of, strict=True)
         lines += [f"{ACCURACIES[m]} of {name}: {text}" for name, text in named if text]
     record = {
-        "verdict": comparison.verdict,
-        "verdicts": comparison.verdicts,
+        **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
-        "accuracy": comparison.accuracy,
-        "made_of": comparison.made_of,
         "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
-        "recall": comparison.recall,
         "procrustes": comparison.procrustes.tolist(),
     }
     print_result(args, record, "\n".join(lines))

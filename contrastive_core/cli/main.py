@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return error.exit_status
     except Exception as error:
         status = 2 if isinstance(error, UNUSABLE) else 1
-        return _failed(args, _message(error), getattr(error, "exit_status", status))
+        is_foreseen = isinstance(error, (OSError, *UNUSABLE)) or hasattr(error, "exit_status")
+        text = sentence_of(error) if is_foreseen else f"{type(error).__name__}: {error} (--debug shows where)"
+        return _failed(args, text, getattr(error, "exit_status", status))
 
 
 def _command(name: str) -> Callable[[Any], int | None]:
@@ -51,13 +53,6 @@ def _command(name: str) -> Callable[[Any], int | None]:
             raise ValueError(f"this command needs {error.name}, which is not installed") from None
         raise
     return command
-
-
-def _message(error: Exception) -> str:
-    """An error of ours, or of the file system, as it stands; what nobody foresaw with its type."""
-    if isinstance(error, (OSError, *UNUSABLE)) or hasattr(error, "exit_status"):
-        return sentence_of(error)
-    return f"{type(error).__name__}: {error} (--debug shows where)"
 
 
 def _failed(args: argparse.Namespace, message: str, status: int) -> int:

@@ -7,39 +7,32 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from contrastive_core.cli.output import error_line
 from contrastive_core.records.train_config import OPTIONS
+from contrastive_core.storage.json_files import JsonObject
 
 PROGRAM = "python -m contrastive_core"
 
 
-@dataclass(frozen=True)
-class Option:
-    """One argument, as `argparse` takes it."""
-
-    flags: tuple[str, ...]
-    settings: dict[str, Any]
+Option = tuple[tuple[str, ...], JsonObject]  # flags and settings of an argument, as `argparse` takes them
 
 
-@dataclass(frozen=True)
 class Command:
     """`run` names a function as `module.function` of this package, or as `package.module:function`
     of the app, imported when the command is given."""
 
-    run: str
-    help: str
-    options: tuple[Option, ...] = ()
+    def __init__(self, run: str, help: str, *options: Option) -> None:
+        self.run, self.help, self.options = run, help, options
 
 
 def _option(*flags: str, **settings: Any) -> Option:
-    return Option(flags, settings)
+    return flags, settings
 
 
 def _flag(name: str, help: str) -> Option:
-    return Option((name,), {"action": "store_true", "help": help})
+    return _option(name, action="store_true", help=help)
 
 
 def _split(default: str = "test") -> Option:
@@ -55,193 +48,171 @@ DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mp
 LABELS = _option(
     "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
 )
+LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
 ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
-SET = "any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"
 
 
 def _set(help: str) -> Option:
     return _option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
 
 
-def _train_options() -> tuple[Option, ...]:
-    settings = [
-        _option(f"--{name.replace('_', '-')}", help=entry["help"], metavar=entry["metavar"])
-        for name, entry in OPTIONS.items()
-    ]
-    return (
-        *settings,
+COMMANDS = {
+    "train": Command(
+        "train.train",
+        "train an encoder",
+        *(_option(f"--{name.replace('_', '-')}", **entry) for name, entry in OPTIONS.items()),
         _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
         _flag("--resume", "go on with --run NAME"),
         _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"),
         _flag("--download", "fetch the data set if missing"),
-        _set(SET),
+        _set("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
         DEVICE,
-    )
-
-
-COMMANDS = {
-    "train": Command("train.train", "train an encoder", _train_options()),
+    ),
     "embed": Command(
         "inspect.embed",
         "write the embedding of a data set",
-        (
-            _option("run"),
-            _split(),
-            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
-            _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
-            DEVICE,
-        ),
+        _option("run"),
+        _split(),
+        LAYER,
+        _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
+        DEVICE,
     ),
     "evaluate": Command(
         "inspect.evaluate",
         "score a run beside raw pixels and a random encoder",
-        (
-            _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
-            _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
-            LABELS,
-            _option("--metrics", help="comma-separated; default: all that apply"),
-            _split(),
-            DEVICE,
-        ),
+        _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
+        _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
+        LABELS,
+        _option("--metrics", help="comma-separated; default: all that apply"),
+        _split(),
+        DEVICE,
     ),
     "project": Command(
         "inspect.project",
         "make a map (columns id, x, y, label)",
-        (
-            _option("source", help="a run, or a file of embeddings"),
-            LABELS,
-            _option("--method", choices=("umap", "pca"), default="umap"),
-            _split(),
-            _option("--seed", type=int, default=0),
-            _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
-            _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
-            _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
-            _option("--out", required=True, help=".parquet or .csv"),
-            DEVICE,
-        ),
+        _option("source", help="a run, or a file of embeddings"),
+        LABELS,
+        _option("--method", choices=("umap", "pca"), default="umap"),
+        _split(),
+        _option("--seed", type=int, default=0),
+        _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
+        _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
+        _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
+        _option("--out", required=True, help=".parquet or .csv"),
+        DEVICE,
     ),
     "samples": Command(
         "samples.samples",
         "list every sample with its loss and what is odd about it",
-        (
-            _option("run", help="a run, or a file of embeddings"),
-            LABELS,
-            _option("--loss", help="default: the run's own"),
-            _split("train"),
-            _option("--out", help=".parquet or .csv; default: kept for the app only"),
-            DEVICE,
-        ),
+        _option("run", help="a run, or a file of embeddings"),
+        LABELS,
+        _option("--loss", help="default: the run's own"),
+        _split("train"),
+        _option("--out", help=".parquet or .csv; default: kept for the app only"),
+        DEVICE,
     ),
     "compare": Command(
         "inspect.compare",
         "compare runs on the same samples",
-        (
-            _option("runs", nargs="+", metavar="RUN"),
-            _option("--metrics", help="knn, linear_probe; default: both"),
-            _split(),
-            DEVICE,
-        ),
+        _option("runs", nargs="+", metavar="RUN"),
+        _option("--metrics", help="knn, linear_probe; default: both"),
+        _split(),
+        DEVICE,
     ),
     "report": Command(
         "contrastive_lab.report.command:report",
         "write one HTML file of some runs: maps, scores, verdict, the live loss view",
-        (
-            _option("runs", nargs="+", metavar="RUN"),
-            _option("--out", required=True, help=".html"),
-            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
-            _option("--map", choices=("umap", "pca"), default="pca"),
-            _split(),
-            DEVICE,
-        ),
+        _option("runs", nargs="+", metavar="RUN"),
+        _option("--out", required=True, help=".html"),
+        LAYER,
+        _option("--map", choices=("umap", "pca"), default="pca"),
+        _split(),
+        DEVICE,
     ),
     "export": Command(
         "inspect.export",
         "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
-        (
-            _option("run"),
-            _option("--to", choices=("onnx", "tensorboard"), required=True),
-            _option("--out", required=True, help="a file .onnx, or a new folder"),
-            _option("--layer", choices=("h", "z"), default="h", help="backbone or projection"),
-            _split(),
-            DEVICE,
-        ),
+        _option("run"),
+        _option("--to", choices=("onnx", "tensorboard"), required=True),
+        _option("--out", required=True, help="a file .onnx, or a new folder"),
+        LAYER,
+        _split(),
+        DEVICE,
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",
         "import a checkpoint that was trained elsewhere, or a model of torchvision or timm",
-        (
-            _option("file", help="a file, or torchvision:NAME or timm:NAME"),
-            _option("--format", choices=("auto",), default="auto", help="told from its content"),
-            _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
-            _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
-            ROOT,
-            _option("--run", help="name of the run to make"),
-            _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
-            _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
-            _flag("--fetch", "fetch the model's weights where they are not here"),
-            _flag("--random", "random weights: a model that has learned nothing"),
-            _flag("--dry-run", "only say what it is; fetch nothing"),
-        ),
+        _option("file", help="a file, or torchvision:NAME or timm:NAME"),
+        _option("--format", choices=("auto",), default="auto", help="told from its content"),
+        _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
+        _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
+        ROOT,
+        _option("--run", help="name of the run to make"),
+        _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
+        _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
+        _flag("--fetch", "fetch the model's weights where they are not here"),
+        _flag("--random", "random weights: a model that has learned nothing"),
+        _flag("--dry-run", "only say what it is; fetch nothing"),
     ),
     "sweep": Command(
         "sweep.sweep",
         "train every cell of a sweep file",
-        (
-            _option("file"),
-            _flag("--dry-run", "show the cells and the time only"),
-            _option("--most", type=int, metavar="N", help="train at most N cells now"),
-            _flag("--score", "score the done cells' test images"),
-            _set("changed in every cell"),
-        ),
+        _option("file"),
+        _flag("--dry-run", "show the cells and the time only"),
+        _option("--most", type=int, metavar="N", help="train at most N cells now"),
+        _flag("--score", "score the done cells' test images"),
+        _set("changed in every cell"),
     ),
     "advise": Command(
         "advise.advise",
         "say what images show, and try which settings suit them",
-        (
-            _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
-            _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
-            _option(
-                "--choose",
-                metavar="QUESTIONS",
-                help="comma-separated: temperature (default), method, augmentation, head, batch",
-            ),
-            _option("--method", default="simclr", help="default: simclr"),
-            _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
-            _option("--name", help="of the adviser; one that was begun goes on"),
-            _flag("--look", "only look at the images: nothing is trained"),
-            _flag("--dry-run", "say what would be tried, and how long it takes"),
-            ROOT,
-            DEVICE,
+        _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
+        _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
+        _option(
+            "--choose",
+            metavar="QUESTIONS",
+            help="comma-separated: temperature (default), method, augmentation, head, batch",
         ),
+        _option("--method", default="simclr", help="default: simclr"),
+        _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
+        _option("--name", help="of the adviser; one that was begun goes on"),
+        _flag("--look", "only look at the images: nothing is trained"),
+        _flag("--dry-run", "say what would be tried, and how long it takes"),
+        ROOT,
+        DEVICE,
     ),
     "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
     "list": Command("run_listing.list_all", "list runs, methods, losses, metrics and data sets"),
     "verify": Command(
         "run_listing.verify",
         "check every file of every run, and the figures that come along",
-        (_flag("--files", "files only: compute no figure"), _option("runs", nargs="*", metavar="RUN"), DEVICE),
+        _flag("--files", "files only: compute no figure"),
+        _option("runs", nargs="*", metavar="RUN"),
+        DEVICE,
     ),
     "doctor": Command("doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
     "present": Command(
         "prepare.present",
         "make what the pages show of a run: embeddings, scores, maps",
-        (_option("run"), _split(), DEVICE),
+        _option("run"),
+        _split(),
+        DEVICE,
     ),
     "analyze": Command(
         "prepare.analyze",
         "make what a page waits for: scores, a map, a comparison",
-        (_option("kind"), _option("values", help="a JSON object"), DEVICE),
+        _option("kind"),
+        _option("values", help="a JSON object"),
+        DEVICE,
     ),
     "decode": Command(
         "prepare.decode",
         "decode the images of a data set once, so that reading them is quick",
-        (
-            _option("dataset"),
-            _split("train"),
-            _option("--image-size", type=int, metavar="PIXELS", help="of a folder's images"),
-            _option("--resize", choices=("crop", "pad"), default="crop"),
-            ROOT,
-        ),
+        _option("dataset"),
+        _split("train"),
+        _option("--image-size", type=int, metavar="PIXELS", help="of a folder's images"),
+        _option("--resize", choices=("crop", "pad"), default="crop"),
+        ROOT,
     ),
 }
 
@@ -260,7 +231,7 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in COMMANDS.items():
         command_parser = commands.add_parser(name, help=command.help, description=command.help)
-        for option in (*COMMON, *command.options):
-            command_parser.add_argument(*option.flags, **option.settings)
+        for flags, settings in (*COMMON, *command.options):
+            command_parser.add_argument(*flags, **settings)
         command_parser.set_defaults(run_command=command.run)
     return top

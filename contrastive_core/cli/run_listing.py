@@ -17,12 +17,8 @@ from contrastive_core.storage.json_files import JsonObject
 def list_all(args: Namespace) -> None:
     """Runs, and the names that other commands take."""
     rows = [_row(run) for run in runs.list_runs()]
-    names = {
-        "methods": methods.names(),
-        "losses": losses.names(),
-        "metrics": metrics.names(),
-        "datasets": datasets.dataset_names(),
-    }
+    names = {"methods": methods.names(), "losses": losses.names(), "metrics": metrics.names()}
+    names |= {"datasets": datasets.dataset_names()}
     lines = [f"{what}: {', '.join(entries)}" for what, entries in names.items()]
     width = max([len(r["run"]) for r in rows], default=0)
     lines += [

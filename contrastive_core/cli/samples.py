@@ -9,14 +9,15 @@ from pathlib import Path
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings import file_formats, label_files
-from contrastive_core.embeddings.reading import read_images, read_rows
+from contrastive_core.engine.answers.run_files import sample_table
 from contrastive_core.progress import OnProgress
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.sample_request import request_of
-from contrastive_core.records.sample_table import SampleTable, write_table
+from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.samples import run_samples
 from contrastive_core.samples.table_builder import SampleInputs, build_table
+from contrastive_core.storage.tables import write_table
 
 
 def samples(args: Namespace) -> None:
@@ -27,7 +28,7 @@ def samples(args: Namespace) -> None:
     if not world.is_rank0:
         return
     if out:
-        write_table(table, out)
+        write_table(out, table.columns)
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
     kinds = ("estimate_", "exact_up_to")
     record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
@@ -48,26 +49,20 @@ def _of_losses(table: SampleTable) -> str:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
-    is_file = Path(args.run).suffix in file_formats.ENDINGS
-    if args.labels and not is_file:
-        raise ValueError(OWN_LABELS)
-    space = _existing_rows(args)
-    if space is not None:
-        place = space.recorded
-        own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
-        request = request_of(space.name, space.split, args.loss or own)
-        if (rows := read_rows(space)) is None:
-            raise ValueError(f"there are no vectors {args.run}")
-        pictures = read_images(space)
-        table = run_samples.samples_of_vectors(request, rows, pictures, on_progress, args.device)
-        return space.name, table
-    if is_file:
+    if Path(args.run).suffix in file_formats.ENDINGS:
         rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
         if args.labels:
             rows = collectives.raise_together(partial(label_files.labeled, rows, args.labels))
         inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, build_table(inputs, on_progress)
-    run = collectives.raise_together(lambda: runs.load(args.run))
+    if args.labels:
+        raise ValueError(OWN_LABELS)
+    if space := collectives.raise_together(lambda: _existing_rows(args)):
+        place = space.recorded
+        own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
+        request = request_of(space.name, space.split, args.loss or own)
+        return space.name, sample_table(request, on_progress, args.device)
+    run = runs.load(args.run)
     table = run_samples.samples_of_run(run, args.loss, args.split, on_progress, args.device)
     if collectives.world().is_rank0:
         note_left_out(run, args.split)
@@ -75,12 +70,9 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
 
 
 def _existing_rows(args: Namespace) -> EmbeddingRef | None:
-    """Loaded vectors, or rows of a recording; None for all else."""
+    """Loaded vectors, or rows of a recording; None for a run that is there."""
     if args.run.startswith(loaded_vectors.PREFIX):
         return embedding_ref.of_vectors(args.run.removeprefix(loaded_vectors.PREFIX), args.split)
-    if args.run.startswith(recorded_rows.PREFIX):
+    if args.run.startswith(recorded_rows.PREFIX) or runs.load(args.run).is_recording:
         return embedding_ref.of_name(args.run)
-    is_file = Path(args.run).suffix in file_formats.ENDINGS
-    if is_file or not collectives.raise_together(lambda: runs.load(args.run)).is_recording:
-        return None
-    return embedding_ref.of_name(args.run)
+    return None

@@ -8,7 +8,6 @@ from contrastive_core.cli.output import print_note, print_result, progress_of
 from contrastive_core.engine import queue as waiting
 from contrastive_core.engine import sweep_runner
 from contrastive_core.records import runs
-from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.sweeps import spec
 
 
@@ -21,14 +20,15 @@ def sweep(args: Namespace) -> None:
         with progress_of(args) as on_progress:
             sweep_runner.measure(chosen, lambda stage: on_progress(stage, None))
     untrained = len({row["run"] for row in sweep_runner.status(chosen) if row["status"] != "done"})
-    about = (sweep_runner.estimate(chosen) or 0) / 60
-    all_cells = len(chosen.trained())
-    print_note(f"{chosen.title}: {untrained} of {all_cells} cells to train, about {about:.0f} min")
+    minutes = (sweep_runner.estimate(chosen) or 0) / 60
+    print_note(f"{chosen.title}: {untrained} of {len(chosen.trained())} cells to train, about {minutes:.0f} min")
     if not args.dry_run:
         sweep_runner.run_sweep(chosen, print_note, args.most)
-    rows = sweep_runner.status(chosen)
-    cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in rows]
-    lines = [f"{r['status']:<8} {r['run']}{_score(r)}" for r in cells]
+    cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in sweep_runner.status(chosen)]
+    lines = [f"{cell['status']:<8} {cell['run']}" for cell in cells]
+    for number, cell in enumerate(cells):
+        if (knn := cell.get("knn_train_sample")) is not None:
+            lines[number] += f"  kNN on the training sample {100 * knn:.1f} %"
     print_result(args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines))
 
 
@@ -49,8 +49,3 @@ def queue(args: Namespace) -> None:
     names = [job.name for job in waiting.queue()]
     text = f"still waiting: {', '.join(names)}" if names else "nothing waits"
     print_result(args, {"waiting": names}, text)
-
-
-def _score(row: JsonObject) -> str:
-    knn = row.get("knn_train_sample")
-    return "" if knn is None else f"  kNN on the training sample {100 * knn:.1f} %"

@@ -22,7 +22,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import OPTIONS, TrainConfig, from_dict, with_settings
-from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
@@ -41,15 +40,15 @@ def train(args: Namespace) -> None:
         for note in (setup.dataset.left_out, kept_smaller(setup.config)):
             if world.is_rank0 and note:
                 print_note(note)
-        is_quiet = args.json or not world.is_rank0
         epochs = setup.config.epochs
         steps = setup.method.total_steps // max(1, epochs)
-        report = _Report(epochs, steps, on_progress, is_quiet)
+        report = _Report(epochs, steps, on_progress, is_quiet=args.json or not world.is_rank0)
         status = loop.train(setup, run, args.resume, report)
     if world.is_rank0:
         if ending := run.status().get("note"):
             print_note(ending)
-        record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
+        scored = (x for x in reversed(run.metrics()) if "knn_train_sample" in x or "alignment" in x)
+        record = {"run": run.name, "status": status, **(report.scores or next(scored, {}))}
         print_result(args, record, f"{run.name}: {status}")
 
 
@@ -63,19 +62,19 @@ def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
 
 def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tuple[TrainSetup, Run]:
     """All that training needs, and its run, agreed upon by all processes."""
-    listings: image_sets.Listings | None = None  # of a folder, on the process that chose the image size
 
-    def read_settings() -> tuple[TrainConfig, Run | None] | None:
-        nonlocal listings
+    def read_settings() -> tuple[TrainConfig, Run | None, image_sets.Listings | None] | None:
         if not world.is_rank0:
             return None
         config, run = _config_and_run(args, on_progress)
-        if run is None and datasets.is_files(config.dataset):
-            listings = image_sets.listings_of(config.dataset)
-            config = with_image_size(config, listings)
-        return config, run
+        if run is not None or not datasets.is_files(config.dataset):
+            return config, run, None
+        listings = image_sets.listings_of(config.dataset)
+        return with_image_size(config, listings), run, listings
 
-    config, run = collectives.broadcast_object(collectives.raise_together(read_settings, patient=True))
+    chosen = collectives.raise_together(read_settings, patient=True)
+    listings = chosen[2] if chosen else None  # of a folder, on the process that chose the image size
+    config, run = collectives.broadcast_object(chosen and chosen[:2])
 
     def load() -> datasets.Dataset | None:  # one process of each machine; the others wait for it
         if world.local_rank:
@@ -104,15 +103,15 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
     start from that is being imported is waited for."""
     if args.run:
         runs.checked_name(args.run)
-    if args.resume:
-        if not args.run:
-            raise BadSetting("--resume needs --run NAME, the run to go on with")
-        run = runs.load(args.run)
-        config = from_dict(run.manifest["config"])
-        if args.device != "auto":
-            config = dataclasses.replace(config, device=args.device)
-        return with_settings(config, args.set), run
-    return config_of(args, on_progress), None
+    if not args.resume:
+        return config_of(args, on_progress), None
+    if not args.run:
+        raise BadSetting("--resume needs --run NAME, the run to go on with")
+    run = runs.load(args.run)
+    config = from_dict(run.manifest["config"])
+    if args.device != "auto":
+        config = dataclasses.replace(config, device=args.device)
+    return with_settings(config, args.set), run
 
 
 def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> TrainConfig:
@@ -140,6 +139,7 @@ class _Report:
     def __init__(self, epochs: int, steps: int, on_progress: OnProgress, is_quiet: bool) -> None:
         """Args: steps: of an epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
+        self.terminal = on_progress if isinstance(on_progress, Terminal) else None
         self.steps, self.started, self.longest = 0, time.monotonic(), steps
         self.scores: dict[str, float] = {}  # the line of the last epoch
 
@@ -150,18 +150,15 @@ class _Report:
             else:
                 self.longest, self.steps, self.scores = max(self.longest, self.steps), 0, line
                 self._write(line)
-        if "images_per_s" in (line := lines[-1]):
-            self._show(line)
+        if "images_per_s" in lines[-1] and not (self.is_quiet and self.terminal):
+            self._show(lines[-1])
 
     def _show(self, line: dict[str, float]) -> None:
         """The progress within an epoch, after a step."""
+        if self.terminal:
+            self.terminal.detail = f" loss {line['loss']:.4f}, {line['images_per_s']:,.0f} images/s"
         part = min(1.0, self.steps / max(1, self.longest))
-        if isinstance(self.on_progress, Terminal):
-            speed = f"{line['images_per_s']:,.0f} images/s"
-            self.on_progress.detail = f" loss {line['loss']:.4f}, {speed}"
-        if not self.is_quiet or not isinstance(self.on_progress, Terminal):
-            stage = f"epoch {line['epoch'] + 1} of {self.epochs}"
-            self.on_progress(stage, (line["epoch"] + part) / self.epochs)
+        self.on_progress(f"epoch {line['epoch'] + 1} of {self.epochs}", (line["epoch"] + part) / self.epochs)
 
     def _write(self, line: dict[str, float]) -> None:
         if self.is_quiet:
@@ -170,13 +167,4 @@ class _Report:
         if "knn_train_sample" in line:
             parts.append(f"kNN on the training sample {100 * line['knn_train_sample']:.1f} %")
         text = ", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"])
-        if isinstance(self.on_progress, Terminal):
-            self.on_progress.line(text)
-        else:
-            print_note(text)
-
-
-def _last_scores(run: Run) -> JsonObject:
-    """The last epoch's scores."""
-    lines = [line for line in run.metrics() if "knn_train_sample" in line or "alignment" in line]
-    return lines[-1] if lines else {}
+        self.terminal.line(text) if self.terminal else print_note(text)

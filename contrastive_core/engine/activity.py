@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from contrastive_core.engine import client, process, queue, training
-from contrastive_core.engine.client import STOPPED, Asked
+from contrastive_core.engine.client import STARTING, STOPPED
 from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.engine.task import Task
 from contrastive_core.engine.worker_process import KILLED
 from contrastive_core.messages import N_
 from contrastive_core.progress import Progress, first_progress, read_progress
 from contrastive_core.records import runs
+from contrastive_core.records.run_files import Status
 
 # Questions of a page while something is typed: the error is shown beside the field.
 ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "training_plan", "catalog"}
 SOONEST = 3.0  # seconds of work before the time that is left is told
-ENDING, STARTING = Progress("ending", 1.0), Progress("starting", None)
+ENDING = Progress("ending", 1.0)
 
-_outcomes: dict[str, tuple[tuple[float, int], str | None]] = {}
 _seen: set[tuple[str, float]] = set()  # processes that were at work when it was asked
 
 
@@ -88,9 +88,13 @@ def activity() -> Activity:
             at_work.append(_at_work(record))
         elif not record.get("dismissed") and (why := _failure(record)):
             failed.append(Failed(record["key"], _label(record), _run_of(record), why))
-    asked_questions = client.asked_questions()
-    at_work += [_question_at_work(asked) for asked in asked_questions if asked.question.is_running()]
-    failed += [Failed(a.question.key, a.label, "", why) for a in asked_questions if (why := _question_failure(a))]
+    for asked in client.asked_questions():
+        key, is_typed = asked.question.key, asked.question.kind in ASKED_WHILE_TYPING
+        if asked.question.is_running():
+            work = AtWork(key, asked.label, "", asked.progress)
+            at_work.append(_with_time_left(work, asked.time, asked.call.first))
+        elif not asked.is_dismissed and not is_typed and (why := asked.failure) and why != STOPPED:
+            failed.append(Failed(key, asked.label, "", why))
     recorded = {work.run for work in at_work}
     for run in training.working():  # begun on the command line
         if run.name not in recorded:
@@ -136,10 +140,6 @@ def _at_work(record: ProcessRecord) -> AtWork:
     return _with_time_left(work, record["time"], first_progress(path))
 
 
-def _question_at_work(asked: Asked) -> AtWork:
-    return _with_time_left(AtWork(asked.question.key, asked.label, "", asked.progress), asked.time, asked.call.first)
-
-
 def _with_time_left(work: AtWork, began: float, first: Progress | None) -> AtWork:
     """With the time left at the rate so far. A later stage has a fraction of its own, but for a training's."""
     now = work.progress
@@ -154,46 +154,20 @@ def _with_time_left(work: AtWork, began: float, first: Progress | None) -> AtWor
 # --- failures ----------------------------------------------------------------------------------
 
 
-def _question_failure(asked: Asked) -> str | None:
-    """Why the worker did not answer; None for a question that a person stopped or is typing."""
-    if asked.is_dismissed or asked.question.kind in ASKED_WHILE_TYPING or asked.failure == STOPPED:
-        return None
-    return asked.failure
-
-
 def _failure(record: ProcessRecord) -> str | None:
-    """Why a process that has ended failed; kept for as long as neither its record nor its result
-    changes. A result that was there, and was removed since, is no failure."""
-    if _run_of(record):
-        result = training.task_of(record["key"]).result_path
-    elif isinstance(record.get("result"), str):
-        result = Path(record["result"])
-    else:
+    """Why a process that has ended failed; None for what has its result, and for what a person has stopped. What
+    succeeded is marked: its result may be removed later, which is no failure."""
+    key, run = record["key"], _run_of(record)
+    result = training.task_of(key).result_path if run else record.get("result")
+    if record.get("stopped") or not isinstance(result, (str, Path)):
         return None
-    try:
-        changed = result.stat().st_mtime_ns
-    except OSError:
-        changed = 0
-    key, state = record["key"], (record["time"], changed)
-    before, why = _outcomes.get(key, ((0.0, 0), None))
-    had_result = before[0] == state[0] and before[1] and not _run_of(record)
-    if before != state and not had_result:
-        why = _reason(record, result)
-        _outcomes[key] = (state, why)
-    return why
-
-
-def _reason(record: ProcessRecord, result: Path) -> str | None:
-    """None for what has its result, and for what a person has stopped."""
-    if record.get("stopped"):
-        return None
-    if why := Task(record["key"], tuple(record["command"]), result).failure():
-        is_known = why != KILLED or _run_of(record) or (record["key"], record["time"]) in _seen
+    if why := Task(key, tuple(record["command"]), Path(result)).failure():
+        is_known = why != KILLED or run or (key, record["time"]) in _seen
         return why if is_known else None  # its result may have been there, and be removed
-    if not _run_of(record):
-        return None
     try:
-        status = runs.load(_run_of(record)).status()
+        status: Status = runs.load(run).status() if run else {"status": "done"}
     except (ValueError, OSError):
         return None  # renamed or deleted since
+    if status["status"] == "done":
+        process.mark(key, dismissed=True)
     return status.get("reason") or N_("failed") if status["status"] == "failed" else None

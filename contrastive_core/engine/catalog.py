@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from contrastive_core.engine import client, results
-from contrastive_core.messages import N_, decode, encode, message
+from contrastive_core.messages import decode, encode, message
 from contrastive_core.paths import ROOT
 from contrastive_core.registry import Knob
 from contrastive_core.storage.json_files import JsonObject
@@ -25,15 +25,8 @@ from contrastive_core.storage.json_files import JsonObject
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
 CARDS = PACKAGE / "records" / "cards.json"
-SOURCES = (
-    "methods/*.py",
-    "losses/*.py",
-    "metrics/*.py",
-    "records/recipe.py",
-    "models/encoders.py",
-    "engine/catalog.py",
-)
-SETS: dict[str, tuple[tuple[int, int, int], int, int]] = {  # facts of the sets that a card shows
+SOURCES = "methods/*.py losses/*.py metrics/*.py records/recipe.py models/encoders.py engine/catalog.py".split()
+SETS = {  # facts of the sets that a card shows
     "shapes": ((3, 32, 32), 5000, 8),
     "digits": ((1, 8, 8), 1437, 10),
     "cifar10": ((3, 32, 32), 50_000, 10),
@@ -43,6 +36,7 @@ METHOD = (
     "default_loss loss_knobs needs_labels batch least_batch"
 ).split()
 LOSS = "title year paper formula summary family".split()
+METRIC = "title reading needs_labels needs_train higher_is_better".split()
 
 
 def read() -> JsonObject:
@@ -53,16 +47,12 @@ def read() -> JsonObject:
     asked = values()
     if cards := _shipped_cards(asked["sources"]):
         return cards
-    result = results.read(KIND, asked)
-    if result is None:
-        try:
-            client.call("contrastive_core.engine.answers:make", KIND, asked)
-        except Exception as error:
-            raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
-        result = results.read(KIND, asked)
-    if result is None:
-        raise RuntimeError(N_("the catalog has been made and cannot be read"))
-    return result.meta
+    if kept := results.read(KIND, asked):
+        return kept.meta
+    try:
+        return dict(client.call("contrastive_core.engine.answers:make", KIND, asked).meta)
+    except Exception as error:
+        raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
 
 
 def is_ready() -> bool:
@@ -114,46 +104,39 @@ def describe() -> JsonObject:
     from contrastive_core.records.recipe import Recipe
     from contrastive_core.registry import knobs_of
 
-    return {
-        "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
-        "losses": _by_year({name: _loss(losses, name) for name in losses.names()}),
-        "metrics": {name: _metric(metrics, name) for name in metrics.names()},
-        "recipe": _plain(knobs_of(Recipe)),
-        "encoders": encoders.encoder_names(),
-    }
-
-
-# --- parts -------------------------------------------------------------------------------------
+    described: JsonObject = _plain(
+        {
+            "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
+            "losses": _by_year({name: _loss(losses, name) for name in losses.names()}),
+            "metrics": {name: _metric(metrics, name) for name in metrics.names()},
+            "recipe": knobs_of(Recipe),
+            "encoders": encoders.encoder_names(),
+        }
+    )
+    return described
 
 
 def _method(methods: Any, name: str) -> JsonObject:
     cls = methods.get(name)
+    defaults, problems = {}, {}
+    for dataset, (shape, images, classes) in SETS.items():
+        facts = methods.DatasetInfo(shape, images, classes)
+        usual = cls.defaults(facts)
+        defaults[dataset] = {key: {"value": value, "why": why} for key, (value, why) in usual.items()}
+        problems[dataset] = cls.incompatibility(facts, usual["batch_size"][0])
     card = {key: getattr(cls.card, key) for key in METHOD}
-    card["knobs"] = methods.knobs(name)
-    sets = {dataset: methods.DatasetInfo(*facts) for dataset, facts in SETS.items()}
-    card["defaults"] = {
-        dataset: {key: {"value": value, "why": why} for key, (value, why) in cls.defaults(facts).items()}
-        for dataset, facts in sets.items()
-    }
-    card["problems"] = {
-        dataset: cls.incompatibility(facts, card["defaults"][dataset]["batch_size"]["value"])
-        for dataset, facts in sets.items()
-    }
-    return _plain(card)  # type: ignore[no-any-return]
+    return {**card, "knobs": methods.knobs(name), "defaults": defaults, "problems": problems}
 
 
 def _loss(losses: Any, name: str) -> JsonObject:
     loss = losses.create(name)
     card = {key: getattr(loss.card, key) for key in LOSS}
-    card |= {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
-    return _plain(card)  # type: ignore[no-any-return]
+    return {**card, "score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
 
 
 def _metric(metrics: Any, name: str) -> JsonObject:
     cls = metrics.get(name)
-    keys = ("title", "reading", "needs_labels", "needs_train", "higher_is_better")
-    card = {key: getattr(cls, key) for key in keys if hasattr(cls, key)}
-    return _plain({**card, "knobs": metrics.knobs(name)})  # type: ignore[no-any-return]
+    return {**{key: getattr(cls, key) for key in METRIC if hasattr(cls, key)}, "knobs": metrics.knobs(name)}
 
 
 def _by_year(cards: dict[str, JsonObject]) -> dict[str, JsonObject]:
@@ -166,9 +149,7 @@ def _plain(value: Any) -> Any:
         value = dataclasses.asdict(value)
     if isinstance(value, dict):
         return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def values() -> JsonObject:

@@ -63,7 +63,7 @@ def wait_for(name: str, on_progress: OnProgress) -> None:
         runs.load(name)
     except NoSuchRun:
         if task and (why := task.failure()):
-            raise BadSetting(message("{name}, to start from, was not imported: {why}", name=name, why=why)) from None
+            raise BadSetting("{name}, to start from, was not imported: {why}", name=name, why=why) from None
         raise
 
 

@@ -10,11 +10,11 @@ nothing is trained twice.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 from contrastive_core.engine import importing, process, training
+from contrastive_core.engine.client import STARTING
 from contrastive_core.engine.queue_files import Waiting, add, changing, device_of, files, folder, queue, waiting_names
 from contrastive_core.engine.queue_files import broken as broken  # for pages
 from contrastive_core.errors import Locked
@@ -63,9 +63,7 @@ def taken_names() -> set[str]:
 
 def free_name(stem: str) -> str:
     """`stem`, or it with the first number from 2 on that makes it free."""
-    used_names, stem = taken_names(), stem[:58]
-    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
-    return next(name for name in names if name not in used_names)
+    return runs.free_name(stem, taken_names())
 
 
 def resume(name: str) -> None:
@@ -200,7 +198,7 @@ def progress_of(name: str) -> Progress | None:
     except (ValueError, OSError):
         status = {}
     if status.get("status") == "starting" or name in training.starting():
-        return training.task_of(name).progress() or Progress("starting", None)
+        return training.task_of(name).progress() or STARTING
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
         share = min(1.0, epoch / max(1, epochs))

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from contrastive_core.engine import process
+from contrastive_core.engine.process import ProcessRecord
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import message
 from contrastive_core.records import runs
@@ -67,11 +68,8 @@ def broken() -> list[str]:
 
 def spent(group: str, asked_at: float) -> float:
     """Seconds that the started runs of a group have taken so far."""
-    return sum(
-        max(0.0, min(time.time(), _last_sign(job["key"], job["time"])) - job["time"])
-        for job in process.records()
-        if group and job.get("group") == group and job.get("asked") == asked_at
-    )
+    mine = [r for r in process.records() if group and (r.get("group"), r.get("asked")) == (group, asked_at)]
+    return sum(max(0.0, min(time.time(), _last_sign(r)) - r["time"]) for r in mine)
 
 
 def device_of(arguments: Sequence[str]) -> str:
@@ -128,13 +126,13 @@ def _job(path: Path) -> Waiting | Exception:
     except (Damaged, OSError) as error:
         return error
     except (KeyError, TypeError, ValueError) as error:
-        return Damaged(message("{path} is damaged: {error}", path=path, error=f"{error!r}"))
+        return Damaged("{path} is damaged: {error}", path=path, error=f"{error!r}")
 
 
-def _last_sign(name: str, started: float) -> float:
+def _last_sign(record: ProcessRecord) -> float:
     """When a run last wrote its status; now, if it is at work."""
-    if process.pid_of(name):
+    if process.pid_of(record["key"]):
         return time.time()
     with contextlib.suppress(ValueError, OSError):
-        return float(runs.load(name).status().get("updated") or started)
-    return started
+        return float(runs.load(record["key"]).status().get("updated") or record["time"])
+    return record["time"]

@@ -53,8 +53,7 @@ def _shipped(kind: str, values: JsonObject) -> Path | None:
         if settings not in ({}, MAP_DEFAULTS) or space.get("epoch"):
             return None
         name, content = space["name"], space["content"]
-        more = values.get("kind", "")
-        came_along = shipped_path(kind, name, space["split"], space["layer"], more)
+        came_along = shipped_path(kind, name, space["split"], space["layer"], values.get("kind", ""))
     else:
         return None
     if not came_along.exists():
@@ -73,19 +72,14 @@ def read(kind: str, values: JsonObject) -> Result | None:
     """A result, if it has been made and is whole."""
     try:
         arrays = json_files.read_npz(path(kind, values))
-        meta = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
+        return Result(json.loads(arrays.pop("meta").tobytes(), object_hook=decode), arrays)
     except (OSError, ValueError, KeyError):
         return None
-    return Result(meta, arrays)
 
 
 def write(kind: str, values: JsonObject, result: Result) -> None:
     """Keep a result, whole or not at all."""
-    write_to(path(kind, values), result)
-
-
-def write_to(out: Path, result: Result) -> None:
-    """Write a result into a file of one's own choice."""
+    out = path(kind, values)
     out.parent.mkdir(parents=True, exist_ok=True)
     json_files.write_npz(out, **arrays_of(result))
 

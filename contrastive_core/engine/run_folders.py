@@ -73,9 +73,8 @@ def _at_rest(name: str, so: str) -> Iterator[Run]:
         if training.at_work(run):
             raise ValueError(message("{name} is at work and {so}; stop it first", name=name, so=so))
         if name in queue_files.waiting_names():
-            raise ValueError(
-                message("{name} waits for its turn and {so}; remove it from the line first", name=name, so=so)
-            )
+            text = message("{name} waits for its turn and {so}; remove it from the line first", name=name, so=so)
+            raise ValueError(text)
         yield run
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +16,8 @@ from contrastive_core.engine import process, queue
 from contrastive_core.messages import N_, message
 from contrastive_core.records import runs
 from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.run_metrics import labeled_images
 from contrastive_core.records.sweep_grid import Cell, Sweep, config_of
-from contrastive_core.records.watched_sample import labeled_images
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
@@ -48,8 +47,7 @@ def status(sweep: Sweep) -> list[JsonObject]:
 
 def _test_scores(run: runs.Run) -> JsonObject:
     """What a run scored on test images, as `linear_probe test`, `knn test`, and on how many."""
-    evaluation = read_evaluation(run)
-    if evaluation is None:
+    if (evaluation := read_evaluation(run)) is None:
         return {"images": {}}
     scores = {f"{m} test": s for m in SCORED if (s := evaluation.score("h", m)) is not None}
     images = {k: int(s.number("n") or 0) for k, s in scores.items()}
@@ -63,22 +61,14 @@ def estimate(sweep: Sweep) -> float | None:
     that `measure` timed, times what done cells took over what was foretold of them; the others
     take the mean of those.
     """
-    took: dict[str, float] = {}
-    rows = {row["run"]: row for row in status(sweep)}
-    for cell in sweep.trained():
-        row = rows[cell.run]
-        if row["status"] == "done" and "seconds" in row:
-            took[_sign(cell)] = float(row["seconds"]) + STARTING
-    timed = _timings()
-    foretold = {
-        _sign(cell): timed[_sign(cell)] * config_of(cell).epochs + STARTING
-        for cell in sweep.trained()
-        if _sign(cell) in timed
-    }
+    rows, timed, cells = {row["run"]: row for row in status(sweep)}, _timings(), sweep.trained()
+    done = [cell for cell in cells if rows[cell.run]["status"] == "done"]
+    took = {_sign(c): float(rows[c.run]["seconds"]) + STARTING for c in done if "seconds" in rows[c.run]}
+    foretold = {sign: timed[sign] * config_of(c).epochs + STARTING for c in cells if (sign := _sign(c)) in timed}
     both = took.keys() & foretold.keys()
     ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
     guessed = {s: ratio * t for s, t in foretold.items()} | took
-    durations = [guessed.get(_sign(c)) for c in sweep.trained() if rows[c.run]["status"] != "done"]
+    durations = [guessed.get(_sign(cell)) for cell in cells if cell not in done]
     known_ones = [t for t in durations if t is not None] or list(took.values())
     if not durations:
         return 0.0
@@ -97,18 +87,14 @@ def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
     untimed = [c for sign, c in cells.items() if sign not in _timings()]
     stride = max(1, -(-len(untimed) // MEASURED))
     for number, cell in enumerate(untimed[::stride], 1):
-        report(
-            message("timing a few steps of cell {number} of {untimed}", number=number, untimed=len(untimed[::stride]))
-        )
-        seconds = seconds_per_epoch(config_of(cell))
-        json_files.write_json(timings_path(), {**_timings(), _sign(cell): seconds})
+        count = len(untimed[::stride])
+        report(message("timing a few steps of cell {number} of {untimed}", number=number, untimed=count))
+        json_files.write_json(timings_path(), {**_timings(), _sign(cell): seconds_per_epoch(config_of(cell))})
 
 
 def _sign(cell: Cell) -> str:
     """What a cell's time depends on: its settings but for seed and epochs."""
-    settings = {k: v for k, v in cell.settings.items() if k != "epochs"}
-    settings["epochs"] = None
-    return json.dumps(settings, sort_keys=True, default=str)
+    return json.dumps({**cell.settings, "epochs": None}, sort_keys=True, default=str)
 
 
 def timings_path() -> Path:
@@ -119,7 +105,7 @@ def timings_path() -> Path:
 def _timings() -> dict[str, float]:
     """Seconds per epoch by a cell's sign, on this computer."""
     try:
-        return {str(k): float(v) for k, v in dict(json_files.read_json(timings_path())).items()}
+        return {k: float(v) for k, v in json_files.read_object(timings_path()).items()}
     except (OSError, ValueError, TypeError):
         return {}
 
@@ -136,10 +122,8 @@ def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
 
 def unscored(sweep: Sweep) -> list[str]:
     """Runs of done cells whose test images have not been scored."""
-    rows = {row["run"]: row for row in status(sweep)}
-    return [
-        name for name, row in rows.items() if row["status"] == "done" and any(f"{m} test" not in row for m in SCORED)
-    ]
+    done = {row["run"]: row for row in status(sweep) if row["status"] == "done"}
+    return [name for name, row in done.items() if any(f"{metric} test" not in row for metric in SCORED)]
 
 
 def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
@@ -147,17 +131,16 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
 
     A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
     """
-    trained = 0
-    started, cells = time.monotonic(), sweep.trained()
-    for i, cell in enumerate(cells):
-        state = {r["run"]: r["status"] for r in status(sweep)}[cell.run]
+    trained, started, cells = 0, time.monotonic(), sweep.trained()
+    for number, cell in enumerate(cells, 1):
+        state = _state(sweep, cell)
         if state in ("done", "running"):  # the app's queue may be at it
             continue
-        if sweep.budget_hours and time.monotonic() - started > 3600 * sweep.budget_hours:
+        hours = sweep.budget_hours
+        if hours and time.monotonic() - started > 3600 * hours:
             report(
                 message(
-                    "the budget of {budget_hours} hours is used up; run it again to go on",
-                    budget_hours=f"{sweep.budget_hours:g}",
+                    "the budget of {budget_hours} hours is used up; run it again to go on", budget_hours=f"{hours:g}"
                 )
             )
             break
@@ -166,17 +149,18 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
         trained += 1
         seconds = estimate(sweep)
         about = "" if seconds is None else message(", about {seconds} min left", seconds=f"{seconds / 60:.0f}")
-        report(f"[{i + 1}/{len(cells)}] {cell.run}{about}")
-        resume = [] if state == "waiting" else ["--resume"]
-        argv = cell.argv() if not resume else ["train", "--run", cell.run, "--resume"]
-        code = _train(argv)
-        if code:
+        report(f"[{number}/{len(cells)}] {cell.run}{about}")
+        if code := _train(cell.argv() if state == "waiting" else ["train", "--run", cell.run, "--resume"]):
             report(message("{run} ended with exit status {code}; going on with the next cell", run=cell.run, code=code))
-        elif {r["run"]: r["status"] for r in status(sweep)}[cell.run] == "stopped":
+        elif _state(sweep, cell) == "stopped":
             report(N_("stopped; run the sweep again to go on"))
             break
     return status(sweep)
 
 
+def _state(sweep: Sweep, cell: Cell) -> str:
+    return next(str(row["status"]) for row in status(sweep) if row["run"] == cell.run)
+
+
 def _train(argv: list[str]) -> int:
-    return subprocess.run([sys.executable, "-m", "contrastive_core", *argv]).returncode
+    return subprocess.run(process.command_line(argv)).returncode

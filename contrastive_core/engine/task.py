@@ -6,19 +6,19 @@ tasks. A page starts one, shows its progress and its failure, and stops it, like
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from contrastive_core.engine import process
-from contrastive_core.engine.client import STOPPED
+from contrastive_core.engine.client import STARTING, STOPPED
 from contrastive_core.engine.worker_process import KILLED
 from contrastive_core.messages import message
 from contrastive_core.progress import Progress, read_progress
 from contrastive_core.storage.lock import lock
 
 PATIENCE = 60.0  # seconds to wait for another process that starts a task
-STARTING = Progress("starting", None)
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,18 @@ class Task:
     def failure(self) -> str | None:
         """Why its process ended without a result; None while nothing is wrong, or none ran."""
         record = process.record_of(self.key)
-        if record is None or self.is_running() or self._is_newer_than(record["time"]):
+        if record is None or self.is_running():
             return None
-        return STOPPED if record.get("stopped") else _reason(process.log_of(self.key))
+        with contextlib.suppress(OSError):
+            if self.result_path.stat().st_mtime >= record["time"]:
+                return None
+        if record.get("stopped"):
+            return STOPPED
+        lines = [line for line in process.log_of(self.key).splitlines() if line.strip()]
+        if errors := [line for line in lines if line.startswith("error: ")]:
+            return errors[-1].removeprefix("error: ")  # torchrun writes more behind that
+        is_known = any("Traceback (" in line for line in lines)
+        return message("It broke off: {lines}", lines=lines[-1].strip()) if is_known else KILLED
 
     def stop(self) -> None:
         """End its process; nothing half-made is left."""
@@ -66,17 +75,3 @@ class Task:
         """Remove what is kept of its process, unless it is at work."""
         if not self.is_running():
             process.forget(self.key)
-
-    def _is_newer_than(self, began: float) -> bool:
-        try:
-            return self.result_path.stat().st_mtime >= began
-        except OSError:
-            return False
-
-
-def _reason(log: str) -> str:
-    """What a process that failed said of it last; torchrun writes more behind that."""
-    lines = [line for line in log.splitlines() if line.strip()]
-    if errors := [line for line in lines if line.startswith("error: ")]:
-        return errors[-1].removeprefix("error: ")
-    return message("It broke off: {lines}", lines=lines[-1].strip()) if "Traceback (" in log else KILLED

@@ -5,6 +5,7 @@ Torch-free. What waits for its turn is in queue.py.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shlex
@@ -116,14 +117,13 @@ def working() -> list[Run]:
 
 def starting() -> list[str]:
     """Names whose process has been started and has not had its first word yet."""
-    return [n for n in process.keys_of("train") if process.pid_of(n) and not _has_begun(n)]
-
-
-def _has_begun(name: str) -> bool:
-    try:
-        return status_of(runs.load(name))["status"] != "starting"
-    except (ValueError, OSError):
-        return False  # it has made no run yet
+    names = []
+    for name in filter(process.pid_of, process.keys_of("train")):
+        with contextlib.suppress(ValueError, OSError):  # it has made no run yet
+            if status_of(runs.load(name))["status"] != "starting":
+                continue
+        names.append(name)
+    return names
 
 
 def failures() -> dict[str, str]:

@@ -9,8 +9,7 @@ import numpy as np
 from contrastive_core.evaluation.best_setting import best_setting
 from contrastive_core.evaluation.verdicts import SettingScores
 from contrastive_core.records.evaluation import Evaluation
-from contrastive_core.records.sweep_cells import Row, value_of
-from contrastive_core.records.sweep_grid import Sweep
+from contrastive_core.records.sweep_grid import Row, Sweep, value_of
 
 DATA = ("dataset", "root")  # settings whose runs have other images
 
@@ -23,15 +22,14 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
     """
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
         return "", ""
-    names, settings = [a.name for a in sweep.axes], dict[str, SettingScores]()
-    runs = set[str]()  # cells that share a run are one setting
+    names, settings = [axis.name for axis in sweep.axes], dict[str, SettingScores]()
+    first_of_run: dict[str, Row] = {}  # cells that share a run are one setting
     for row in rows:
-        value = value_of(row, "accuracy", accuracy)
-        if value is None or row["run"] in runs:
+        first_of_run.setdefault(row["run"], row)
+    for row in first_of_run.values():
+        if (value := value_of(row, "accuracy", accuracy)) is None:
             continue
-        runs.add(row["run"])
-        parts = [str(row[n]) if len(names) == 1 else f"{n} {row[n]}" for n in names]
-        label = ", ".join(parts)
+        label = ", ".join(str(row[n]) if len(names) == 1 else f"{n} {row[n]}" for n in names)
         one = settings.setdefault(label, SettingScores(label))
         one.scores[row["seed"]] = value / 100
         if (right := _right(row.get("evaluation"), accuracy)) is not None:
@@ -41,7 +39,5 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
 
 def _right(evaluation: Evaluation | None, accuracy: str) -> np.ndarray | None:
     metric, _, split = accuracy.partition(" ")
-    if evaluation is None or split != "test":
-        return None
-    score = evaluation.score("h", metric)
+    score = evaluation.score("h", metric) if evaluation and split == "test" else None
     return None if score is None else score.per_sample

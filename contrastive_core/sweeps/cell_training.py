@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import shlex
 
 import torch
 
 from contrastive_core.errors import CannotGoOn, Locked
-from contrastive_core.messages import message, sentence
+from contrastive_core.messages import sentence
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.sweep_grid import Cell, config_of
@@ -23,7 +24,9 @@ def train_cell(cell: Cell, device: str = "auto") -> str:
     Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile; Locked
     where another process trains it.
     """
-    run = _existing(cell.run)
+    run: Run | None = None
+    with contextlib.suppress(ValueError, OSError):
+        run = runs.load(cell.run)
     if run is not None and run.status().get("status") == "done":
         return ""
     try:
@@ -33,23 +36,14 @@ def train_cell(cell: Cell, device: str = "auto") -> str:
     except (CannotGoOn, ValueError, OSError, RuntimeError, torch.OutOfMemoryError) as error:
         return sentence(error) or type(error).__name__
     if status == "stopped":
-        raise CannotGoOn(message("{run} was stopped; the same command goes on with it", run=cell.run))
+        raise CannotGoOn("{run} was stopped; the same command goes on with it", run=cell.run)
     return ""
 
 
 def _train(cell: Cell, run: Run | None, device: str) -> str:
-    resumes = run is not None
-    config = dataclasses.replace(config_of(cell), device=device) if run is None else from_dict(run.manifest["config"])
-    setup = prepare(config)
-    if run is None:
-        command = shlex.join(["python", "-m", "contrastive_core", *cell.argv()])
-        about = manifest_of(setup, command)
-        run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
-    return loop.train(setup, run, resumes)
-
-
-def _existing(name: str) -> Run | None:
-    try:
-        return runs.load(name)
-    except (ValueError, OSError):
-        return None
+    if run is not None:
+        return loop.train(prepare(from_dict(run.manifest["config"])), run, resume=True)
+    setup = prepare(dataclasses.replace(config_of(cell), device=device))
+    about = manifest_of(setup, shlex.join(["python", "-m", "contrastive_core", *cell.argv()]))
+    run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
+    return loop.train(setup, run, resume=False)

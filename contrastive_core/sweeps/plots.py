@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contrastive_core.messages import N_, message
-from contrastive_core.records.sweep_cells import ACCURACIES, Figure, Row, cells_of, intervals_in_words, value_of
+from contrastive_core.records.sweep_grid import ACCURACIES, Figure, Row, cells_of, intervals_in_words, value_of
 from contrastive_core.sweeps.spec import Axis, Sweep
 
 LABELS = {
@@ -31,21 +31,19 @@ COLORS = ("#3B7DD8",)
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
     """The sweep as rows of text: where each cell stands, each measure with its deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
-    table_rows = []
-    for cell in cells_of(rows, names, accuracy, measures):
-        row: Row = {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
-        for measure in measures:
-            row[label(measure, accuracy)] = _text(cell[measure], measure)
-        table_rows.append({**row, N_("seeds done"): cell["seeds"]})
-    return table_rows
+    return [
+        {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
+        | {label(measure, accuracy): _text(cell[measure], measure) for measure in measures}
+        | {N_("seeds done"): cell["seeds"]}
+        for cell in cells_of(rows, names, accuracy, measures)
+    ]
 
 
 def _stands(axis: Axis, value: str) -> str:
     """A value as in the paper's table: a tick where the axis is a thing that is there or not."""
-    two = {label for label, _, _ in axis.values}
-    if len(two) == 2 and axis.name in two:
-        return "✓" if value == axis.name else ""
-    return value
+    labels = {label for label, _, _ in axis.values}
+    is_switch = len(labels) == 2 and axis.name in labels
+    return ("✓" if value == axis.name else "") if is_switch else value
 
 
 def draw(
@@ -108,18 +106,10 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
         mine = [c for c in cells if c.get(series, "") == name]
         mine.sort(key=lambda c: (_as_number(c[x]) is None, _as_number(c[x]) or 0.0))
         _series(figure, mine, x, measure, str(name), colors[number % len(colors)])
-    axis: Row = {"title": x}
-    numbers = [_as_number(c[x]) for c in cells]
-    if numbers and all(n is not None for n in numbers):
-        positive = [n for n in numbers if n]
-        wide = len(positive) == len(numbers) and max(positive) / min(positive) >= 8
-        ticks = _apart(positive) if wide else None
-        axis |= {"type": "log" if wide else "linear"}
-        axis |= {"tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]} if ticks else {}
     figure.update_layout(
         height=360,
         margin={"l": 10, "r": 10, "t": 60 if series else 10, "b": 10},
-        xaxis=axis,
+        xaxis={"title": x, **_ticks([_as_number(c[x]) for c in cells])},
         yaxis={"title": label(measure, accuracy), **_scale(measure, zoom)},
         showlegend=bool(series),
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "title": {"text": series}},
@@ -127,9 +117,24 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
     return figure
 
 
+def _ticks(places: Sequence[float | None]) -> Row:
+    """A log axis where all places are positive numbers that lie far apart; a tick at each, as far as these can be
+    told apart."""
+    if not places or None in places:
+        return {}
+    values = sorted({place for place in places if place})
+    if not all(places) or values[-1] / values[0] < 8:
+        return {"type": "linear"}
+    ticks: list[float] = []
+    for value in values:
+        if not ticks or value > 1.3 * ticks[-1]:
+            ticks.append(value)
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{t:g}" for t in ticks]}
+
+
 def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, color: str) -> None:
     """One curve. Its interval need not lie evenly about the mean."""
-    at, found = [_or_text(c[x]) for c in cells], [c[measure] for c in cells]
+    at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
     ends = [f.interval or (f.mean, f.mean) for f in found]
     figure.add_scatter(
         x=at,
@@ -153,10 +158,11 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
         if len(f.values) > 1
     ]
     if dots:
+        places, values, texts = zip(*dots, strict=True)
         figure.add_scatter(
-            x=[d[0] for d in dots],
-            y=[d[1] for d in dots],
-            text=[d[2] for d in dots],
+            x=places,
+            y=values,
+            text=texts,
             mode="markers",
             name=message("{name} seeds", name=name).strip(),
             showlegend=False,
@@ -168,11 +174,9 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
 
 def _scale(measure: str, zoom: bool) -> Row:
     """The whole range of a share, and the zero of an amount, unless one zooms in."""
-    if zoom:
-        return {}
-    if measure == "accuracy":
+    if measure == "accuracy" and not zoom:
         return {"range": [0, 100]}
-    return {"rangemode": "tozero"} if measure in FROM_ZERO else {}
+    return {"rangemode": "tozero"} if measure in FROM_ZERO and not zoom else {}
 
 
 def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom: bool) -> Any:
@@ -182,12 +186,12 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom
 
     down, across = sweep.draw.rows, sweep.draw.columns
     cells = cells_of(rows, [down, across], accuracy, [measure])
-    names = list(dict.fromkeys(str(c[down]) for c in cells))
-    others = list(dict.fromkeys(str(c[across]) for c in cells))
+    names, others = (list(dict.fromkeys(str(c[axis]) for c in cells)) for axis in (down, across))
     held = {(str(c[down]), str(c[across])): c[measure] for c in cells}
     found = [[held.get((n, o), Figure((), ())) for o in others] for n in names]
-    means = [_mean([f.mean for f in row]) for row in found]
-    z = [[*(f.mean for f in row), mean] for row, mean in zip(found, means, strict=True)]
+    z = [[f.mean for f in row] for row in found]
+    for row in z:  # of whole rows only: a mean of some squares would not compare with the others
+        row.append(None if None in row else statistics.fmean(row))
     form = UNITS.get(measure, "{:.1f}")
     text = [["" if v is None else form.format(v) for v in row] for row in z]
     full = {"zmin": 0, "zmax": 100} if measure == "accuracy" and not zoom else {}
@@ -216,25 +220,8 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom
 
 
 def _interval(figure: Figure, form: str) -> str:
-    if figure.interval is None:
-        return ""
-    low, high = (form.format(end) for end in figure.interval)
-    return message(" (95 %: {low} to {high})", low=low, high=high)
-
-
-def _apart(values: Sequence[float]) -> list[float]:
-    """Rising, without those too close to the one before to be told apart on a log axis."""
-    spaced: list[float] = []
-    for value in sorted(set(values)):
-        if not spaced or value > 1.3 * spaced[-1]:
-            spaced.append(value)
-    return spaced
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Of a whole row only: a mean of some squares would not compare with the others."""
-    defined = [v for v in values if v is not None]
-    return statistics.fmean(defined) if defined and len(defined) == len(values) else None
+    ends = [form.format(end) for end in figure.interval or ()]
+    return message(" (95 %: {low} to {high})", low=ends[0], high=ends[1]) if ends else ""
 
 
 def _as_number(value: Any) -> float | None:
@@ -242,8 +229,3 @@ def _as_number(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):
         return None
-
-
-def _or_text(value: Any) -> Any:
-    number = _as_number(value)
-    return str(value) if number is None else number

@@ -36,6 +36,7 @@ so a sweep that was cut off goes on where it was: done runs are kept, stopped on
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ from typing import Any
 
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting, NotRegular, UnknownName
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.records.sweep_grid import Axis, Draw, Sweep, as_text, config_of
 from contrastive_core.storage.regular_files import open_regular, read_regular
 
@@ -66,7 +67,7 @@ def load(path: str | Path) -> Sweep:
     try:
         return read(read_regular(path, LARGEST).decode(), path.name)
     except (OSError, NotRegular, UnicodeDecodeError) as error:
-        raise BadSetting(message("cannot read {path}: {error}", path=path, error=error)) from None
+        raise BadSetting("cannot read {path}: {error}", path=path, error=error) from None
 
 
 def title_of(path: str | Path) -> str:
@@ -85,35 +86,30 @@ def read(text: str, file: str) -> Sweep:
     """A sweep from the text of its file, called `file`. Raises BadSetting."""
     if len(text) > LARGEST:
         raise BadSetting(
-            message(
-                "{file} has {text} characters; a sweep has at most {largest}",
-                file=file,
-                text=f"{len(text):,}",
-                largest=f"{LARGEST:,}",
-            )
+            "{file} has {text} characters; a sweep has at most {largest}",
+            file=file,
+            text=f"{len(text):,}",
+            largest=f"{LARGEST:,}",
         )
     if DEEP.search(text):  # the parser takes memory by the square of a key's parts
-        raise BadSetting(message("{file}: a key has at most {parts} parts", file=file, parts=PARTS))
+        raise BadSetting("{file}: a key has at most {parts} parts", file=file, parts=PARTS)
     try:
-        raw = tomllib.loads(text)
-        return _read(raw, file)
+        return _read(tomllib.loads(text), file)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadSetting(message("cannot read {file}: {error}", file=file, error=error)) from None
+        raise BadSetting("cannot read {file}: {error}", file=file, error=error) from None
+    except BadSetting:
+        raise
     except (TypeError, ValueError, AttributeError, KeyError) as error:
-        if isinstance(error, BadSetting):
-            raise
         raise BadSetting(f"{file}: {error}") from None
 
 
 def _read(raw: dict[str, Any], file: str) -> Sweep:
     if unknown := sorted(set(raw) - KEYS):
         raise BadSetting(
-            message(
-                "{file}: unknown key {unknown}; known: {keys}",
-                file=file,
-                unknown=f"{unknown[0]!r}",
-                keys=", ".join(sorted(KEYS)),
-            )
+            "{file}: unknown key {unknown}; known: {keys}",
+            file=file,
+            unknown=f"{unknown[0]!r}",
+            keys=", ".join(sorted(KEYS)),
         )
     name = str(raw.get("name", Path(file).stem))
     axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
@@ -129,7 +125,7 @@ def _read(raw: dict[str, Any], file: str) -> Sweep:
         _draw(file, raw.get("draw", {}), axes),
     )
     if sweep.form not in FORMS:
-        raise BadSetting(message("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS)))
+        raise BadSetting("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS))
     _check(file, sweep)
     return sweep
 
@@ -157,44 +153,34 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
     """What is drawn along what; by default the last axis is x, or the matrix's columns."""
     if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
-        raise BadSetting(message("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}"))
+        raise BadSetting("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
     roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
     for name in roles.values():
         if name not in columns:
+            there = ", ".join(sorted(columns))
             raise BadSetting(
-                message(
-                    "{file}: [draw] names {name}; there are {columns}",
-                    file=file,
-                    name=f"{name!r}",
-                    columns=", ".join(sorted(columns)),
-                )
+                "{file}: [draw] names {name}; there are {columns}", file=file, name=f"{name!r}", columns=there
             )
     measures = tuple(raw.get("measures", ["accuracy"]))
     if not measures or not set(measures) <= set(MEASURES):
-        raise BadSetting(message("{file}: measures are some of {measures}", file=file, measures=", ".join(MEASURES)))
-    names = [a.name for a in axes]
-    last, first = (names[-1], names[0]) if names else ("", "")
-    other = first if len(names) > 1 else ""
-    usual = {"x": last, "series": other, "rows": first, "columns": last}
-    where = {**usual, **roles}
-    return Draw(where["x"], where["series"], where["rows"], where["columns"], measures)
+        raise BadSetting("{file}: measures are some of {measures}", file=file, measures=", ".join(MEASURES))
+    names = [a.name for a in axes] or [""]
+    usual = {"x": names[-1], "series": names[0] if len(names) > 1 else "", "rows": names[0], "columns": names[-1]}
+    return Draw(**usual | roles, measures=measures)
 
 
 def _axis(file: str, raw: dict[str, Any]) -> Axis:
     if unknown := sorted(set(raw) - {"name", "key", "values"}):
-        raise BadSetting(message("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}"))
+        raise BadSetting("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
     values, key = raw.get("values"), raw.get("key")
     if not isinstance(values, list) or not values:
-        raise BadSetting(message("{file}: every axis needs a list of values", file=file))
+        raise BadSetting("{file}: every axis needs a list of values", file=file)
     name = str(raw.get("name", key))
     if key is not None:
         return Axis(name, tuple((as_text(v), {str(key): v}, {}) for v in values))
-    more = {"at", "ignores"}
-    if not all(isinstance(v, dict) and {"label", "set"} == set(v) - more for v in values):
-        raise BadSetting(
-            message("{file}: axis {name} needs a key, or values of label and set", file=file, name=f"{name!r}")
-        )
+    if not all(isinstance(v, dict) and set(v) - {"at", "ignores"} == {"label", "set"} for v in values):
+        raise BadSetting("{file}: axis {name} needs a key, or values of label and set", file=file, name=f"{name!r}")
     points = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
     ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
     return Axis(name, tuple(points), ignores)
@@ -202,13 +188,9 @@ def _axis(file: str, raw: dict[str, Any]) -> Axis:
 
 def _check(file: str, sweep: Sweep) -> None:
     """Every cell's settings are understood, and no two cells share a run."""
-    count = len(sweep.seeds)
-    for axis in sweep.axes:
-        count *= len(axis.values)
+    count = math.prod([len(sweep.seeds), *(len(axis.values) for axis in sweep.axes)])
     if not 1 <= count <= MOST:
-        raise BadSetting(
-            message("{file}: {count} cells; a sweep has 1 to {most}", file=file, count=f"{count:,}", most=MOST)
-        )
+        raise BadSetting("{file}: {count} cells; a sweep has 1 to {most}", file=file, count=f"{count:,}", most=MOST)
     cells = sweep.cells()
     for cell in cells:
         try:
@@ -217,6 +199,6 @@ def _check(file: str, sweep: Sweep) -> None:
             raise BadSetting(f"{file}: {error}") from None
     trained = {cell.run: cell for cell in cells}
     if any(trained[c.run].arguments() != c.arguments() for c in cells):
-        raise BadSetting(message("{file}: two cells would have the same run name; use shorter labels", file=file))
+        raise BadSetting("{file}: two cells would have the same run name; use shorter labels", file=file)
     if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
-        raise BadSetting(message("{file}: two cells stand at the same place; one of them is enough", file=file))
+        raise BadSetting("{file}: two cells stand at the same place; one of them is enough", file=file)

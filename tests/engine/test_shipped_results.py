@@ -13,7 +13,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.generated_sets import GENERATED
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.engine import answers, results
-from contrastive_core.engine.answers import comparisons, kept_scores
+from contrastive_core.engine.answers import comparisons
 from contrastive_core.engine.results import MAP_DEFAULTS
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate_sets
@@ -78,7 +78,7 @@ def test_scores_that_come_along_are_the_published_ones(name: str) -> None:
     published = read_published(run)
     assert published is not None
     for layer in "hz":
-        scores = kept_scores.kept_scores(embedding_ref.of_run(run, "test", layer))
+        scores = comparisons.kept_scores(embedding_ref.of_run(run, "test", layer))
         assert scores is not None
         assert set(scores) == set(metrics.names())
         for metric, score in published.scores[layer].items():
@@ -111,7 +111,7 @@ def test_other_weights_and_other_places_do_not_take_what_came_along() -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)
 def test_any_two_shipped_runs_of_a_data_set_are_compared_at_once(pair: tuple[str, str]) -> None:
     for layer in "hz":
-        result = kept_scores.comparison_of_kept(asked(pair, layer))
+        result = comparisons.comparison_of_kept(asked(pair, layer))
         assert result is not None
         report = Comparison.of(result.meta, result.arrays)
         assert report.names == list(pair)
@@ -120,16 +120,16 @@ def test_any_two_shipped_runs_of_a_data_set_are_compared_at_once(pair: tuple[str
 
 
 def test_eight_at_once_and_what_is_not_alike() -> None:
-    eight = kept_scores.comparison_of_kept(asked(tuple(NAMES[::2])))
+    eight = comparisons.comparison_of_kept(asked(tuple(NAMES[::2])))
     assert eight is not None
     assert eight.arrays["cka"].shape == (8, 8)
     with pytest.raises(ValueError, match="no samples in common"):
-        kept_scores.comparison_of_kept(asked(("simclr-digits", "simclr-shapes")))
+        comparisons.comparison_of_kept(asked(("simclr-digits", "simclr-shapes")))
 
 
 def test_a_comparison_of_kept_scores_is_the_one_of_new_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     values = asked(("sup_con-digits", "cpc-digits"))
-    quick = kept_scores.comparison_of_kept(values)
+    quick = comparisons.comparison_of_kept(values)
     assert quick is not None
     monkeypatch.setattr(comparisons, "comparison_of_kept", lambda values: None)
     slow = answers.make("comparison", values)
@@ -150,7 +150,7 @@ def test_a_comparison_of_kept_scores_is_the_one_of_new_scores(monkeypatch: pytes
 def test_no_comparison_is_made_without_kept_scores() -> None:
     values = asked(("simclr-digits", "metric-digits"), "z")
     train = [{**space, "split": "train"} for space in values["spaces"]]
-    assert kept_scores.comparison_of_kept({**values, "spaces": train}) is None
+    assert comparisons.comparison_of_kept({**values, "spaces": train}) is None
 
 
 def test_rows_in_float16_give_the_published_figures() -> None:

@@ -24,8 +24,8 @@ KINDS = {  # analyses: module and function
     "snapshots": "comparisons.snapshots",
     "views": "previews.views",
     "folder": "previews.folder",
-    "look": "advice.look",
-    "advice_plan": "advice.plan",
+    "look": "previews.look",
+    "advice_plan": "previews.plan",
     "catalog": "previews.described",
 }
 FILES = {  # what keeps files of its own

@@ -5,35 +5,43 @@ from __future__ import annotations
 import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.nearest import nearest_of_all
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.engine import results
 from contrastive_core.engine.answers.inputs import Values, recorded_of, rows_of, test_rows
-from contrastive_core.engine.answers.kept_scores import comparison_of_kept
 from contrastive_core.engine.results import Result
-from contrastive_core.evaluation.compare import Entry, compare
+from contrastive_core.evaluation.compare import NEAREST, Entry, common, compare, compare_scored
 from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, prefixed
 from contrastive_core.records import runs
+from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Scores, scores_from_json
 
+MOST = 2000  # rows; all against all in NumPy is a moment up to here
 SNAPSHOTS = 12  # of a run that are compared at most
 
 
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Which of some spaces is better, how alike they are, and on which samples they differ."""
-
     if kept := comparison_of_kept(values):
         return kept
-    spaces = [EmbeddingRef(**v) for v in values["spaces"]]
-    groups = [(g, int(s)) for g, s in values.get("groups", [])] or [("", 0)] * len(spaces)
     entries = []
-    for number, (space, name, group) in enumerate(zip(spaces, values["names"], groups, strict=True), 1):
-        part = prefixed(on_progress, f"{number} of {len(spaces)}")
-        sets = _judged(space, part, device)
-        entries.append(Entry(name, *sets, group, recorded_of(space)))
+    for number, (space, name, group) in enumerate(_spaces_of(values), 1):
+        part = prefixed(on_progress, f"{number} of {len(values['spaces'])}")
+        entries.append(Entry(name, *_judged(space, part, device), group, recorded_of(space)))
     on_progress(N_("the differences and their tests"), None)
     report = compare(entries, every_score=True, device=device, on_progress=on_progress)
     return Result(report.plain(), report.arrays())
+
+
+def _spaces_of(values: Values) -> list[tuple[EmbeddingRef, str, tuple[str, int]]]:
+    """Each space with its name, and method and seed of its run."""
+    spaces = [EmbeddingRef(**plain) for plain in values["spaces"]]
+    groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
+    return list(zip(spaces, values["names"], groups, strict=True))
 
 
 def _judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
@@ -43,9 +51,59 @@ def _judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[
     return train, test
 
 
+def comparison_of_kept(values: Values) -> Result | None:
+    """The same in a moment, if every space has its scores and all have the same few samples; None else.
+
+    The slow part of a comparison concerns each space alone: its rows, and every score of each sample. Shipped runs
+    come with both. The rest are tests, matrices and nearest rows of a few samples. Raises ValueError for what does
+    not exist.
+    """
+    entries, scores = [], []
+    for space, name, group in _spaces_of(values):
+        kept = kept_scores(space)
+        rows = read_rows(space) if kept else None
+        if kept is None or rows is None or not 4 <= len(rows) <= MOST:
+            return None
+        entries.append(Entry(name, None, rows, group))
+        scores.append(kept)
+    sets = common([entry.test for entry in entries])
+    if any(len(cut) < len(entry.test) for cut, entry in zip(sets, entries, strict=True)):
+        return None
+    if any(set(one) != set(scores[0]) or not set(ACCURACIES) <= set(one) for one in scores):
+        return None  # scored by another version
+    ordered = [_in_order_of(cut, entry.test, one) for cut, entry, one in zip(sets, entries, scores, strict=True)]
+    graphs = [nearest_of_all(rows, min(NEAREST, len(rows) - 1))[0] for rows in sets]
+    report = compare_scored(entries, sets, ordered, graphs, every_score=True)
+    return Result(report.plain(), report.arrays())
+
+
+def kept_scores(space: EmbeddingRef) -> Scores | None:
+    """Every score of a space with what it says of each sample, if that is kept."""
+    result = results.read("scores", {"space": space.values})
+    if result is None:
+        return None
+    scores = scores_from_json(result.meta["scores"]["own"])
+    for key, array in result.arrays.items():
+        name, _, part = key.partition(":")
+        if name in scores:
+            scores[name].arrays[part] = array
+    return scores
+
+
+def _in_order_of(cut: EmbeddingSet, rows: EmbeddingSet, scores: Scores) -> Scores:
+    """Scores of `rows` as those of the same samples in another order."""
+    if cut.ids == rows.ids:
+        return scores
+    at = {name: row for row, name in enumerate(rows.ids)}
+    order = np.array([at[name] for name in cut.ids])
+    for score in scores.values():
+        if (each := score.per_sample) is not None:
+            score.arrays["per_sample"] = each[order]
+    return scores
+
+
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
-
     run, layer = runs.load(values["run"]), values["layer"]
     epochs = run.snapshots()
     if len(epochs) < 2:

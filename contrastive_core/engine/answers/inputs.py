@@ -1,11 +1,9 @@
-"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in.
-Torch-free; what needs torch is imported late."""
+"""What every analysis is made of: its spaces' rows, their graphs, and the place it is kept in."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,17 +23,13 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores
 from contrastive_core.storage.json_files import JsonObject
 
-if TYPE_CHECKING:
-    from contrastive_core.embeddings.graphs import Graphs
-
 Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 
 
 def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
     """The result that is kept of these values; made on the device where there is none."""
-    result = results.read(kind, values)
-    if result is None:
+    if (result := results.read(kind, values)) is None:
         result = analysis(values, on_progress, device)
         results.write(kind, values, result)
     return result
@@ -48,14 +42,12 @@ def with_defaults(values: Values) -> Values:
 
 def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
-
     if space.is_loaded:
         rows = read_rows(space)
         assert rows is not None
         return rows
-    return embed_run(
-        runs.load(space.name), space.split, space.layer, device, progress=fraction_of(on_progress, N_("embedding"))
-    )
+    on_fraction = fraction_of(on_progress, N_("embedding"))
+    return embed_run(runs.load(space.name), space.split, space.layer, device, on_fraction)
 
 
 def test_rows(
@@ -73,13 +65,9 @@ def test_rows(
 
 def recorded_of(space: EmbeddingRef) -> Scores:
     """The scores that a run keeps of this very embedding."""
-
-    if space.is_loaded:
-        return {}
-    return recorded_scores(runs.load(space.name), space.split, space.layer)
+    return {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.layer)
 
 
 def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
     """Nearest neighbors, kept on the disk."""
-
     return Graphs(device, place=graph_path, on_progress=on_progress)

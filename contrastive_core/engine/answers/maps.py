@@ -10,7 +10,7 @@ from contrastive_core.engine.results import Result
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 from contrastive_core.evaluation.projection import map_of, project_new
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records.embedding_ref import EmbeddingRef
 
@@ -21,7 +21,6 @@ _one_map = threading.Lock()  # numba's layer of threads is not safe for two layo
 
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
     """A map with its settings and how far it can be believed."""
-
     rows = rows_of(EmbeddingRef(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
     graphs = cached_graphs(on_progress, device)
@@ -33,7 +32,6 @@ def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
     """How many of the nearest points on a map are the same with two other seeds."""
-
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
     for number, seed in enumerate(seeds, 1):
@@ -46,14 +44,11 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
-
     map_values = values["map"]
     rows = rows_of(EmbeddingRef(**map_values["space"]), on_progress, device)
     new = rows_of(EmbeddingRef(**values["new"]), on_progress, device)
     if rows.width != new.width:
-        raise UnusableEmbedding(
-            message("the map's rows are {width} wide, the new ones {new}", width=rows.width, new=new.width)
-        )
+        raise UnusableEmbedding("the map's rows are {width} wide, the new ones {new}", width=rows.width, new=new.width)
     xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]
     on_progress(N_("placing the new samples"), None)
     places = project_new(new.features, rows.features, xy, device=device)

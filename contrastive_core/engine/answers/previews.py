@@ -1,9 +1,12 @@
-"""What pages show before anything is trained: views of images, a folder of them, the catalog."""
+"""What pages show before anything is trained: views of images, a folder of them, the catalog, advice."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from contrastive_core.advice.first_look import in_words
+from contrastive_core.advice.first_look import look as first_look
+from contrastive_core.advice.planning import AdviceRequest, plan_advice
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.folder_preview import folder_preview
@@ -47,7 +50,6 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     """What a folder of images holds: its classes with their sizes, and some images."""
-
     on_progress(N_("the images"), None)
     preview = folder_preview(values["path"])
     meta = {name: getattr(preview, name) for name in KEPT}
@@ -57,6 +59,20 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:
     """What is registered, as the present source files say."""
-
     on_progress(N_("methods, losses and metrics"), None)
     return Result(describe())
+
+
+def look(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Facts of a data set, and what follows from them."""
+    seen = first_look(values["dataset"], None, values["method"], device, on_progress)
+    return Result({**seen.to_json(), "sentence": in_words(seen.facts)})
+
+
+def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """What an adviser would try, and how long it takes; ValueError where the time is too short."""
+    request = AdviceRequest(
+        values["dataset"], values["minutes"], values["choose"], method=values["method"], device=device
+    )
+    made = plan_advice(request, on_progress)
+    return Result({"plan": made.to_json(), "sentence": made.sentence()})

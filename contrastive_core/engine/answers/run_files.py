@@ -9,7 +9,8 @@ from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import runs
-from contrastive_core.records.sample_request import request_of
+from contrastive_core.records.sample_request import SampleRequest, request_of
+from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.samples import run_samples
 
 
@@ -27,10 +28,13 @@ def embedding(values: Values, on_progress: OnProgress) -> None:
 
 def samples(values: Values, on_progress: OnProgress) -> None:
     """The table of every sample of a run's split, of loaded vectors or of a recording."""
-    request = request_of(values["name"], values["split"], values["loss"])
+    sample_table(request_of(values["name"], values["split"], values["loss"]), on_progress)
+
+
+def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
+    """The same, of what is asked for."""
     if (run := request.run) is not None:
-        run_samples.samples_of_run(run, request.loss, request.split, on_progress)
-        return
+        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device)
     if (rows := read_rows(request.rows)) is None:
         raise ValueError(message("there are no vectors {name}", name=request.name))
-    run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress)
+    return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
