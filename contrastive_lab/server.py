@@ -1,17 +1,14 @@
 """What stands between the network and the app: a thin ASGI layer around Streamlit's own server.
 
-`streamlit run app.py` starts it, since app.py holds an `App` with this layer; Streamlit alone
-checks a request's Host on the websocket only, accepts a websocket without an Origin, and may be
-framed by any page. Here every request is held to the names of this computer
-(`server.allowedHosts`), a websocket to the origin of the page that it serves, and every answer
-carries headers that keep other pages from framing it and the browser from fetching anything from
-elsewhere.
+`streamlit run app.py` starts it, since app.py holds an `App` with this layer; Streamlit alone checks a request's Host
+on the websocket only, accepts a websocket without an Origin, and may be framed by any page. Here every request is held
+to the names of this computer (`server.allowedHosts`), a websocket to the origin of the page that it serves, and every
+answer carries headers that keep other pages from framing it and the browser from fetching anything from elsewhere.
 
-On a machine with several users, a token: with CONTRASTIVE_LAB_TOKEN set (to a word of your own, or
-to `new` for one that is made and printed), the app opens only at the address that ends in
-`?token=…`; a cookie, which other sites cannot send, then stands in for it. The command
-`contrastive-lab` always sets one, and opens its window by a ticket (desktop/tickets.py), for which
-the browser gets the cookie and the address without the ticket.
+On a machine with several users, a token: with CONTRASTIVE_LAB_TOKEN set (to a word of your own, or to `new` for one
+that is made and printed), the app opens only at the address that ends in `?token=…`; a cookie, which other sites cannot
+send, then stands in for it. The command `contrastive-lab` always sets one, and opens its window by a ticket
+(desktop/tickets.py), for which the browser gets the cookie and the address without the ticket.
 """
 
 from __future__ import annotations
@@ -24,18 +21,19 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+import streamlit
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
 
 from contrastive_lab import locale
 from contrastive_lab.desktop import tickets
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
-
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PUBLIC = ("/_stcore/health",)  # asked by launchers and tests that hold no token
 
@@ -51,9 +49,8 @@ INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 def policy(hosts: Sequence[str], page: str) -> str:
-    """The Content-Security-Policy: nothing comes from elsewhere, no page frames this one, and of
-    scripts written into a page only those that are known run. Components are blobs; styles are
-    written into the page.
+    """The Content-Security-Policy: nothing comes from elsewhere, no page frames this one, and of scripts written into a
+    page only those that are known run. Components are blobs; styles are written into the page.
 
     Args: hosts: names of this server; page: Streamlit's index.html, and what else of HTML may run.
     """
@@ -85,83 +82,66 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None) -> None:
         self.app, self.hosts, self.token = app, hosts, token
-        headers = {"content-security-policy": policy, **HEADERS}
-        self.headers = [(k.encode(), v.encode()) for k, v in headers.items()]
+        self.headers = {"content-security-policy": policy, **HEADERS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        with_ticket = scope.get("method") == "GET" and _query(scope, "ticket")
-        if self.token and with_ticket and not self._foreign(headers):
-            await self._admit(scope, headers, send)
-            return
-        reason = self._refusal(scope, headers)
-        if reason:
-            await self._refuse(scope, send, reason)
-            return
-        added = [*self.headers]
-        if self.token and self._is_token(_query(scope, "token")):
-            added.append(self._cookie(scope))
-        names = {name for name, _ in self.headers}
+        request = HTTPConnection(scope)
+        added, ticket = dict(self.headers), request.query_params.get("ticket")
+        if self.token and self._is_token(request.query_params.get("token", "")):
+            added["set-cookie"] = self._cookie(request)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                others = [(k, v) for k, v in message.get("headers", ()) if k.lower() not in names]
-                message["headers"] = [*others, *added]
+                MutableHeaders(scope=message).update(added)
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        if self.token and ticket and scope.get("method") == "GET" and not self._foreign(request):
+            await self._admission(request, ticket)(scope, receive, send)
+        elif not (reason := self._refusal(request)):
+            await self.app(scope, receive, with_headers)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+        else:
+            await PlainTextResponse(reason, 403, self.headers)(scope, receive, send)
 
-    def _foreign(self, headers: MutableMapping[str, str]) -> str:
+    def _foreign(self, request: HTTPConnection) -> str:
         """Why a request by its host or origin is refused, in a sentence; "" where it is not."""
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name_of(f"//{host}") not in self.hosts:
             return "This server answers under the names of its own computer only."
         if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
             return "Another page may not speak to this server."
         return ""
 
-    def _refusal(self, scope: Scope, headers: MutableMapping[str, str]) -> str:
+    def _refusal(self, request: HTTPConnection) -> str:
         """Why a request is refused, in a sentence; "" where it is not."""
-        if reason := self._foreign(headers):
+        if reason := self._foreign(request):
             return reason
-        if scope["type"] == "websocket" and "origin" not in headers:
+        if request.scope["type"] == "websocket" and "origin" not in request.headers:
             return "A websocket must say which page opens it."
-        tokens = (_query(scope, "token"), _cookie_token(scope, headers))
-        if self.token and scope["path"] not in PUBLIC and not any(map(self._is_token, tokens)):
+        tokens = (request.query_params.get("token", ""), _cookie_token(request))
+        if self.token and request.scope["path"] not in PUBLIC and not any(map(self._is_token, tokens)):
             return "Open the address that was printed at the start, with its token."
         return ""
 
-    async def _admit(self, scope: Scope, headers: MutableMapping[str, str], send: Send) -> None:
+    def _admission(self, request: HTTPConnection, ticket: str) -> Response:
         """Whoever comes with a ticket gets the cookie, and the address without the ticket."""
-        ports = int((scope.get("client") or ("", 0))[1]), int((scope.get("server") or ("", 0))[1])
-        has_cookie = self._is_token(_cookie_token(scope, headers))
-        if not has_cookie and not (tickets.is_own_connection(*ports) and tickets.redeem(_query(scope, "ticket"))):
-            await self._refuse(scope, send, USED)
-            return
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        other_parameters = urlencode({k: v for k, v in query.items() if k != "ticket"}, doseq=True)
-        place = quote("/" + scope["path"].lstrip("/")) + (f"?{other_parameters}" if other_parameters else "")
-        added = [*self.headers, self._cookie(scope), (b"location", place.encode())]
-        await send({"type": "http.response.start", "status": 303, "headers": added})
-        await send({"type": "http.response.body", "body": b""})
+        client, server = (int((request.scope.get(end) or ("", 0))[1]) for end in ("client", "server"))
+        has_cookie = self._is_token(_cookie_token(request))
+        if not has_cookie and not (tickets.is_own_connection(client, server) and tickets.redeem(ticket)):
+            return PlainTextResponse(USED, 403, self.headers)
+        others = urlencode([(k, v) for k, v in request.query_params.multi_items() if k != "ticket"])
+        place = quote("/" + request.scope["path"].lstrip("/")) + (f"?{others}" if others else "")
+        return RedirectResponse(place, 303, {**self.headers, "set-cookie": self._cookie(request)})
 
-    def _cookie(self, scope: Scope) -> tuple[bytes, bytes]:
-        value = f"{_cookie_name(scope)}={quote(str(self.token), safe='')}"
-        return b"set-cookie", f"{value}; Path=/; HttpOnly; SameSite=Strict".encode()
+    def _cookie(self, request: HTTPConnection) -> str:
+        return f"{_cookie_name(request)}={quote(str(self.token), safe='')}; Path=/; HttpOnly; SameSite=Strict"
 
     def _is_token(self, token: str) -> bool:
         return hmac.compare_digest(token.encode(), str(self.token).encode())
-
-    async def _refuse(self, scope: Scope, send: Send, reason: str) -> None:
-        if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
-            return
-        headers = [(b"content-type", b"text/plain; charset=utf-8"), *self.headers]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": reason.encode()})
 
 
 def _name_of(address: str) -> str:
@@ -175,22 +155,13 @@ def _name_of(address: str) -> str:
     return (parts.hostname or "").rstrip(".") if plain else ""
 
 
-def _query(scope: Scope, name: str) -> str:
-    """A value of the address; "" where it has none."""
-    return parse_qs(scope.get("query_string", b"").decode("latin-1")).get(name, [""])[0]
-
-
-def _cookie_name(scope: Scope) -> str:
+def _cookie_name(request: HTTPConnection) -> str:
     """Cookies are shared by all ports of a computer: each server has its own name for its token."""
-    return f"contrastive-lab-{(scope.get('server') or ('', 0))[1]}"
+    return f"contrastive-lab-{(request.scope.get('server') or ('', 0))[1]}"
 
 
-def _cookie_token(scope: Scope, headers: MutableMapping[str, str]) -> str:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(scope))
-    except CookieError:
-        return ""
-    return unquote(cookie.value) if cookie else ""
+def _cookie_token(request: HTTPConnection) -> str:
+    return unquote(request.cookies.get(_cookie_name(request), ""))
 
 
 def token_from_environment() -> str | None:
@@ -202,12 +173,8 @@ def token_from_environment() -> str | None:
     return token or None
 
 
-def guards() -> list[Any]:
+def guards() -> list[Middleware]:
     """The middleware of the app, by Streamlit's configuration and the environment."""
-    import streamlit
-    from starlette.middleware import Middleware
-    from streamlit import config
-
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
     rules = policy(hosts, page + "".join(locale.SCRIPTS.values()))
