@@ -7,12 +7,21 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from contrastive_core.records import explained
+from contrastive_core.records import Locked, explained
 from contrastive_lab import format
 from contrastive_lab.locale import _
 
 # What a file of another shape than expected raises where it is read or drawn.
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """Say why an action is refused (a name that is taken, a lock, a full disk) where it was asked for."""
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(error))
 
 
 @contextmanager

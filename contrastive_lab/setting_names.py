@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from contrastive_lab import locale
@@ -52,105 +53,31 @@ VALUES = {
 }
 
 OF_STEP = {
-    "crop_low": "crop",
-    "crop_high": "crop",
-    "crop_aspect": "crop",
-    "rotation_degrees": "rotation",
-    "blur_low": "blur",
-    "blur_high": "blur",
-    "brightness": "jitter",
-    "contrast": "jitter",
-    "saturation": "jitter",
-    "hue": "jitter",
-    "solarize_from": "solarize",
-    "noise_sigma": "noise",
-    "cutout_size": "cutout",
+    part: step
+    for step, parts in {
+        "crop": ("crop_low", "crop_high", "crop_aspect"),
+        "rotation": ("rotation_degrees",),
+        "blur": ("blur_low", "blur_high"),
+        "jitter": ("brightness", "contrast", "saturation", "hue"),
+        "solarize": ("solarize_from",),
+        "noise": ("noise_sigma",),
+        "cutout": ("cutout_size",),
+    }.items()
+    for part in parts
 }  # what a step is like: told where the step is on
-
-WORDS = (  # names and values of settings, and stages, that are shown as they are
-    N_("denominator"),
-    N_("normalize"),
-    N_("all"),
-    N_("own"),
-    N_("mine"),
-    N_("shipped"),
-    N_("setting"),
-    N_("value"),
-    N_("why"),
-    N_("run"),
-    N_("epochs"),
-    N_("progress"),
-    N_("compared"),
-    N_("labels"),
-    N_("needed"),
-    N_("class"),
-    N_("example"),
-    N_("own positive"),
-    N_("paper"),
-    N_("metric cosine"),
-    N_("metric euclidean"),
-    N_("By kNN"),
-    N_("press Run or Step"),
-    N_("pictures"),
-    N_("table"),
-    N_("undecided"),
-    N_("trained"),
-    N_("created"),
-    N_("origin"),
-    N_("done"),
-    N_("running"),
-    N_("failed"),
-    N_("stopped"),
-    N_("here"),
-    N_("review"),
-    N_("temperature"),
-    N_("view"),
-    N_("image"),
-    N_("encoder"),
-    N_("head"),
-    N_("enqueue"),
-    N_("optimizer"),
-    N_("schedule"),
-    N_("warm-up"),
-    N_("augmentations"),
-    N_("mirror"),
-    N_("grayscale"),
-    N_("hue"),
-    N_("brightness"),
-    N_("contrast"),
-    N_("saturation"),
-    N_("rotation"),
-    N_("blur"),
-    N_("noise"),
-    N_("crop"),
-    N_("cutout"),
-    N_("sobel"),
-    N_("Comparing"),
-    N_("embedding"),
-    N_("detach"),
-    N_("mining"),
-    N_("symmetric"),
-    N_("shuffle"),
-    N_("augmented"),
-    N_("context"),
-    N_("form"),
-    N_("distance"),
-    N_("views"),
-    N_("cosine"),
-    N_("euclidean"),
-    N_("line"),
-    N_("matrix"),
-    N_("three"),
-    N_("seeds"),
-    N_("better"),
-    N_("95 % of the curve"),
-    N_("curve through all runs"),
-)
 
 
 def shown_name(key: str) -> str:
     """A setting in words; one within a group, as `recipe.blur`, behind the group's name."""
     return ": ".join(locale.text(NAMES.get(part) or part.replace("_", " ")) for part in key.split("."))
+
+
+def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings by their names in files, those within a setting as `recipe.blur`."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return found
 
 
 def shown_value(value: Any) -> str:

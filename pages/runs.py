@@ -9,7 +9,7 @@ from contrastive_lab import format, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.runs import table
 from contrastive_lab.runs.detail import compare, details, difference
-from contrastive_lab.runs.import_checkpoint import elsewhere
+from contrastive_lab.runs.import_form import elsewhere
 from contrastive_lab.runs.queue import line
 from contrastive_lab.runs.sweeps import sweeps
 

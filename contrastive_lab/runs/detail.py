@@ -8,17 +8,19 @@ import streamlit as st
 
 from contrastive_core.engine import process, queue, run_folders, training
 from contrastive_core.engine.run_tools import export_weights, run_verify
-from contrastive_core.records import BadSetting, Damaged, Locked
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, guard, locale, query_params
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
 from contrastive_lab.runs import table
-from contrastive_lab.setting_names import shown_name
+from contrastive_lab.setting_names import flat, shown_name
 from contrastive_lab.tables import draw_table
+from contrastive_lab.train.watch import watch_next
+
+CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
 
 def details(run: Run) -> None:
@@ -44,13 +46,10 @@ def details(run: Run) -> None:
     if not run.is_recording:
         elsewhere(run)
     check(run)
-    if run.is_recording:
-        return
-    with st.expander(_("Log")):
-        if log := process.log_of(run.name, 100):
-            st.code(log, language=None)
-        else:
-            st.caption(_("It has no log."))
+    if not run.is_recording:
+        with st.expander(_("Log")):
+            log = process.log_of(run.name, 100)
+            st.code(log, language=None) if log else st.caption(_("It has no log."))
 
 
 def _heading(run: Run, status: Status) -> None:
@@ -58,15 +57,14 @@ def _heading(run: Run, status: Status) -> None:
     st.header(run.name)
     if title := run.meta().get("title"):
         st.text(str(title))
-    if status.get("reason"):
-        show = st.error if status["status"] == "failed" else st.info
-        show(format.plain(status["reason"]))
+    if reason := status.get("reason"):
+        (st.error if status["status"] == "failed" else st.info)(format.plain(reason))
     if problem := training.failure(run.name):
         st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
     if status.get("note"):
         st.warning(format.plain(status["note"]))
     for why in run_verify.damaged_records(run):
-        if why != status.get("reason"):
+        if why != reason:
             st.warning(format.plain(_("{why}. It is left as it is.").format(why=why)))
 
 
@@ -83,35 +81,25 @@ def act(run: Run, state: str) -> None:
     elif state in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
         training.stop(run.name)
         st.toast(_("It saves its state and stops."))
-    else:
-        trained = not run.shipped and "imported" not in run.manifest
-        can = state in ("stopped", "failed") and trained
-        if can and line.button(_("Resume"), icon=":material/play_arrow:", type="primary"):
-            resume(run)
+    elif (
+        state in ("stopped", "failed")
+        and not run.shipped
+        and "imported" not in run.manifest
+        and line.button(_("Resume"), icon=":material/play_arrow:", type="primary")
+    ):
+        with guard.errors_shown():
+            queue.resume(run.name)
+            _watch(run.name)
     locked = run.shipped or state in ("running", "starting")
     if line.button(_("Delete"), icon=":material/delete:", disabled=locked):
         table.remove([run])
 
 
-def resume(run: Run) -> None:
-    try:
-        queue.resume(run.name)
-    except (ValueError, Locked) as error:
-        st.error(format.plain(error))
-        return
-    st.session_state["watched"] = run.name
-    st.switch_page("pages/train.py")
-
-
 def again(run: Run) -> None:
     """The exact command line, here, with many processes and on many machines."""
     if imported := run.manifest.get("imported"):
-        is_random = imported.get("random")
-        st.caption(
-            _("Its weights are random: it was trained nowhere.")
-            if is_random
-            else _("It was imported, not trained here.")
-        )
+        random = _("Its weights are random: it was trained nowhere.")
+        st.caption(random if imported.get("random") else _("It was imported, not trained here."))
         return
     st.markdown(_("**The command line that makes this run again**, every setting spelled out"))
     st.code(training.command_of(run), language="bash", wrap_lines=True)
@@ -123,15 +111,11 @@ def again(run: Run) -> None:
         machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
-        if machines > 1:
-            st.caption(
-                _(
-                    "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the first "
-                    "machine's address. The batch size is that of all processes together."
-                )
-            )
-        else:
-            st.caption(_("The batch size is that of all processes together."))
+        on_each = _(
+            "Run this on every machine. RANK is 0 on the first and counts up; FIRST is the first "
+            "machine's address. The batch size is that of all processes together."
+        )
+        st.caption(on_each if machines > 1 else _("The batch size is that of all processes together."))
 
 
 def clone(run: Run) -> None:
@@ -154,17 +138,14 @@ def clone(run: Run) -> None:
         pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
         if pressed and not of_epochs + of_seed:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
-            start_clone(run, name.strip(), [f"epochs={epochs}", f"seed={seed}", *lines])
+            with guard.errors_shown():
+                config = with_settings(from_dict(run.config), [f"epochs={epochs}", f"seed={seed}", *lines])
+                queue.enqueue(name.strip(), settings_of(config.to_dict()))
+                _watch(name.strip())
 
 
-def start_clone(run: Run, name: str, changes: list[str]) -> None:
-    try:
-        config = with_settings(from_dict(run.config), changes)
-        queue.enqueue(name, settings_of(config.to_dict()))
-    except (BadSetting, ValueError, FileExistsError, Locked) as error:
-        st.error(format.plain(error))
-        return
-    st.session_state["watched"] = name
+def _watch(name: str) -> None:
+    watch_next(name)
     st.switch_page("pages/train.py")
 
 
@@ -179,14 +160,11 @@ def annotate(run: Run) -> None:
         note = st.text_area(_("Note"), str(meta.get("note") or ""))
         if st.form_submit_button(_("Save")):
             tag_list = [t.strip() for t in tags.split(",") if t.strip()]
-            try:
+            with guard.errors_shown():
                 run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
                     table.renamed(run.name, run_folders.rename(run.name, name).name)
-            except (ValueError, OSError, Locked) as error:
-                st.error(format.plain(error))
-                return
-            st.rerun()
+                st.rerun()
 
 
 def elsewhere(run: Run) -> None:
@@ -195,32 +173,24 @@ def elsewhere(run: Run) -> None:
         if not run.weights.exists():
             st.caption(_("It has no weights yet."))
             return
-        try:
+        with guard.on_its_own(run.name):
             text = export_weights.snippet(run, export_weights.shapes_of(run))
-        except (Damaged, OSError, KeyError, ValueError) as error:
-            st.error(format.plain(error))
-            return
-        st.download_button(_("Weights (safetensors)"), lambda: run.weights.read_bytes(), f"{run.name}.safetensors")
-        st.code(text, language="python")
+            st.download_button(_("Weights (safetensors)"), lambda: run.weights.read_bytes(), f"{run.name}.safetensors")
+            st.code(text, language="python")
 
 
 def check(run: Run) -> None:
     """Is every file what was written? What is damaged is named, and what is left to go on from."""
     if not st.button(_("Check its files"), icon=":material/fact_check:"):
         return
-    with st.spinner(_("Reading every file…")):
-        try:
-            damaged = training.damage_of(run.name)
-        except ValueError as error:
-            st.error(format.plain(error))
-            return
-    if not damaged:
-        st.success(_("Every file is what was written."))
-        return
-    for line in damaged:
-        st.error(format.plain(line))
-    if any(line.startswith("state/") for line in damaged):
-        st.info(_("Resume goes on from the newest state that is whole."))
+    with guard.errors_shown(), st.spinner(_("Reading every file…")):
+        damaged = training.damage_of(run.name)
+        for line in damaged:
+            st.error(format.plain(line))
+        if not damaged:
+            st.success(_("Every file is what was written."))
+        if any(line.startswith("state/") for line in damaged):
+            st.info(_("Resume goes on from the newest state that is whole."))
 
 
 # --- two runs ----------------------------------------------------------------------------------
@@ -228,18 +198,18 @@ def check(run: Run) -> None:
 
 def compare(chosen: list[Run]) -> None:
     """On to Compare, with just these."""
-    label = _("Compare these {chosen}").format(chosen=len(chosen))
-    if st.button(locale.text(label), icon=":material/compare_arrows:", key="compare-chosen"):
+    if st.button(
+        _("Compare these {chosen}").format(chosen=len(chosen)), icon=":material/compare_arrows:", key="compare-chosen"
+    ):
         names = ",".join(run.name for run in chosen)
         st.switch_page("pages/compare.py", query_params={"runs": names})
 
 
 def difference(pair: list[Run]) -> None:
     """Settings and circumstances that two runs do not share."""
-    one, two = (_flat({**r.config, **_about(r)}) for r in pair)
-    both = list(zip(pair, (one, two), strict=True))
+    one, two = (flat({**r.config, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}) for r in pair)
     rows = [
-        {"setting": shown_name(k), **{r.name: _as_text(k, c.get(k)) for r, c in both}}
+        {"setting": shown_name(k), **{r.name: _as_text(k, c.get(k)) for r, c in zip(pair, (one, two), strict=True)}}
         for k in sorted(one.keys() | two.keys())
         if one.get(k) != two.get(k)
     ]
@@ -250,21 +220,6 @@ def difference(pair: list[Run]) -> None:
     same = len(one.keys() | two.keys()) - len(rows)
     st.caption(_("{rows} differ; {same} are the same.").format(rows=len(rows), same=same))
     draw_table(rows, hide_index=True)
-
-
-def _about(run: Run) -> dict[str, Any]:
-    keys = ("versions", "device", "processes", "git_commit", "data_fingerprint")
-    return {k: run.manifest.get(k) for k in keys}
-
-
-def _flat(config: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def _as_text(key: str, value: Any) -> str:

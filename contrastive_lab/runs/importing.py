@@ -14,8 +14,7 @@ import streamlit as st
 
 from contrastive_core.engine import importing
 from contrastive_core.engine.task import Task
-from contrastive_core.records import data_home, runs
-from contrastive_core.records.files import atomic
+from contrastive_core.records import atomic, data_home, runs
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow_begun
@@ -24,8 +23,7 @@ MINE = "importing"
 
 
 def begin(name: str, arguments: Sequence[str]) -> None:
-    """Import as a run of this name, and follow it from the next time the page is drawn. Raises as
-    `importing.begin`."""
+    """Import as a run of this name, and follow it from the next time the page is drawn. Raises as `importing.begin`."""
     importing.begin(name, arguments)
     query_params.keep(importing=name)
     st.rerun()
@@ -33,28 +31,24 @@ def begin(name: str, arguments: Sequence[str]) -> None:
 
 def follow_imports() -> None:
     """How far they are, or why the one that was begun here failed; its run, once it is made."""
-    mine = _mine()
+    mine = query_params.kept_value(MINE)
+    try:
+        task = importing.task_of(runs.checked_name(mine)) if mine else None
+    except ValueError:  # no name that a run can have
+        task = None
+    mine = mine if task else None
     query_params.keep(importing=mine)
     at_work = importing.at_work()
     for name in at_work:
-        if task := importing.task_of(name):
-            follow_begun(task, _label(name), may_stop=True)
-    if mine and mine not in at_work and (task := importing.task_of(mine)):
+        if other := importing.task_of(name):
+            follow_begun(other, _label(name), may_stop=True)
+    if mine and task and mine not in at_work:
         if why := task.failure():
             _failed(mine, task, why)
         else:
             _over(mine)
             st.session_state["run"] = mine
             st.switch_page("pages/explore.py")
-
-
-def _mine() -> str | None:
-    """The name in the address, if it is one that a run can have, and an import was begun for it."""
-    name = query_params.kept_value(MINE)
-    try:
-        return name if name and importing.task_of(runs.checked_name(name)) else None
-    except ValueError:
-        return None
 
 
 def _label(name: str) -> str:

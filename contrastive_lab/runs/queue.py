@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from contrastive_core.engine import queue, training
-from contrastive_core.records import Locked, Progress, runs
-from contrastive_lab import format
+from contrastive_core.records import Progress, runs
+from contrastive_lab import format, guard
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings.growing import describe
@@ -26,27 +26,23 @@ def line() -> None:
     st.session_state[STATES] = states
     if states != before:
         st.rerun()
-    queued, broken, failed = queue.queue(), queue.broken(), training.failures()
-    working = training.working()
-    starting = [name for name in training.starting() if name not in {r.name for r in working}]
-    names = [*(r.name for r in working), *starting]
-    queued = [job for job in queued if job.name not in names]
-    for why in broken:
+    working = [run.name for run in training.working()]
+    names = list(dict.fromkeys([*working, *training.starting()]))
+    queued = [job for job in queue.queue() if job.name not in names]
+    for why in queue.broken():
         st.warning(format.plain(_("{why}. It is left alone; the others wait on.").format(why=why)))
-    _failures(failed)
-    growing = [run for run in runs.list_runs() if run.is_recording and run.is_alive()]
-    for run in growing:
-        st.caption(format.plain(f"{run.name}: {describe(run)}"))
+    _failures(training.failures())
+    for run in runs.list_runs():
+        if run.is_recording and run.is_alive():
+            st.caption(format.plain(f"{run.name}: {describe(run)}"))
     if not names and not queued:
         return
     with st.container(border=True):
-        for run in working:
+        for name in names:
             a, b = st.columns([5, 1], vertical_alignment="center")
-            bar(queue.progress_of(run.name) or ENDING, run.name, a)
-            if b.button(_("Stop"), key=f"stop-{run.name}"):
-                training.stop(run.name)
-        for name in starting:
-            bar(queue.progress_of(name) or ENDING, name)
+            bar(queue.progress_of(name) or ENDING, name, a)
+            if name in working and b.button(_("Stop"), key=f"stop-{name}"):
+                training.stop(name)
         _waiting(queued)
 
 
@@ -56,11 +52,8 @@ def _failures(failed: dict[str, str]) -> None:
         a, b = st.columns([5, 1])
         run_name, _unused, attempt = name.partition(training.EARLIER)
         earlier = _(" (attempt {attempt})").format(attempt=attempt) if attempt else ""
-        a.error(
-            format.plain(
-                _("{run_name} could not start{earlier}: {why}").format(run_name=run_name, earlier=earlier, why=why)
-            )
-        )
+        text = _("{run_name} could not start{earlier}: {why}")
+        a.error(format.plain(text.format(run_name=run_name, earlier=earlier, why=why)))
         if b.button(_("Dismiss"), key=f"dismiss-{name}"):
             training.dismiss(name)
             st.rerun()
@@ -78,7 +71,8 @@ def _waiting(queued: list[queue.Waiting]) -> None:
                 st.caption(_("… and {queued} more").format(queued=len(queued) - MOST))
     if len(queued) > 1 and st.button(_("Remove all {queued} that wait").format(queued=len(queued))):
         for job in queued:
-            leave(job.name, again=False)
+            with guard.errors_shown():
+                queue.remove(job.name)
         st.rerun()
 
 
@@ -87,14 +81,6 @@ def waits(place: int, job: queue.Waiting) -> None:
     why = job.blocked_reason() or _("waits for {device}").format(device=job.device)
     line.text(f"{place}. {job.name}: {why}", width="stretch")
     if line.button(_("Remove"), key=f"remove-{job.name}"):
-        leave(job.name)
-
-
-def leave(name: str, again: bool = True) -> None:
-    try:
-        queue.remove(name)
-    except Locked as error:
-        st.error(format.plain(error))
-        return
-    if again:
-        st.rerun()
+        with guard.errors_shown():
+            queue.remove(job.name)
+            st.rerun()

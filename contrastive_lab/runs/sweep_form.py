@@ -9,10 +9,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine.sweep_results import FORMS, read
-from contrastive_core.records import BUNDLE, BadSetting, runs
-from contrastive_core.records.files import atomic
+from contrastive_core.records import BUNDLE, BadSetting, atomic, runs
 from contrastive_core.records.train_config import literal
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, guard, locale, query_params
 from contrastive_lab.locale import N_, _
 
 AXES = {  # settings that are often swept, as pages name them
@@ -59,13 +58,9 @@ def by_form(folder: Path) -> str:
             _("Drawn as"), FORMS, FORMS.index("line"), format_func=locale.text, placeholder=locale.text(CHOOSE)
         )
         if st.form_submit_button(_("Save the sweep"), type="primary") and not of_epochs + of_hours:
-            base = {"method": method, "dataset": dataset.strip(), "epochs": int(epochs)}
-            try:
-                text = toml_of(name.strip(), base, axes, seeds, float(hours), form)
-            except BadSetting as error:
-                st.error(format.plain(error))
-                return ""
-            return save(folder, name.strip(), text)
+            base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
+            with guard.errors_shown():
+                return save(folder, name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
     return ""
 
 
@@ -77,7 +72,8 @@ def as_toml(folder: Path) -> str:
         content = ready[start].read_text(encoding="utf-8")
         text = st.text_area("TOML", content.replace(f'name = "{start}"', ""), height=420)
         if st.form_submit_button(_("Save the sweep"), type="primary"):
-            return save(folder, name.strip(), text)
+            with guard.errors_shown():
+                return save(folder, name.strip(), text)
     return ""
 
 
@@ -100,16 +96,12 @@ def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds:
 
 
 def save(folder: Path, name: str, text: str) -> str:
-    """Keep a sweep that can be read; returns its name, or nothing where it is refused."""
-    try:
-        runs.checked_name(name)
-        if (folder / f"{name}.toml").exists() or (BUNDLE / "sweeps" / f"{name}.toml").exists():
-            raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
-        read(text, f"{name}.toml")
-        atomic.write_bytes(folder / f"{name}.toml", text.encode())
-    except (ValueError, OSError) as error:
-        st.error(format.plain(error))
-        return ""
+    """Keep a sweep that can be read; returns its name. Raises ValueError, OSError."""
+    runs.checked_name(name)
+    if (folder / f"{name}.toml").exists() or (BUNDLE / "sweeps" / f"{name}.toml").exists():
+        raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
+    read(text, f"{name}.toml")
+    atomic.write_bytes(folder / f"{name}.toml", text.encode())
     return name
 
 

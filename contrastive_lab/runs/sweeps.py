@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,9 @@ import streamlit as st
 from contrastive_core.engine import queue, sweep_runner, training
 from contrastive_core.engine.sweep_results import Sweep, best_cell, load, read, sweep_plots, title_of
 from contrastive_core.engine.task import Task
-from contrastive_core.records import BUNDLE, BadSetting, Locked, runs, runs_home
+from contrastive_core.records import BUNDLE, atomic, runs, runs_home
 from contrastive_core.records.evaluation import evaluation_path
-from contrastive_core.records.files import atomic
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _, message
@@ -31,31 +31,25 @@ PICKER = "runs-sweep"
 def sweeps() -> None:
     """The sweep that is chosen: its plan, its time, its cells, its figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
-    names = [*files, NEW]
-    titles = _titles(files)
-    name = query_params.one_of(st.selectbox, _("Sweep"), names, name="sweep", key=PICKER, format_func=titles)
+    titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
+
+    def title(name: str) -> str:
+        return titles.get(name, name)
+
+    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=title)
     if name == NEW:
         if name := new_sweep(own_folder()):
             query_params.choose(PICKER, name)
             st.rerun()
         return
-    try:
-        sweep = load(files[name])
-    except BadSetting as error:
-        st.error(format.plain(error))
-        text(files[name])
-        return
-    plan(sweep, files[name])
+    with guard.errors_shown():
+        plan(load(files[name]), files[name])
     text(files[name])
 
 
 def own_folder() -> Path:
     """Where a user's own sweep files lie."""
     return runs_home() / ".sweeps"
-
-
-def _titles(files: dict[str, Path]) -> Any:
-    return lambda name: title_of(files[name]) if name in files else name
 
 
 @st.fragment(run_every=5.0)
@@ -77,9 +71,7 @@ def plan(sweep: Sweep, path: Path) -> None:
     b.metric(_("At work, waiting"), f"{counts['running']}, {counts['queued']}")
     c.metric(_("Stopped or failed"), bad, help=_("Start goes on with them."))
     d.metric(_("Still to train"), duration(sweep_runner.estimate(sweep)), help=_("On this computer, alone."))
-    reasons = [j.blocked_reason() for j in queued.values() if j.group == sweep.name]
-    blocked = next(filter(None, reasons), "")
-    if blocked:
+    if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))
     idle = counts["queued"] if blocked else 0  # a new start gives them new hours
     start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle)
@@ -90,13 +82,9 @@ def duration(seconds: float | None) -> str:
     """Seconds in words."""
     if seconds is None:
         return "unknown"
-    if seconds < 5400:
-        return (
-            _("{seconds} min").format(seconds=f"{seconds / 60:.0f}")
-            if seconds >= 60 or not seconds
-            else f"{seconds:.0f} s"
-        )
-    return f"{seconds / 3600:.1f} h"
+    if 0 < seconds < 60:
+        return f"{seconds:.0f} s"
+    return _("{seconds} min").format(seconds=f"{seconds / 60:.0f}") if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def start(sweep: Sweep, path: Path, todo: int) -> None:
@@ -111,28 +99,15 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     key = cache.digest(sweep.name)
     of = f"most-{key}"
     most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
-    budget = (
-        _(", no new one after {budget_hours} h").format(budget_hours=f"{sweep.budget_hours:g}")
-        if sweep.budget_hours
-        else ""
-    )
-    pressed = query_params.button(
-        b.button,
-        _("Start"),
-        of=[of],
-        type="primary",
-        icon=":material/play_arrow:",
-        key=f"start-{key}",
-        help=_("One cell at a time{budget}; the app may be closed meanwhile.").format(budget=budget),
-    )
-    if pressed:
-        try:
+    hours = sweep.budget_hours
+    budget = _(", no new one after {budget_hours} h").format(budget_hours=f"{hours:g}") if hours else ""
+    help = _("One cell at a time{budget}; the app may be closed meanwhile.").format(budget=budget)
+    begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
+    if query_params.button(begin, _("Start"), of=[of], icon=icon, help=help):
+        with guard.errors_shown():
             added = sweep_runner.enqueue(sweep, most)
             st.toast(_("{added} runs wait for their turn.").format(added=len(added)))
-        except (ValueError, OSError, Locked) as error:
-            st.error(format.plain(error))
-            return
-        st.rerun()
+            st.rerun()
 
 
 def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
@@ -140,22 +115,13 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     if not any(r["status"] == "done" for r in rows):
         st.caption(_("The figure appears with the first cell that is done."))
         return
-    titles = sweep_plots.ACCURACIES
+    titles, key = sweep_plots.ACCURACIES, cache.digest(sweep.name)
     there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]
     accuracy = query_params.one_of(
-        st.segmented_control,
-        _("Accuracy"),
-        there,
-        name="accuracy",
-        format_func=lambda k: titles[k],
-        key=f"accuracy-{cache.digest(sweep.name)}",
+        st.segmented_control, _("Accuracy"), there, name="accuracy", format_func=titles.get, key=f"accuracy-{key}"
     )
     zoom = sweep.form != "table" and query_params.switch(
-        st.toggle,
-        _("Zoom to the figures"),
-        name="zoom",
-        help=_("Instead of 0 to 100 %."),
-        key=f"zoom-{cache.digest(sweep.name)}",
+        st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."), key=f"zoom-{key}"
     )
     names_in_words = _draw(sweep, rows, accuracy, zoom)
     shown, rests_on = best_cell.verdict(sweep, rows, accuracy)
@@ -170,7 +136,10 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     line = st.container(horizontal=True)
     line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv")
     _offer_comparison(sweep, rows, line)
-    unscored(sweep, path, line)
+    if run_names := sweep_runner.unscored(sweep):  # no scores on the test images yet: another process makes them
+        last = evaluation_path(runs.load(run_names[-1]))
+        task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
+        on_demand(task, message("Score {run_names} runs on the test images", run_names=len(run_names)), line)
 
 
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
@@ -200,14 +169,6 @@ def _offer_comparison(sweep: Sweep, rows: list[dict[str, Any]], line: Any) -> No
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
 
 
-def unscored(sweep: Sweep, path: Path, place: Any) -> None:
-    """Runs whose test images have no scores yet: another process makes them."""
-    if run_names := sweep_runner.unscored(sweep):
-        last = evaluation_path(runs.load(run_names[-1]))
-        task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        on_demand(task, message("Score {run_names} runs on the test images", run_names=len(run_names)), place)
-
-
 def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> None:
     """A button that starts a task; how far it is while it runs, and why it failed."""
     if progress := task.progress():
@@ -216,12 +177,9 @@ def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> No
     if problem := task.failure():
         st.error(format.plain(problem))
     if place.button(locale.text(label), icon=icon):
-        try:
+        with guard.errors_shown():
             task.start(label=label)
-        except (OSError, Locked) as error:
-            st.error(format.plain(error))
-            return
-        st.rerun()
+            st.rerun()
 
 
 def text(path: Path) -> None:
@@ -236,10 +194,7 @@ def text(path: Path) -> None:
         with st.form(f"toml-{path.stem}"):
             written = st.text_area("TOML", content, height=360)
             if st.form_submit_button(_("Save")):
-                try:
+                with guard.errors_shown():
                     read(written, path.name)
-                except BadSetting as error:
-                    st.error(format.plain(error))
-                    return
-                atomic.write_bytes(path, written.encode())
-                st.rerun()
+                    atomic.write_bytes(path, written.encode())
+                    st.rerun()

@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine import run_folders, training
-from contrastive_core.records import Damaged, Locked, runs
+from contrastive_core.records import runs
 from contrastive_core.records.advice import is_trial
 from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, guard, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
@@ -31,13 +31,14 @@ COLUMNS = {
 
 def table(all_runs: Sequence[Run]) -> list[Run]:
     """The table with its search and filters; returns the runs that are selected in it."""
-    rows = _rows_with_loss_titles(all_runs)
+    losses, of_methods = cache.titles("losses"), cache.titles("methods")
+    rows = [row(run) for run in all_runs]
+    rows = [r | {"loss": r["loss"] and losses.get(str(r["loss"]), r["loss"])} for r in rows]
     visible, origin = _filtered(all_runs, rows)
     if not visible:
         st.info(_("None of the {rows} runs fits. Clear the search or the filters.").format(rows=len(rows)))
         return []
     n_tries = sum(r["origin"] == TRIES for r in rows)
-    of_methods = cache.titles("methods")
     empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
     visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
     for r in visible:
@@ -53,21 +54,16 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
         column_order=[k for k in visible[0] if k != "note"],
         placeholder="–",
     ).selection.rows
-    _below(
-        visible,
-        rows,
-        _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
-        if n_tries and origin == "all"
-        else "",
+    more = _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
+    text = _(
+        "{visible} of {rows} runs.{more} Select a row for its details, two for the "
+        "difference of their settings. A click on a column's name sorts."
     )
+    below, more = st.container(horizontal=True), more if n_tries and origin == "all" else ""
+    below.caption(text.format(visible=len(visible), rows=len(rows), more=more))
+    below.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv")
     by_name = {run.name: run for run in all_runs}
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
-
-
-def _rows_with_loss_titles(all_runs: Sequence[Run]) -> list[dict[str, Any]]:
-    titles = cache.titles("losses")
-    rows = [row(run) for run in all_runs]
-    return [r | {"loss": r["loss"] and titles.get(str(r["loss"]), r["loss"])} for r in rows]
 
 
 def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
@@ -87,27 +83,22 @@ def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list
     of_methods = cache.titles("methods")
     origins = ["all", "mine", "shipped"] + [TRIES] * any(r["origin"] == TRIES for r in rows)
     origin = query_params.one_of(d.segmented_control, _("Show"), origins, name="show")
+    words = text.lower().split()
     passed = [
         r
         for r in rows
-        if _has(r, text.lower().split(), of_methods)
-        and (not states or r["status"] in states)
+        if (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
         and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
+        and (not words or _has(r, words, of_methods.get(str(r["method"]), "")))
     ]
     return passed, origin
 
 
-def _below(visible: list[dict[str, Any]], rows: list[dict[str, Any]], more: str) -> None:
-    """How many runs are shown, and their download."""
-    under = st.container(horizontal=True)
-    under.caption(
-        _(
-            "{visible} of {rows} runs.{more} Select a row for its details, two for the "
-            "difference of their settings. A click on a column's name sorts."
-        ).format(visible=len(visible), rows=len(rows), more=more)
-    )
-    under.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv")
+def _has(row: dict[str, Any], words: Sequence[str], method: str) -> bool:
+    """Whether every word stands in what the table says of a run, or in its method's title."""
+    text = " ".join(map(str, [*row.values(), method])).lower()
+    return all(word in text for word in words)
 
 
 def same_selection(names: list[str]) -> None:
@@ -135,7 +126,9 @@ def row(run: Run) -> dict[str, Any]:
     knn = record.score("h", "knn") if record else None
     epochs = run.config.get("epochs")
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
-    imported = run.manifest.get("imported")
+    imported, trained = run.manifest.get("imported"), "here"
+    if imported:
+        trained = _("no: random") if imported.get("random") else _("not here")
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
@@ -145,7 +138,7 @@ def row(run: Run) -> dict[str, Any]:
         "data": run.config.get("dataset"),
         "epochs": None if run.is_recording or imported else epoch,
         "of": None if imported else epochs,
-        "trained": _trained(imported),
+        "trained": trained,
         "seed": run.config.get("seed"),
         N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
         N_("kNN made of"): "" if knn is None else knn.approximation,
@@ -160,39 +153,22 @@ def _method(run: Run) -> Any:
     return "recording" if run.is_recording else run.config.get("method")
 
 
-def _trained(imported: dict[str, Any] | None) -> str:
-    """Whether a run was trained here, or what it is instead."""
-    if not imported:
-        return "here"
-    return _("no: random") if imported.get("random") else _("not here")
-
-
-def _has(row: dict[str, Any], words: Sequence[str], of_methods: dict[str, str]) -> bool:
-    """Whether every word stands in what the table says of a run, or in its method's title."""
-    said = [*row.values(), of_methods.get(str(row["method"]), "")] if words else []
-    text = " ".join(map(str, said)).lower()
-    return all(word in text for word in words)
-
-
 # --- what is gone, or cannot be read -----------------------------------------------------------
 
 
 def damage() -> None:
     """Runs that are left out of the table, each with its damaged file."""
+    text = _("{name} is left out: {why}. Nothing else of it was touched.")
     for name, why in runs.damaged().items():
-        st.warning(
-            format.plain(_("{name} is left out: {why}. Nothing else of it was touched.").format(name=name, why=why))
-        )
+        st.warning(format.plain(text.format(name=name, why=why)))
 
 
 def remove(chosen: Sequence[Run]) -> None:
     """Move runs to the bin; the page then offers to undo it."""
     gone = []
     for run in chosen:
-        try:
+        with guard.errors_shown():
             gone.append(str(run_folders.delete(run.name)))
-        except (ValueError, OSError, Locked) as error:
-            st.error(format.plain(error))
     st.session_state["binned"] = gone
     if gone:
         st.rerun()
@@ -200,24 +176,20 @@ def remove(chosen: Sequence[Run]) -> None:
 
 def undo() -> None:
     """The last deletion can be taken back at once."""
-    gone = st.session_state.get("binned")
-    if not gone:
+    if not (gone := st.session_state.get("binned")):
         return
     a, b = st.columns([5, 1])
-    a.info(
-        _("Deleted: {gone}. The bin below keeps what is deleted.").format(gone=", ".join(_name(Path(p)) for p in gone))
-    )
+    names = ", ".join(_name(Path(p)) for p in gone)
+    a.info(_("Deleted: {gone}. The bin below keeps what is deleted.").format(gone=names))
     if b.button(_("Undo"), type="primary"):
-        not_restored = [p for p in gone if not _restore(Path(p))]
-        st.session_state["binned"] = not_restored
-        if not not_restored:
+        st.session_state["binned"] = [p for p in gone if not _restore(Path(p))]
+        if not st.session_state["binned"]:
             st.rerun()
 
 
 def bin_of() -> None:
     """Deleted runs, each with a way back; emptied only when asked to."""
-    gone = run_folders.binned()
-    if not gone:
+    if not (gone := run_folders.binned()):
         return
     with st.expander(_("Bin ({gone})").format(gone=len(gone))):
         for path in gone[:50]:
@@ -238,9 +210,7 @@ def _name(binned: Path) -> str:
 
 
 def _restore(binned: Path) -> bool:
-    try:
+    with guard.errors_shown():
         run_folders.restore(binned)
-    except (OSError, ValueError, Damaged) as error:
-        st.error(format.plain(error))
-        return False
-    return True
+        return True
+    return False

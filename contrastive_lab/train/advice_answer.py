@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core.engine import queue
-from contrastive_core.records import Locked
 from contrastive_core.records.advice import Answer, AnswerRow, CurvePoint, plan_from_json
 from contrastive_core.records.sweep_grid import arguments_of
-from contrastive_lab import format
+from contrastive_lab import format, guard, plots
+from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 from contrastive_lab.train.watch import watch_next
@@ -21,10 +21,8 @@ LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 def show_answer(name: str, answer: Answer) -> None:
     """The verdict, the table, the curve and the reasons, as far as the search has come."""
-    if answer.get("done") and (answer["best"] or {}).get("shown") == "better":
-        st.success(format.plain(answer["verdict"]))
-    else:
-        st.info(format.plain(answer["verdict"]))
+    is_better = answer.get("done") and (answer["best"] or {}).get("shown") == "better"
+    (st.success if is_better else st.info)(format.plain(answer["verdict"]))
     if test := answer.get("test"):
         st.markdown(format.plain(test["sentence"]))
     draw_table([_table_row(row, answer) for row in answer["rows"]], hide_index=True)
@@ -67,11 +65,9 @@ def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:
 
 
 def _interval(interval: Sequence[float] | None, points: int) -> str:
-    return (
-        ""
-        if not interval
-        else _("{low} to {high}").format(low=f"{points * interval[0]:.1f}", high=f"{points * interval[1]:.1f}")
-    )
+    if not interval:
+        return ""
+    return _("{low} to {high}").format(low=f"{points * interval[0]:.1f}", high=f"{points * interval[1]:.1f}")
 
 
 def _curve(answer: Answer) -> Any:
@@ -79,25 +75,23 @@ def _curve(answer: Answer) -> Any:
     import plotly.graph_objects as go
 
     figure, points = go.Figure(), 100 if answer["plan"]["labeled"] else 1
-    smooth = answer["smooth"]
-    if smooth:
-        _add_band(figure, smooth, points)
+    if smooth := answer["smooth"]:
+        values = [r["value"] for r in smooth]
+        low, score, high = ([points * r[k] for r in smooth] for k in ("low", "score", "high"))
+        plots.band(figure, values, list(zip(low, high, strict=True)), _("95 % of the curve"), PALETTE[0])
+        figure.add_scatter(x=values, y=score, mode="lines", name=_("curve through all runs"))
     for epochs in sorted({p["epochs"] for p in answer["curve"]}):
         rows = [p for p in answer["curve"] if p["epochs"] == epochs]
-        bars = [
-            (points * (p["interval"][1] - p["score"]), points * (p["score"] - p["interval"][0]))
-            if p["interval"]
-            else (0, 0)
-            for p in rows
-        ]
+        ys = [points * p["score"] for p in rows]
         figure.add_scatter(
             x=[p["value"] for p in rows],
-            y=[points * p["score"] for p in rows],
-            error_y={"array": [b[0] for b in bars], "arrayminus": [b[1] for b in bars]},
+            y=ys,
             name=_("{epochs} epochs").format(epochs=epochs),
             mode="markers" if smooth or len(rows) < 4 else "markers+lines",
             text=[_("{label}, seed {seed}").format(label=p["label"], seed=p["seed"]) for p in rows],
         )
+        ends = [(points * p["interval"][0], points * p["interval"][1]) if p["interval"] else None for p in rows]
+        plots.intervals(figure, ys, ends, line=-1)
     ticks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
     title = answer["rows"][0]["label"].rpartition(" ")[0]
     figure.update_xaxes(type="log", tickvals=ticks, title=title)
@@ -110,33 +104,13 @@ def _curve(answer: Answer) -> Any:
     return figure
 
 
-def _add_band(figure: Any, smooth: Sequence[dict[str, float]], points: int) -> None:
-    """The curve through all runs, and its interval."""
-    values = [r["value"] for r in smooth]
-    low, score, high = ([points * r[k] for r in smooth] for k in ("low", "score", "high"))
-    figure.add_scatter(
-        x=values + values[::-1],
-        y=high + low[::-1],
-        fill="toself",
-        line={"width": 0},
-        opacity=0.35,
-        name="95 % of the curve",
-        hoverinfo="skip",
-    )
-    figure.add_scatter(x=values, y=score, mode="lines", name="curve through all runs")
-
-
 def _show_reasons(name: str, answer: Answer) -> None:
     """Effective negatives, uniformity and tolerance over τ; classes that gain and lose."""
     why = answer["why"]
     for title, key in ((_("Gain most"), "gain"), (_("Lose most"), "lose")):
         if rows := why.get(key):
-            parts = [
-                _("{name} {change} ({n} images)").format(
-                    name=r["class"], change=f"{100 * r['change']:+.1f}", n=f"{r['n']:,}"
-                )
-                for r in rows
-            ]
+            text = _("{name} {change} ({n} images)")
+            parts = [text.format(name=r["class"], change=f"{100 * r['change']:+.1f}", n=f"{r['n']:,}") for r in rows]
             st.caption(format.plain(f"{title}: {', '.join(parts)}"))
     if not (spread := why.get("effective_negatives")):
         return
@@ -146,8 +120,7 @@ def _show_reasons(name: str, answer: Answer) -> None:
         {
             "τ": row["value"],
             _("effective negatives of {of}").format(of=row["of"]): round(row["negatives"], 1),
-            "uniformity": _rounded(by_value, row["value"], "uniformity"),
-            "tolerance": _rounded(by_value, row["value"], "tolerance"),
+            **_spread_of(by_value.get(row["value"])),
         }
         for row in spread
     ]
@@ -155,9 +128,8 @@ def _show_reasons(name: str, answer: Answer) -> None:
         draw_table(rows, hide_index=True, key=f"why-{name}")
         st.caption(
             _(
-                "Effective negatives: in the default run's space. Uniformity (lower: more spread) "
-                "and tolerance (mean cosine within a class): of the runs of {first} epochs. "
-                "{literature}"
+                "Effective negatives: in the default run's space. Uniformity (lower: more spread) and tolerance (mean "
+                "cosine within a class): of the runs of {first} epochs. {literature}"
             ).format(first=first, literature=_literature_on_tau(rows))
         )
 
@@ -171,35 +143,23 @@ def _literature_on_tau(rows: list[dict[str, Any]]) -> str:
     )
     if len(known) < 2:
         return f"{text}."
-    low, high = min(known), max(known)
-    return (
-        _("{text}, as here.").format(text=text)
-        if high[1] > low[1]
-        else _("{text}; these runs do not show it.").format(text=text)
-    )
+    is_shown = max(known)[1] > min(known)[1]
+    return (_("{text}, as here.") if is_shown else _("{text}; these runs do not show it.")).format(text=text)
 
 
-def _rounded(points: Mapping[float, CurvePoint], at: float, measure: str) -> float | None:
-    """A measure of the run at this place, if there is one."""
-    point = points.get(at)
-    value = None if point is None else {"uniformity": point["uniformity"], "tolerance": point["tolerance"]}[measure]
-    return None if value is None or value != value else round(value, 3)
+def _spread_of(point: CurvePoint | None) -> dict[str, float | None]:
+    """How far the rows of a run spread, as far as it was measured."""
+    measured = {} if point is None else {"uniformity": point["uniformity"], "tolerance": point["tolerance"]}
+    known = {name: round(value, 3) for name, value in measured.items() if value is not None and value == value}
+    return {"uniformity": None, "tolerance": None, **known}
 
 
 def _train_longer(row: AnswerRow, answer: Answer) -> None:
     """Queue a training with these settings, on all training images, for more epochs."""
     plan = plan_from_json(answer["plan"])
-    settings = {
-        "method": plan.method,
-        "dataset": plan.dataset,
-        "epochs": LONGER * row["epochs"],
-        **plan.base(),
-        **row["settings"],
-    }
+    chosen = {"method": plan.method, "dataset": plan.dataset, "epochs": LONGER * row["epochs"]}
+    settings = {**chosen, **plan.base(), **row["settings"]}
     name = queue.free_name(f"{plan.name}-longer")
-    try:
+    with guard.errors_shown():
         queue.enqueue(name, arguments_of(settings, 0))
-    except (ValueError, OSError, Locked) as error:
-        st.error(format.plain(error))
-        return
-    watch_next(name)
+        watch_next(name)

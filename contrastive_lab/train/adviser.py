@@ -8,21 +8,20 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine.task import Task
-from contrastive_core.records import Locked, Progress
+from contrastive_core.records import Progress, is_locked
 from contrastive_core.records.advice import (
     QUESTIONS,
     Plan,
     adviser_names,
     folder_of,
-    free_name,
     load_plan,
     lock_of,
     plan_from_json,
     read_answer,
     save_plan,
 )
-from contrastive_core.records.files import is_locked
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_core.records.runs import free_name
+from contrastive_lab import cache, format, guard, locale, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.advice_answer import show_answer
@@ -76,21 +75,17 @@ def _is_of(name: str, data: str) -> bool:
     return plan is not None and plan.dataset == data
 
 
-def _values(data: str, method: str, **more: Any) -> dict[str, Any]:
-    """The values of an analysis; a folder that changed is another one."""
-    return with_change({"dataset": data, "method": method, **more})
-
-
 def _show_look(data: str, method: str) -> None:
-    result = answer_or_wait("look", _values(data, method), message("A first look"))
+    result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
     if result is None:
         return
     st.markdown(format.plain(result.meta["sentence"]))
+    values: dict[str, Any] = {}
     for one in result.meta["suggestions"]:
         name = NAMES.get(one["setting"], one["setting"])
         st.markdown(f"**{format.plain(name)}**: {format.plain(one['text'])}")
         st.caption(format.plain(one["reason"]))
-    values = {k: v for one in result.meta["suggestions"] for k, v in one["values"].items()}
+        values |= one["values"]
     if values:
         st.caption(_("As further settings, one a line:"))
         st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
@@ -103,12 +98,10 @@ def _show_start(data: str, method: str) -> None:
     )
     minutes = query_params.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if not choose:
-        st.caption(
-            _("Choose at least one question: ")
-            + "; ".join(f"{locale.text(name)}: {locale.text(what)}" for name, what in QUESTIONS.items())
-        )
+        questions = [f"{locale.text(name)}: {locale.text(what)}" for name, what in QUESTIONS.items()]
+        st.caption(_("Choose at least one question: ") + "; ".join(questions))
         return
-    values = _values(data, method, minutes=float(minutes), choose=list(choose))
+    values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
     plan_key = f"planned {cache.digest(values)}"
     if query_params.button(
         st.button, _("Plan it"), of=[MINUTES], icon=":material/timer:", help=_("Times a few steps; trains nothing.")
@@ -128,9 +121,8 @@ def _show_start(data: str, method: str) -> None:
         st.button, _("Let it try"), of=[MINUTES], icon=":material/science:", key=key, disabled=busy is not None
     ):
         draft = plan_from_json(plan.meta["plan"])
-        name = free_name(draft.name)
-        save_plan(replace(draft, name=name))  # what was said is what is tried
-        _start(name, data, method, list(choose), float(minutes))
+        name = free_name(draft.name, adviser_names())
+        _start(replace(draft, name=name))  # what was said is what is tried
         query_params.choose(_picker(data), name)
 
 
@@ -138,13 +130,18 @@ def _adviser_task(name: str, arguments: tuple[str, ...] = ()) -> Task:
     return Task(f"adviser.{name}", ("advise", *arguments), folder_of(name) / "answer.json")
 
 
-def _start(name: str, data: str, method: str, choose: list[str], minutes: float) -> None:
-    arguments = (data, "--method", method, "--choose", ",".join(choose), "--minutes", f"{minutes:g}", "--name", name)
-    try:
-        _adviser_task(name, arguments).start(label=message("Adviser {name}", name=name))
-    except (OSError, Locked) as error:
-        st.error(format.plain(error))
-        return
+def _start(plan: Plan) -> None:
+    """Begin to try it, or go on with it: what was tried is kept."""
+    save_plan(plan)
+    options = {
+        "method": plan.method,
+        "choose": ",".join(plan.choose),
+        "minutes": f"{plan.minutes:g}",
+        "name": plan.name,
+    }
+    arguments = (plan.dataset, *(word for name, value in options.items() for word in (f"--{name}", value)))
+    with guard.errors_shown():
+        _adviser_task(plan.name, arguments).start(label=message("Adviser {name}", name=plan.name))
 
 
 def _is_running(name: str) -> bool:
@@ -167,21 +164,16 @@ def _show_progress(name: str) -> None:
     elif answer is None or not answer.get("done"):
         st.warning(format.plain(task.failure() or message("{name} is not at work.", name=name)))
         if st.button(_("Go on"), icon=":material/play_arrow:", key=f"go-on-{name}"):
-            _start(name, plan.dataset, plan.method, list(plan.choose), plan.minutes)
-    if answer:
-        show_answer(name, answer)
-    if answer and answer.get("done") and not task.is_running():
-        _offer_more_time(name, plan)
-
-
-def _offer_more_time(name: str, plan: Plan) -> None:
-    """What was tried is kept: it goes on where it ended."""
+            _start(plan)
+    if not answer:
+        return
+    show_answer(name, answer)
+    if not answer.get("done") or task.is_running():
+        return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = f"more-minutes-{name}"
     more = query_params.number(
         a.number_input, _("More minutes"), 1, 10_000, name="", default=max(1, round(plan.minutes)), key=key
     )
     if query_params.button(b.button, _("Give it more time"), of=[key], icon=":material/more_time:", key=f"more-{name}"):
-        longer = replace(plan, minutes=plan.minutes + more)
-        save_plan(longer)
-        _start(name, plan.dataset, plan.method, list(plan.choose), longer.minutes)
+        _start(replace(plan, minutes=plan.minutes + more))

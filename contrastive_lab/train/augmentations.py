@@ -42,14 +42,12 @@ def preview(values: dict[str, Any]) -> None:
 
 def said(recipe: dict[str, Any], columns: int) -> list[str]:
     """Which augmentations are on, for each view where views differ; so many columns show them."""
-    each = [dataclasses.asdict(one) for one in Recipe(**recipe).each]
+    each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
     if len(each) == 1:
-        return [steps(each[0])]
-    wide = columns // len(each)
+        return each
+    wide, text = columns // len(each), _("View {number}, columns {first} to {last}: {steps}")
     return [
-        _("View {number}, columns {first} to {last}: {steps}").format(
-            number=number, first=wide * (number - 1) + 1, last=wide * number, steps=steps(one)
-        )
+        text.format(number=number, first=wide * (number - 1) + 1, last=wide * number, steps=one)
         for number, one in enumerate(each, 1)
     ]
 

@@ -28,9 +28,8 @@ LIBRARIES = ("timm:", "torchvision:")
 
 @dataclass(frozen=True)
 class Encoder:
-    """`name` as the command line takes it; `arguments` besides; `weights`: a file to be opened as
-    a run first; `start`: the run it starts from, and the `place` beside that field; `wrong`: why it
-    cannot be trained."""
+    """`name` as the command line takes it; `arguments` besides; `weights`: a file to be opened as a run first;
+    `start`: the run it starts from, and the `place` beside that field; `wrong`: why it cannot be trained."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -43,7 +42,8 @@ class Encoder:
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
     """The fields, each with what is wrong with it beside it."""
-    by_name = {run.name: run for run in state.all_runs() if _has_weights(run)}
+    runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
+    by_name = {run.name: run for run in runs if run.weights.exists()}
     start = query_params.one_of(
         st.selectbox,
         _("Start from"),
@@ -60,12 +60,6 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
     return _of_library() if encoder == LIBRARY else Encoder(encoder)
 
 
-def starting_from(run: Run, head: bool = False) -> tuple[str, ...]:
-    """Arguments of `train` for a training that starts from a run's encoder, which has its form."""
-    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})
-    return ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
-
-
 def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
     """Begin to make a run of a file of weights, and give the arguments of a training that starts
     from it: it waits until the run is made. Raises ValueError, OSError."""
@@ -75,18 +69,14 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
     return ("--start", name)
 
 
-def _has_weights(run: Run) -> bool:
-    return not run.is_recording and run.weights.exists() and bool(run.config.get("encoder"))
-
-
 def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> str:
     """Why the run that is started from does not fit images of so many channels (None: not known)
     with these further settings. It is said beside its field."""
     if encoder.start is None:
         return ""
-    knobs = settings_of({"encoder_knobs": encoder.start.config.get("encoder_knobs") or {}})
+    knobs = [word for word in encoder.arguments if word.startswith("encoder.")]
     try:
-        config = with_settings(TrainConfig("simclr"), [k for k in knobs if k != "--set"] + further)
+        config = with_settings(TrainConfig("simclr"), knobs + further)
     except ValueError:
         return ""  # what is wrong with them is said beside them
     if why := misfit(encoder.start, channels, config.encoder_knobs):
@@ -104,7 +94,9 @@ def _of_run(run: Run) -> Encoder:
         name="head",
         help=_("The head after the encoder; it fits where the method's head has the same form."),
     )
-    return Encoder(name, starting_from(run, head), start=run, place=place)
+    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})  # it has the run's form
+    arguments = ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
+    return Encoder(name, arguments, start=run, place=place)
 
 
 def _of_library() -> Encoder:
@@ -125,34 +117,27 @@ def _of_library() -> Encoder:
         about = _looked_up(name, file)
     except (ValueError, OSError) as error:
         return Encoder(name, wrong=sentence(error))
-    bad = [*about.get("missing", ()), *about.get("unlike", ())] if file else []
-    if bad:
-        return Encoder(
-            name,
-            wrong=_(
-                "The file does not fit: {count} tensors are missing or of another shape, such as {example}."
-            ).format(count=len(bad), example=bad[0]),
-        )
+    if bad := [*about.get("missing", ()), *about.get("unlike", ())] if file else []:
+        wrong = _("The file does not fit: {count} tensors are missing or of another shape, such as {example}.")
+        return Encoder(name, wrong=wrong.format(count=len(bad), example=bad[0]))
     st.caption(format.plain(_known(name, about, file)))
     return Encoder(name, weights=file, pixels=about.get("pixels") or None)
 
 
 def _known(name: str, about: dict[str, Any], file: str) -> str:
-    pixels = about.get("pixels")
-    if not pixels:
-        size = ""
-    elif pixels <= LARGEST:
-        size = _(" It was made for images of {pixels} pixels, to which a folder's are brought.").format(pixels=pixels)
-    else:
-        size = _(
-            " It was made for images of {pixels} pixels. A folder's are kept at {largest}, the "
-            "largest size here, and are no sharper where they are scaled up."
-        ).format(pixels=pixels, largest=LARGEST)
-    if file:
-        return _("{name}: {matched} tensors of the file fit.{size}").format(
-            name=name, matched=about["matched"], size=size
-        )
-    return _("{name} is known; it starts from random weights.{size}").format(name=name, size=size)
+    size = ""
+    if pixels := about.get("pixels"):
+        template = _(" It was made for images of {pixels} pixels, to which a folder's are brought.")
+        if pixels > LARGEST:
+            template = _(
+                " It was made for images of {pixels} pixels. A folder's are kept at {largest}, the "
+                "largest size here, and are no sharper where they are scaled up."
+            )
+        size = template.format(pixels=pixels, largest=LARGEST)
+    if not file:
+        return _("{name} is known; it starts from random weights.{size}").format(name=name, size=size)
+    matched = about["matched"]
+    return _("{name}: {matched} tensors of the file fit.{size}").format(name=name, matched=matched, size=size)
 
 
 def _looked_up(name: str, file: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import streamlit as st
 
@@ -13,46 +13,30 @@ from contrastive_lab import format
 from contrastive_lab.locale import _
 
 
-def expected(data: str, arguments: list[str], method: str, epochs: int, given: list[str]) -> None:
-    """A sentence; where nothing like it was trained here, that it is not known."""
-    encoder = _after(arguments, "--encoder")
-    sizes = [s.partition("=")[2].strip() for s in given if s.startswith("batch_size=")]
-    batch = sizes[-1] if sizes else None
+def expected(data: str, method: str, encoder: str, epochs: int, settings: Sequence[str]) -> None:
+    """A sentence; where nothing like it was trained here, that it is not known. settings: NAME=VALUE."""
+    chosen = {name.strip(): value.strip() for name, _is, value in (s.partition("=") for s in settings)}
     for run in runs.list_runs():
-        is_like = _is_like(run, data, method, encoder, batch) and _has_size(run, arguments)
-        if is_like and (rate := _seconds_per_epoch(run)):
+        is_own = not (run.shipped or run.is_recording)
+        same = tuple(map(run.config.get, ("dataset", "method", "encoder"))) == (data, method, encoder)
+        if is_own and same and _fits(run, chosen) and (rate := _seconds_per_epoch(run)):
             each = f"{rate:.2g} s" if rate < 10 else format.duration(rate)
-            st.caption(
-                format.plain(
-                    _("About {epochs}: an estimate, from {each} an epoch of {name} on this machine.").format(
-                        epochs=format.duration(epochs * rate), each=each, name=run.name
-                    )
-                )
-            )
+            text = _("About {epochs}: an estimate, from {each} an epoch of {name} on this machine.")
+            st.caption(format.plain(text.format(epochs=format.duration(epochs * rate), each=each, name=run.name)))
             return
     if data:
         st.caption(_("How long it takes is not known yet: nothing like it was trained here."))
 
 
-def _is_like(run: Run, data: str, method: str, encoder: str | None, batch: str | None) -> bool:
-    if run.shipped or run.is_recording:
+def _fits(run: Run, chosen: dict[str, str]) -> bool:
+    """Whether its batch and its images are of the size that is asked for; without one, images have
+    that which the small encoder would take."""
+    if chosen.get("batch_size") not in (None, str(run.config.get("batch_size"))):
         return False
-    config: dict[str, Any] = run.config
-    same = (config.get("dataset"), config.get("method"), config.get("encoder"))
-    return same == (data, method, encoder) and batch in (None, str(config.get("batch_size")))
-
-
-def _has_size(run: Run, arguments: list[str]) -> bool:
-    """Whether its images are of the size that is asked for; without one, that the small encoder
-    would take."""
-    size, asked = int(run.config.get("image_size") or 0), _after(arguments, "--image-size")
-    if asked is not None:
-        return size == int(asked)
+    size = int(run.config.get("image_size") or 0)
+    if "image_size" in chosen:
+        return str(size) == chosen["image_size"]
     return size <= SMALL or run.config.get("encoder") != "small"
-
-
-def _after(arguments: list[str], name: str) -> str | None:
-    return arguments[arguments.index(name) + 1] if name in arguments else None
 
 
 def _seconds_per_epoch(run: Run) -> float | None:

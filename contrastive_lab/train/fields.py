@@ -1,9 +1,8 @@
 """The settings of a training as fields: each with its default, the reason for it, and what is wrong
-with what stands in it. Torch-free: what a method usually takes is read from the catalog."""
+with what stands in it. What a method usually takes is read from the catalog."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,17 +91,15 @@ def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
         beside.error(locale.text(wrong))
     place = next(columns).number_input
     seed = query_params.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
-    return settings, int(seed), wrong
+    return settings, seed, wrong
 
 
 def optimizing(choice: TrainChoice) -> list[str]:
     """Optimizer and layer-wise decay; gives `--set` values of those that were chosen."""
     usual, why = choice.usual("optimizer")
-    first = (
-        _("{optimizers} (default)").format(optimizers=OPTIMIZERS[usual])
-        if usual in OPTIMIZERS
-        else _("the method's own")
-    )
+    first: str = _("the method's own")
+    if usual in OPTIMIZERS:
+        first = _("{optimizers} (default)").format(optimizers=OPTIMIZERS[usual])
     optimizer = query_params.one_of(
         st.selectbox,
         _("Optimizer"),
@@ -122,9 +119,8 @@ def optimizing(choice: TrainChoice) -> list[str]:
         format="%.2f",
         placeholder=_("1 (default)"),
         help=_(
-            "Each layer nearer to the images learns at this part of the rate of the one above "
-            "it. 1: all at one rate, for a new encoder; 0.65 to 0.75 keeps what a pretrained one "
-            "knows."
+            "Each layer nearer to the images learns at this part of the rate of the one above it. 1: all at one rate, "
+            "for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows."
         ),
     )
     settings = [f"optimizer={optimizer}"] if optimizer else []
@@ -210,11 +206,8 @@ def _wrong_knob(group: str, knob: str, value: Any, knobs: dict[str, Any]) -> str
     low, high = knobs[knob].get("low"), knobs[knob].get("high")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or low is None:
         return ""
-    outside = math.isnan(value) or value < low or (high is not None and value > high)
-    return (
-        _("{group}.{knob} must lie in {low}..{high}; got {value}").format(
-            group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}"
-        )
-        if outside
-        else ""
+    if low <= value and (high is None or value <= high):  # never of NaN
+        return ""
+    return _("{group}.{knob} must lie in {low}..{high}; got {value}").format(
+        group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}"
     )

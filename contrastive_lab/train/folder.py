@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,10 @@ def contents(folder: str) -> None:
     st.caption(format.plain(classes(result.meta)))
     if remarks := result.meta.get("remarks"):
         st.caption(format.plain(" ".join(remarks)))
-    captions = [_caption(result.meta, row) for row in range(len(result.meta["ids"]))]
-    picked = draw_gallery(
-        result.arrays["images"],
-        captions,
-        size=64,
-        title=_("images of the folder"),
-        key=f"folder-{cache.digest(folder)}",
-    )
+    of = result.meta["classes"]
+    captions = [of[k] if k >= 0 else name for k, name in zip(result.meta["labels"], result.meta["ids"], strict=True)]
+    key, title = f"folder-{cache.digest(folder)}", _("images of the folder")
+    picked = draw_gallery(result.arrays["images"], captions, size=64, title=title, key=key)
     names = [result.meta["ids"][row] for row in picked]
     st.caption(format.plain(", ".join(names)) if names else _("Press an image for its file's name."))
     if left_out := result.meta["left_out"]:
@@ -51,8 +48,9 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
     """Why a folder cannot be trained on, as far as is known; `needs_labels`: a method that does not
     go without classes."""
     if not is_folder(folder):
-        if is_other_file(folder):
-            return _("{folder} is no folder of images, and no list of them (.csv).").format(folder=folder)
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            if Path(folder).expanduser().is_file():
+                return _("{folder} is no folder of images, and no list of them (.csv).").format(folder=folder)
         return _("There is no folder or list {folder}.").format(folder=folder)
     result = cache.result("folder", values_of(folder))
     if result is None:
@@ -70,13 +68,12 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
 def wrong_batch(folder: str, settings: list[str]) -> str:
     """Why a batch size that was chosen is too large for the folder, as far as is known."""
     sizes = [s.partition("=")[2].strip() for s in settings if s.startswith("batch_size=")]
-    if not sizes or not sizes[-1].isdigit() or not is_folder(folder):
-        return ""
-    n = training_images(folder)
-    if not n or int(sizes[-1]) <= n:
+    size = int(sizes[-1]) if sizes and sizes[-1].isdigit() else 0
+    n = training_images(folder) if size and is_folder(folder) else 0
+    if not n or size <= n:
         return ""
     return _("A batch of {sizes} is larger than the {n} training images of this folder.").format(
-        sizes=f"{int(sizes[-1]):,}", n=f"{n:,}"
+        sizes=f"{size:,}", n=f"{n:,}"
     )
 
 
@@ -95,14 +92,6 @@ def is_folder(path: str) -> bool:
             if str(place) != "."
         )
     except (OSError, ValueError, RuntimeError):  # a NUL byte, or a home that nobody has
-        return False
-
-
-def is_other_file(path: str) -> bool:
-    """Whether a file is there that is no list of images."""
-    try:
-        return Path(path).expanduser().is_file()
-    except (OSError, ValueError, RuntimeError):
         return False
 
 
@@ -144,13 +133,6 @@ def classes(meta: dict[str, Any]) -> str:
     named = ", ".join(sizes[:CLASSES])
     if (more := len(sizes) - CLASSES) < 1:
         return named
-    return (
-        _("{named} and {more} more classes").format(named=named, more=more)
-        if more > 1
-        else _("{named} and 1 more class").format(named=named)
+    return (_("{named} and {more} more classes") if more > 1 else _("{named} and 1 more class")).format(
+        named=named, more=more
     )
-
-
-def _caption(meta: dict[str, Any], row: int) -> str:
-    label = meta["labels"][row]
-    return meta["classes"][label] if label >= 0 else meta["ids"][row]

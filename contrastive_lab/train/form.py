@@ -10,12 +10,11 @@ import streamlit as st
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.images import datasets, image_list, name_of, torchvision_sets, values_of
 from contrastive_core.records import BadSetting, Locked
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, guard, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
-from contrastive_lab.train import drop_zone
-from contrastive_lab.train.browse import browser
+from contrastive_lab.train import folder_picker
 from contrastive_lab.train.encoder import Encoder, choose_encoder, opened_weights, wrong_start
 from contrastive_lab.train.expected import expected
 from contrastive_lab.train.fields import (
@@ -28,7 +27,7 @@ from contrastive_lab.train.fields import (
     wrong_settings,
 )
 from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
-from contrastive_lab.train.image_size import as_settings, image_form, on_disk, size_of_run, wrong_size
+from contrastive_lab.train.image_size import as_options, image_form, on_disk, size_of_run, wrong_size
 from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
@@ -108,7 +107,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         _error(wrong_data(catalog["methods"][method], data)),
         _error(wrong_batch(data.files, chosen + further) if data.files else ""),
     ]
-    expected(data.name, [*arguments, *form], method, int(epochs), chosen + further)
+    expected(data.name, method, encoder.name, epochs, [*form, *chosen, *further])
     why = next(filter(None, [*wrong, query_params.wrong_number()]), "")
     row, is_off, why = st.container(horizontal=True), bool(why) or not data.name, format.plain(why)
     go = row.button(_("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=why)
@@ -116,7 +115,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     if is_off:  # also for a press that came with the number that is wrong
         return
     if look:
-        values = {"method": method, "dataset": data.name, "set": [*as_settings(form), *further]}
+        values = {"method": method, "dataset": data.name, "set": [*form, *further]}
         st.session_state["preview"] = with_change(values)
     elif go:
         st.session_state.pop("preview", None)
@@ -125,7 +124,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         except (ValueError, OSError, Locked) as error:
             st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
             return
-        arguments += [*form, "--method", method, "--dataset", data.name, "--epochs", str(int(epochs))]
+        arguments += [*as_options(form), "--method", method, "--dataset", data.name, "--epochs", str(epochs)]
         arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
         free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
         start(name or free, arguments, beside)
@@ -166,18 +165,18 @@ def choose_data() -> Data:
         st.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n
     )
     if name == FOLDER:
-        drop_zone.chosen("path-folder")
+        folder_picker.take_over_drop("path-folder")
         folder = path_input(
             _("Folder (one folder per class, or images only)"),
             "folder",
             placeholder="/path/to/images",
             help=_("Or the path of a list of images: .csv with the columns file, label, split."),
         )
-        browser("path-folder")
+        folder_picker.browser("path-folder")
         if folder:
-            drop_zone.left_out(folder)
+            folder_picker.show_left_out(folder)
         else:
-            drop_zone.drop_zone()
+            folder_picker.drop_zone()
         return Data(with_label(name_of(folder)) if folder else "")
     # Its files are here, or its images already decoded.
     if name not in torchvision_sets.SIZES or torchvision_sets.is_there(name, None) or datasets.is_made(name, "train"):
@@ -212,8 +211,7 @@ def with_label(name: str) -> str:
 
 
 def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], Encoder, bool]:
-    """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is
-    training."""
+    """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is training."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
     loss = query_params.one_of(
         st.selectbox,
@@ -238,7 +236,8 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
     beside = query_params.switch(st.checkbox, _("Start at once, beside what is training"), name="beside")
     arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings)]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
-    return arguments + (["--processes", str(processes)] if processes > 1 else []), encoder, beside
+    arguments += ["--processes", str(processes)] if processes > 1 else []
+    return arguments, encoder, beside
 
 
 def channels_of(data: Data) -> int | None:
@@ -253,11 +252,8 @@ def channels_of(data: Data) -> int | None:
 
 
 def start(name: str, arguments: list[str], beside: bool) -> None:
-    try:
+    with guard.errors_shown():
         (queue.start_now if beside else queue.enqueue)(name, arguments)
-    except (ValueError, OSError, Locked) as error:
-        st.error(format.plain(error))
-        return
-    watch_next(name)
-    st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
-    st.rerun()
+        watch_next(name)
+        st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
+        st.rerun()

@@ -14,14 +14,12 @@ from contrastive_lab import cache, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import Encoder
 
-SIZE = "--image-size"
-
 HOW = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
 EXAMPLES = (64, 224)
 
 
 def image_form() -> list[str]:
-    """The settings `image_size` and `resize` for a folder's images, as arguments of `train`."""
+    """`image_size` and `resize` for a folder's images, as settings NAME=VALUE."""
     size = query_params.number(
         st.number_input,
         _("Image size in pixels"),
@@ -36,7 +34,12 @@ def image_form() -> list[str]:
         ).format(small=SMALL),
     )
     resize = query_params.one_of(st.selectbox, _("Resize"), RESIZES, name="resize", format_func=HOW.__getitem__)
-    return ["--resize", resize, *(["--image-size", str(int(size))] if size else [])]
+    return [f"resize={resize}", *([f"image_size={size}"] if size else [])]
+
+
+def as_options(form: list[str]) -> list[str]:
+    """The same as options of `train`."""
+    return [word for setting in form for word in f"--{setting.replace('_', '-')}".split("=")]
 
 
 def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[str]) -> int | None:
@@ -45,11 +48,10 @@ def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[st
     result = cache.result("folder", values_of(folder))
     if result is None or not encoder.name:
         return None
-    size = [f"image_size={form[form.index(SIZE) + 1]}"] if SIZE in form else []
     knobs = [word for word in encoder.arguments if word.startswith("encoder.")]
     try:
         config = TrainConfig("simclr", name_of(folder), encoder=encoder.name)
-        config = with_settings(config, [*knobs, *size, *further])
+        config = with_settings(config, [*knobs, *form, *further])
     except ValueError:
         return None  # what is wrong with them is said beside them
     if config.image_size:
@@ -64,53 +66,38 @@ def wrong_size(folder: str, form: list[str], side: int) -> str:
     are; those that have been decoded take nothing more."""
     if (result := cache.result("folder", values_of(folder))) is None:
         return ""
-    train, test = (sum(counts[part] for counts in result.meta["counts"]) for part in (0, 1))
-    home = data_home()
-    free = shutil.disk_usage(home if home.exists() else home.parent).free
-    channels = result.meta.get("channels") or 3
-    if space_of(train + test, side, channels) < free:
+    parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
+    free, channels = _free_space(), result.meta.get("channels") or 3
+    if space_of(sum(parts.values()), side, channels) < free:
         return ""
-    wanted = ImageForm(side, form[form.index("--resize") + 1])
-    parts = {"train": train, "test": test}
-    n = sum(k for s, k in parts.items() if not datasets.is_made(name_of(folder), s, wanted))
+    wanted = ImageForm(side, form[0].removeprefix("resize="))
+    n = sum(k for split, k in parts.items() if not datasets.is_made(name_of(folder), split, wanted))
     if not n or (needed := space_of(n, side, channels)) < free:
         return ""
     return _(
         "Decoded at {side} pixels, {n} images take {needed} GB, and {free} GB are free: choose a smaller size."
-    ).format(side=side, n=f"{n:,}", needed=f"{needed / 1000000000.0:,.1f}", free=f"{free / 1000000000.0:,.1f}")
+    ).format(side=side, n=f"{n:,}", needed=f"{needed / 1e9:,.1f}", free=f"{free / 1e9:,.1f}")
 
 
 def on_disk(folder: str, side: int | None) -> str:
     """What the decoded images take at this size in pixels, or at two usual ones, once it is known
     how many there are."""
-    result = cache.result("folder", values_of(folder))
-    if result is None:
+    if (result := cache.result("folder", values_of(folder))) is None:
         return ""
-    n = sum(sum(counts) for counts in result.meta["counts"])
-    sides = EXAMPLES if side is None else (side,)
-    channels = result.meta.get("channels")
-    images = (
-        _("{n} images of {channels} channels").format(n=f"{n:,}", channels=channels)
-        if channels
-        else _("{n} images in color").format(n=f"{n:,}")
-    )
+    n, channels = sum(map(sum, result.meta["counts"])), result.meta.get("channels")
+    template = _("{n} images of {channels} channels") if channels else _("{n} images in color")
     sizes = [
-        _("{space_of} MB at {side} pixels").format(
-            space_of=f"{space_of(n, side, channels or 3) / 1000000.0:,.0f}", side=side
-        )
-        for side in sides
+        _("{space_of} MB at {side} pixels").format(space_of=f"{space_of(n, at, channels or 3) / 1e6:,.0f}", side=at)
+        for at in (EXAMPLES if side is None else (side,))
     ]
-    home = data_home()
-    there = home if home.exists() else home.parent
-    free = (
-        _("; {free} GB are free").format(free=f"{shutil.disk_usage(there).free / 1000000000.0:,.0f}")
-        if there.exists()
-        else ""
+    return _("Decoded once, {images} take {sizes}{free}.").format(
+        images=template.format(n=f"{n:,}", channels=channels),
+        sizes=", ".join(sizes),
+        free=_("; {free} GB are free").format(free=f"{_free_space() / 1e9:,.0f}"),
     )
-    return _("Decoded once, {images} take {sizes}{free}.").format(images=images, sizes=", ".join(sizes), free=free)
 
 
-def as_settings(arguments: list[str]) -> list[str]:
-    """Options of `train` with their values, as lines of `--set`."""
-    pairs = zip(arguments[::2], arguments[1::2], strict=True)
-    return [f"{name.removeprefix('--')}={value}" for name, value in pairs]
+def _free_space() -> int:
+    """Bytes that are free where decoded images go."""
+    home = data_home()
+    return shutil.disk_usage(next(path for path in (home, *home.parents) if path.exists())).free

@@ -6,12 +6,11 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import importing, process, queue, training
-from contrastive_core.records import Locked, Progress, runs
+from contrastive_core.records import Progress, runs
 from contrastive_core.records.intervals import wilson
-from contrastive_core.records.metrics_reader import MetricsReader
 from contrastive_core.records.run import Run
-from contrastive_core.records.watched_sample import labeled_images
-from contrastive_lab import format, forming_map, locale, plots, query_params
+from contrastive_core.records.run_metrics import MetricsReader, labeled_images
+from contrastive_lab import format, forming_map, guard, locale, plots, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
@@ -80,17 +79,17 @@ def live(name: str) -> None:
 
 
 def not_yet(name: str, error: Exception) -> None:
-    """A training that has made no run: it waits, could not start, or is about to."""
-    if name in [job.name for job in queue.queue()]:
+    """A training that has made no run: it waits, could not start, or is at its first steps (it may be
+    decoding images, or wait for what it starts from)."""
+    if is_waiting(name):
         in_line(name)
-    elif problem := training.failure(name):
+        return
+    if problem := training.failure(name):
         st.error(format.plain(problem))
-    else:
-        _starting(name) if name in training.starting() else st.progress(0.0, format.plain(error))
-
-
-def _starting(name: str) -> None:
-    """A training at its first steps: it may be decoding images, or wait for what it starts from."""
+        return
+    if name not in training.starting():
+        st.progress(0.0, format.plain(error))
+        return
     place, button = st.columns([6, 1])
     bar(queue.progress_of(name) or Progress("starting"), name, place)
     if button.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
@@ -99,15 +98,17 @@ def _starting(name: str) -> None:
             opened.stop()
 
 
+def is_waiting(name: str) -> bool:
+    return name in [job.name for job in queue.queue()]
+
+
 def in_line(name: str) -> None:
     """A run that waits: behind which others, and a way out."""
     before = [job.name for job in queue.queue()]
     ahead = before[: before.index(name)] if name in before else []
     at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
-    st.info(
-        _("{name} waits for {at_work}").format(name=name, at_work=at_work)
-        + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else ".")
-    )
+    text = _("{name} waits for {at_work}").format(name=name, at_work=at_work)
+    st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else "."))
     if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
@@ -121,35 +122,25 @@ def progress(run: Run) -> None:
     if state == "running" and (now := queue.progress_of(run.name)):
         bar(now, state)
     else:
-        epoch = status.get("epoch") or 0
-        fraction = min(1.0, epoch / max(1, epochs))
-        st.progress(
-            fraction,
-            _("{state}: epoch {epoch} of {epochs}").format(state=locale.text(state), epoch=epoch, epochs=epochs),
-        )
+        epoch, template = status.get("epoch") or 0, _("{state}: epoch {epoch} of {epochs}")
+        text = template.format(state=locale.text(state), epoch=epoch, epochs=epochs)
+        st.progress(min(1.0, epoch / max(1, epochs)), text)
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
-    if run.name in [job.name for job in queue.queue()]:
+    if is_waiting(run.name):
         in_line(run.name)
     elif state in ("stopped", "failed") and not run.shipped:
         (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
         if b.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
-            resume(run.name)
+            with guard.errors_shown():
+                queue.resume(run.name)
+                st.rerun()  # all of the page: the sidebar tells of it too
     if state == "done" and c.button(_("Explore it"), icon=":material/scatter_plot:", key="explore"):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
-
-
-def resume(name: str) -> None:
-    try:
-        queue.resume(name)
-    except (ValueError, OSError, Locked) as error:
-        st.error(format.plain(error))
-        return
-    st.rerun()  # all of the page: the sidebar tells of it too
 
 
 def curves(run: Run, metrics: MetricsReader) -> None:
@@ -180,24 +171,23 @@ def curves(run: Run, metrics: MetricsReader) -> None:
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:
     """kNN over the epochs with the interval of each share, and what the intervals show."""
-    epochs, values = [e for e, _unused in scored], [100 * v for _unused, v in scored]
-    figure = plots.curves({"kNN": (epochs, values)}, "epoch", _("kNN on the training sample, %"))
-    ends = shares(scored, labeled_images(run))
-    if ends:
+    epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
+    knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
+    figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
+    if ends := shares(scored, n):
         plots.band(figure, epochs, ends, "95 %", PALETTE[0])
     zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
     plots.whole_range(figure, zoom)
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}")
     if ends:
-        st.caption(since(epochs, ends, labeled_images(run)))
+        st.caption(since(epochs, ends, n))
 
 
 def shares(scored: list[tuple[int, float]], n: int) -> list[tuple[float, float]]:
     """The 95 % interval of each share of n images, in per cent; none where n is not known."""
-    if not n:
-        return []
-    return [(100 * low, 100 * high) for _unused, v in scored for low, high in (wilson(round(v * n), n),)]
+    ends = [wilson(round(share * n), n) for _epoch, share in scored] if n else []
+    return [(100 * low, 100 * high) for low, high in ends]
 
 
 def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
@@ -209,17 +199,15 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
     of = _("The band is the 95 % interval of a share of {n} images, of this one seed.").format(n=f"{n:,}")
     if len(ends) == 1:
         return of
+    template = _("{of} From epoch {epochs} on the bands show no difference from the last one.")
     if first == len(ends) - 1:
-        return _("{of} The last epoch's lies apart from that of the one before.").format(of=of)
-    return _("{of} From epoch {epochs} on the bands show no difference from the last one.").format(
-        of=of, epochs=epochs[first]
-    )
+        template = _("{of} The last epoch's lies apart from that of the one before.")
+    return template.format(of=of, epochs=epochs[first])
 
 
 def forming(run: Run) -> None:
     """The map of the fixed sample after the last epoch, or any earlier one."""
-    epochs = run.snapshots()
-    if not epochs:
+    if not (epochs := run.snapshots()):
         return
     epoch = epochs[-1]
     if run.status()["status"] != "running" and len(epochs) > 1:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core.paths import ROOT
 from contrastive_core.records import runs
 from contrastive_lab import state
-from contrastive_lab.runs import import_model, import_preview, table
+from contrastive_lab.runs import import_form, table
 
 ABOUT = {
     "pixels": 224,
@@ -46,8 +46,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         asked.append(("import", *arguments, "--dry-run"))
         return REPORT if "--random" in arguments else ABOUT
 
-    monkeypatch.setattr(import_model, "preview_import", preview)
-    monkeypatch.setattr(import_model, "begin", lambda name, words: asked.append((name, *words)))
+    monkeypatch.setattr(import_form, "preview_import", preview)
+    monkeypatch.setattr(import_form, "begin", lambda name, words: asked.append((name, *words)))
     return asked
 
 
@@ -123,5 +123,5 @@ class Place:
 def test_my_own_images_come_first_and_a_path_is_enough(typed: str | None, asked: str) -> None:
     runs.create("mine", {"method": "simclr", "dataset": "folder:/my/pets"}).set_status("done")
     place = Place(typed)
-    assert import_preview.judged_on(place) == asked
+    assert import_form.judged_on(place) == asked
     assert place.options[:2] == ["folder:/my/pets", "shapes"]

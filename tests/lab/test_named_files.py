@@ -141,7 +141,7 @@ def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypa
 def test_the_import_view_looks_at_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        "contrastive_lab.runs.import_checkpoint.preview_import",
+        "contrastive_lab.runs.import_form.preview_import",
         lambda *a, **k: asked.append(a[0]) or (_ for _ in ()).throw(ValueError("no checkpoint")),
     )
     path = tmp_path / "größe 1.pth"

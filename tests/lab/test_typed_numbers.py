@@ -10,7 +10,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import queue
-from contrastive_lab.runs import import_model
+from contrastive_lab.runs import import_form
 
 
 def script() -> None:
@@ -98,9 +98,9 @@ def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
 def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
     imported: list[list[str]] = []
     report = {"encoder": "timm:resnet18", "matched": 1, "missing": [], "unlike": []}
-    monkeypatch.setattr(import_model, "preview_import", lambda *a: report)
-    monkeypatch.setattr(import_model, "preview", lambda report: None)
-    monkeypatch.setattr(import_model, "begin", lambda name, words: imported.append(words))
+    monkeypatch.setattr(import_form, "preview_import", lambda *a: report)
+    monkeypatch.setattr(import_form, "preview", lambda report: None)
+    monkeypatch.setattr(import_form, "begin", lambda name, words: imported.append(words))
     app = opened("runs", monkeypatch, view="import", source="model")
     next(t for t in app.text_input if t.label == "Model").input("timm:resnet18").run()
     label = "Image size in pixels (0: its own)"

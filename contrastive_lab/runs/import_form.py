@@ -1,0 +1,204 @@
+"""Imports from elsewhere: a checkpoint, which a child process opens, or a model of torchvision or timm.
+What it is, or what would be fetched, is said first; nothing is fetched without a tick."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.engine import queue
+from contrastive_core.engine.images import name_of
+from contrastive_core.engine.importing import preview as preview_import
+from contrastive_core.records import runs
+from contrastive_core.records.runs import default_run_name
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.locale import N_, _
+from contrastive_lab.path_input import path_input
+from contrastive_lab.runs.importing import begin, follow_imports, kept_upload
+
+ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
+SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
+DATA = ["shapes", "digits", "cifar10", "cifar100", "stl10"]
+PIXELS = "import-pixels"  # the key of their field
+
+
+def elsewhere() -> None:
+    """A file, or a library's model by its name; above it, what is being imported."""
+    follow_imports()
+    source = query_params.one_of(
+        st.segmented_control, _("What to import"), SOURCES, name="source", format_func=lambda s: SOURCES[s]
+    )
+    {"file": _of_file, "model": of_library}[source]()
+
+
+def _of_file() -> None:
+    """Choose a file, see what it is, import it."""
+    upload = st.file_uploader(
+        _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors"),
+        ENDINGS,
+        help=_("Opened without running anything in it, in a process of its own."),
+    )
+    typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
+    a, b, c = st.columns(3)
+    dataset = judged_on(a)
+    name = b.text_input(_("Name of the run"), placeholder=_("made from the file's name")).strip()
+    encoder = c.text_input(_("Encoder, if it cannot be told"), placeholder="timm:NAME").strip()
+    if upload is None and not typed:
+        return
+    arguments = ["--dataset", dataset]
+    arguments += ["--encoder", encoder] if encoder else []
+    key = cache.digest(upload.file_id if upload else typed, encoder)
+    try:
+        with _file(upload, typed) as path:
+            previews = st.session_state.setdefault("previews", {})
+            if key not in previews:
+                with st.spinner(_("Opening it in a process of its own…")):
+                    previews[key] = preview_import(path, *arguments)
+            preview(previews[key])
+            bad = bool(previews[key]["missing"] or previews[key]["unlike"])
+            if st.button(_("Import"), type="primary", disabled=bad):
+                name = name or queue.free_name(default_run_name(previews[key]))
+                begin(name, [kept_upload(name, upload) if upload else path, *arguments])
+    except (ValueError, OSError) as error:
+        refused = _("Not imported.")
+        st.error(f"{refused}  \n{format.plain(error)}")
+
+
+@contextmanager
+def _file(upload: Any, typed: str) -> Iterator[str]:
+    """The path of what was given, for as long as it is needed."""
+    if upload is None:
+        yield typed
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / Path(upload.name).name
+        path.write_bytes(upload.getbuffer())
+        yield str(path)
+
+
+# --- a library's model ---------------------------------------------------------------------------
+
+
+def of_library() -> None:
+    """Name a model, see where its weights are, open it."""
+    model = st.text_input(
+        _("Model"),
+        placeholder="timm:vit_small_patch16_224 or torchvision:resnet50",
+        help=_(
+            "Any model of torchvision, or of timm where it is installed; a tag behind a dot "
+            "chooses among several weights."
+        ),
+    ).strip()
+    if not model:
+        st.caption(_("It is opened without training, at its own image size and scale of colors."))
+        return
+    if not model.startswith(("torchvision:", "timm:")):
+        model = f"timm:{model}"
+    try:
+        chosen = [model, *_weights()]
+        report = _report(chosen)
+        if "matched" in report:
+            preview(report)
+            _import(chosen, report, bool(report["missing"] or report["unlike"]))
+        else:
+            _offer(report, chosen)
+    except (ValueError, OSError) as error:
+        refused = _("Not opened.")
+        st.error(f"{refused}  \n{format.plain(error)}")
+
+
+def _weights() -> list[str]:
+    """Where the weights come from, and the image size, as arguments."""
+    file = path_input(
+        _("Its weights on this computer, if they lie elsewhere than where its library keeps them"),
+        "weights",
+        placeholder="/path/to/weights.safetensors",
+    )
+    a, b = st.columns(2, vertical_alignment="bottom")
+    pixels = query_params.number(
+        a.number_input,
+        _("Image size in pixels (0: its own)"),
+        0,
+        2048,
+        name="",
+        default=0,
+        key=PIXELS,
+        help=_("The position embedding of a vision transformer is resized to it."),
+    )
+    random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
+    arguments = ["--pixels", str(int(pixels))] if pixels else []
+    return arguments + (["--weights", file] if file else ["--random"] if random else [])
+
+
+def _report(chosen: list[str]) -> dict[str, Any]:
+    previews = st.session_state.setdefault("previews", {})
+    key = cache.digest("model", *chosen)
+    if key not in previews:
+        with st.spinner(_("Looking at it in a process of its own…")):
+            found = preview_import(*chosen)
+        if "matched" not in found:  # its weights may be here the next time
+            return found
+        previews[key] = found
+    return dict(previews[key])
+
+
+def _offer(about: dict[str, Any], chosen: list[str]) -> None:
+    """Weights that are not here: fetch them, name a file, or do without."""
+    text = _("No weights of {encoder} lie on this computer.").format(encoder=about["encoder"])
+    if not about["host"]:
+        st.info(format.plain(_("{text} Name a file of them, or choose random weights.").format(text=text)))
+        return
+    size = (_("{size} MB") if about["size_is_exact"] else _("about {size} MB")).format(
+        size=f"{about['size'] / 1e6:,.0f}"
+    )
+    license = about["license"] or _("not stated by the library")
+    offer = _("{text} Name a file of them, choose random weights, or fetch {size} from {host} (license: {license}).")
+    st.info(format.plain(offer.format(text=text, size=size, host=about["host"], license=license)))
+    fetch = st.checkbox(_("Fetch them: {size}").format(size=size))
+    _import([*chosen, "--fetch"], about, not fetch)
+
+
+def _import(chosen: list[str], report: dict[str, Any], disabled: bool) -> None:
+    a, b = st.columns(2)
+    dataset = judged_on(a)
+    name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
+    if query_params.button(st.button, _("Import"), of=[PIXELS], type="primary", disabled=disabled):
+        begin(name or queue.free_name(default_run_name(report)), [*chosen, "--dataset", dataset])
+
+
+# --- what an import would make ------------------------------------------------
+
+
+def judged_on(place: Any) -> str:
+    """The data set to open an encoder with: of those that were trained on here, or any folder."""
+    known = [str(run.config.get("dataset")) for run in runs.list_runs() if not run.shipped]
+    own = [name for name in dict.fromkeys(known) if name.startswith(("folder:", "csv:"))]
+    chosen = place.selectbox(
+        _("To be judged on"), [*own, *DATA], accept_new_options=True, help=_("Or type the path of a folder of images")
+    )
+    return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
+
+
+def preview(report: dict[str, Any]) -> None:
+    """What it is, what matched, what is missing."""
+    st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
+    parts = {"missing": _("Missing"), "unlike": _("Of another shape"), "unused": _("Not used")}
+    counts = {_("Tensors matched"): report["matched"], **{name: len(report[part]) for part, name in parts.items()}}
+    for column, (name, count) in zip(st.columns(4), counts.items(), strict=True):
+        column.metric(name, count)
+    if report.get("of_library"):
+        st.text(_("It has no head: z is h. Loss Lab and Samples show it with SimCLR's loss."))
+    else:
+        shown_as, head = cache.method_title(str(report["method"])), report["head"].get("head", "none")
+        st.text(_("Shown as {shown_as}; head: {head}").format(shown_as=shown_as, head=head))
+    for note in report["notes"]:
+        st.text(note)
+    for part, name in parts.items():
+        if report[part]:
+            with st.expander(f"{name}: {len(report[part])}"):
+                st.code("\n".join(map(str, report[part])), language=None)
