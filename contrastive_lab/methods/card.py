@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 from typing import Any
 
 import streamlit as st
@@ -12,7 +13,6 @@ from contrastive_core.records.evaluation import Evaluation
 from contrastive_lab import cache, format, guard, locale, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.methods.diagram import flow_svg, in_the_dark
-from contrastive_lab.methods.table import table
 from contrastive_lab.setting_names import shown_name, shown_value
 
 WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
@@ -24,6 +24,29 @@ SWITCHED = f"""<style>
   .flow.upright {{ display: none; }}
 }}
 </style>"""  # not <picture>, of which Streamlit drops a source that is no address
+
+TABLE = """<style>
+[class*="st-key-table-"] :is(th, td):first-child { word-break: keep-all; }
+[class*="st-key-table-"] :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
+@media (max-width: 600px) {
+  [class*="st-key-table-"] :is(table, tbody, tr, td) { display: block; border: 0; }
+  [class*="st-key-table-"] thead { position: absolute; clip-path: inset(50%); }
+  [class*="st-key-table-"] tr {
+    border-top: 1px solid color-mix(in srgb, currentcolor 20%, transparent);
+    padding: 0.4rem 0;
+  }
+  [class*="st-key-table-"] td { display: flow-root; padding: 0.1rem 0 0.1rem 7.5rem; }
+  [class*="st-key-table-"] td:first-child { padding-left: 0; font-weight: 600; }
+  [class*="st-key-table-"] td:not(:first-child)::before {
+    content: var(--column);
+    float: left;
+    width: 7rem;
+    margin-left: -7.5rem;
+    font-size: 0.875rem;
+    color: color-mix(in srgb, currentcolor 78%, transparent);
+  }
+}
+</style>"""  # cells wrap; on a phone each row is a card, whose lines say their columns
 
 
 def head(name: str, about: dict[str, Any]) -> None:
@@ -121,10 +144,8 @@ def drawing(name: str, title: str) -> None:
 def _flow(method: str, upright: bool = False) -> str:
     """A method's data flow as SVG, from left to right or downwards, in the session's language."""
     m = cache.catalog()["methods"][method]
-    loss = cache.catalog()["losses"][m["default_loss"]]["title"]
-    lanes = tuple(tuple(lane) for lane in m["flow"])
-    updates = tuple(tuple(u) for u in m.get("updates", ()))
-    return flow_svg(m["title"], lanes, m["compared"], loss, updates, upright, locale.text)
+    lanes, updates = (tuple(map(tuple, m.get(part, ()))) for part in ("flow", "updates"))
+    return flow_svg(m["title"], lanes, m["compared"], cache.loss_title(m["default_loss"]), updates, upright)
 
 
 def _address(svg: str) -> str:
@@ -133,19 +154,29 @@ def _address(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def share(record: Evaluation, source: str, name: str) -> float | None:
-    value = record.value(source, name)
-    return None if value is None else round(100 * value, 1)
-
-
 def made_of(record: Evaluation, source: str, name: str) -> str | None:
     """A share in per cent, with what it is made of where that is not all rows, exactly."""
-    score, value = record.score(source, name), share(record, source, name)
-    if score is None or not score.approximation:
-        return None if value is None else f"{value:g}"
-    return f"{value:g} ({format.plain(score.approximation)})"
+    score = record.score(source, name)
+    if score is None or score.value is None:
+        return None
+    text = f"{round(100 * score.value, 1):g}"
+    return f"{text} ({format.plain(score.approximation)})" if score.approximation else text
 
 
 def value_of(key: str, value: Any) -> str:
     """A setting's value as pages say it: a loss by its title."""
     return cache.loss_title(str(value)) if key == "loss" else shown_value(value)
+
+
+def table(rows: list[dict[str, Any]], name: str) -> None:
+    """Draw rows of texts in Markdown; `name` is the table's own among those of the page."""
+    key, columns = f"table-{name}", [locale.text(column) for column in rows[0]]
+    lines = [columns, ["---"] * len(columns)]
+    lines += [["–" if v is None else locale.text(v).replace("|", r"\|") for v in r.values()] for r in rows]
+    says = "\n".join(
+        f".st-key-{key} td:nth-child({k}) {{ --column: {json.dumps(column, ensure_ascii=False)}; }}"
+        for k, column in enumerate(columns, 1)
+    )
+    with st.container(key=key):
+        st.html(f'<i class="frame"></i>{TABLE}<style>{says}</style>')  # see app.py
+        st.markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -17,13 +16,14 @@ from contrastive_lab.locale import _, text
 
 Lanes = tuple[tuple[str, ...], ...]
 Updates = tuple[tuple[str, str, str], ...]
-Say = Callable[[str], str]  # a label in another language
+Point = tuple[float, float]
 
 WIDTH, GAP, HEIGHT, SPACE, EDGE = 98, 34, 50, 26, 12  # pixels: boxes, and what is between them
 COMPARE = 170
 NARROW, CLOSE, DOWN = 94, 20, 26  # upright: a box's width, and what is between lanes and boxes
 BOX, MEMORY, CHOSEN, INK = "#e8edf4", "#fde9c8", "#dbeafe", "#1f2937"
-GRADIENT, PLAIN = "#d9480f", "#7c8797"
+GRADIENT, PLAIN, DASH = "#d9480f", "#7c8797", "4 3"
+STRONG, WEAK = (GRADIENT, 2.5), (PLAIN, 1.5)  # lines: color and width
 DARK = {BOX: "#27313f", MEMORY: "#4a3a16", CHOSEN: "#1e3a5c", INK: "#f1f5f9", GRADIENT: "#f0713a", PLAIN: "#9aa5b4"}
 
 
@@ -73,11 +73,9 @@ class _Way:
         return _Box(text, *self.point(*at), *self.point(*size), fill)
 
 
-def flow_svg(
-    title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False, say: Say = str
-) -> str:
+def flow_svg(title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False) -> str:
     """The drawing as one SVG element, text escaped, with its description for screen readers;
-    upright it is less than 360 pixels wide. `say` gives a label as it is written."""
+    upright it is less than 360 pixels wide."""
     way = _Way(upright)
     boxes, arrows = _lanes(way, lanes, {to for _unused, to, how in updates if how})
     columns = max(_start(lanes, i) + len(lane) for i, lane in enumerate(lanes))
@@ -89,21 +87,23 @@ def flow_svg(
     end_breadth = min(broad, NARROW + 40) if upright else HEIGHT
     end_at = (at + length + gap, EDGE + broad / 2 - end_breadth / 2)
     end = way.box(loss, end_at, (way.length + (0 if upright else 20), end_breadth))
-    total = max(b.x + b.width for b in (*boxes, compare, end)) + EDGE
-    tall = max(b.y + b.height for b in (*boxes, compare, end)) + EDGE
-    parts = [_arrow(way.point(a, c), way.point(at if to is None else to, c), g) for a, c, to, g in arrows]
-    middle = EDGE + broad / 2
-    parts.append(_arrow(way.point(at + length, middle), way.point(at + length + gap, middle), True))
-    parts += [_update(way, boxes, a, b, say(how)) for a, b, how in updates]
-    parts += [_draw_box(box, say) for box in [*boxes, compare, end]]
-    legend, more = _legend(tall + 6, bool(updates), upright, say)
-    parts.append(legend)
-    text = escape(flow_text(title, lanes, compared, loss, updates), quote=True)
-    total = max(total, 190 if upright else 0)  # the legend's
+    by_text = {box.text: box for box in boxes}
+    boxes += [compare, end]
+    total = max(max(b.x + b.width for b in boxes) + EDGE, 190 if upright else 0)  # the legend's
+    tall = max(b.y + b.height for b in boxes) + EDGE
+    arrows.append((at + length, EDGE + broad / 2, at + length + gap, True))
+    parts = [
+        _arrow(way.point(a, c), way.point(at if to is None else to, c), *(STRONG if gradient else WEAK), upright)
+        for a, c, to, gradient in arrows
+    ]
+    parts += [_update(upright, by_text[a], by_text[b], text(how)) for a, b, how in updates]
+    parts += map(_draw_box, boxes)
+    legend, more = _legend(tall + 6, bool(updates), upright)
+    described = escape(flow_text(title, lanes, compared, loss, updates), quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total:.0f} {tall + more:.0f}" '
-        f'width="{total:.0f}" height="{tall + more:.0f}" role="img" aria-label="{text}" '
-        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+        f'width="{total:.0f}" height="{tall + more:.0f}" role="img" aria-label="{described}" '
+        f'font-family="sans-serif" font-size="12">{"".join(parts)}{legend}</svg>'
     )
 
 
@@ -142,8 +142,7 @@ def _start(lanes: Lanes, i: int) -> int:
 def _lanes(
     way: _Way, lanes: Lanes, memories: set[str]
 ) -> tuple[list[_Box], list[tuple[float, float, float | None, bool]]]:
-    """Boxes, and arrows (from along and across, to along or None for the comparison, with
-    gradient)."""
+    """Boxes, and arrows (from along and across, to along or None for the comparison, with gradient)."""
     spans: dict[tuple[str, int], list[int]] = {}
     arrows: list[tuple[float, float, float | None, bool]] = []
     for i, lane in enumerate(lanes):
@@ -165,8 +164,8 @@ def _lanes(
 # --- drawing -----------------------------------------------------------------------------------
 
 
-def _draw_box(box: _Box, say: Say) -> str:
-    lines = _wrapped(say(box.text), max(8, int(box.width / 6.4)))
+def _draw_box(box: _Box) -> str:
+    lines = _wrapped(text(box.text), max(8, int(box.width / 6.4)))
     top = box.center - 7.5 * (len(lines) - 1)
     spans = "".join(
         f'<tspan x="{box.middle:.1f}" y="{top + 15 * i:.1f}">{escape(line)}</tspan>' for i, line in enumerate(lines)
@@ -179,8 +178,7 @@ def _draw_box(box: _Box, say: Say) -> str:
 
 
 def _wrapped(text: str, most: int) -> list[str]:
-    """A text as lines of at most so many letters; a wide one counts two, and a line may end behind
-    it."""
+    """A text as lines of at most so many letters; a wide one counts two, and a line may end behind it."""
     if not any(unicodedata.east_asian_width(c) in "WF" for c in text):
         return textwrap.wrap(text, most) or [""]
     lines, used = [""], 0
@@ -192,55 +190,51 @@ def _wrapped(text: str, most: int) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float], gradient: bool) -> str:
-    """Straight to the right, or straight down."""
+def _arrow(start: Point, end: Point, color: str, width: float, down: bool, dash: str = "") -> str:
+    """A line whose tip points to the right, or down."""
     (x, y), (to_x, to_y) = start, end
-    color, width = (GRADIENT, 2.5) if gradient else (PLAIN, 1.5)
-    if x == to_x:
+    if down:
         tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 8:.1f} {to_x + 4:.1f},{to_y - 8:.1f}"
         to_y -= 7
     else:
         tip = f"{to_x:.1f},{to_y:.1f} {to_x - 8:.1f},{to_y - 4:.1f} {to_x - 8:.1f},{to_y + 4:.1f}"
         to_x -= 7
+    return _line((x, y), (to_x, to_y), color, width, dash) + f'<polygon points="{tip}" fill="{color}"/>'
+
+
+def _line(start: Point, end: Point, color: str, width: float, dash: str) -> str:
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
     return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}" '
-        f'stroke="{color}" stroke-width="{width}"/><polygon points="{tip}" fill="{color}"/>'
+        f'<line x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" '
+        f'stroke="{color}" stroke-width="{width}"{dashed}/>'
     )
 
 
-def _update(way: _Way, boxes: list[_Box], source: str, target: str, how: str) -> str:
+def _note(x: float, y: float, words: str, anchor: str = "start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" dominant-baseline="central" text-anchor="{anchor}" '
+        f'font-size="11" fill="{PLAIN}">{escape(words)}</text>'
+    )
+
+
+def _update(upright: bool, a: _Box, b: _Box, how: str) -> str:
     """A dashed arrow from one box to another in the next lane, with its name beside it."""
-    by_text = {box.text: box for box in boxes}
-    a, b = by_text[source], by_text[target]
-    if way.upright:
-        x, y, to_x, to_y = a.x + a.width, a.center, b.x, b.center
-        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 7:.1f},{to_y - 4:.1f} {to_x - 7:.1f},{to_y + 4:.1f}"
-        end = (to_x - 6, to_y)
-        words = ((x + to_x) / 2, max(a.y + a.height, b.y + min(b.height, HEIGHT)) + 12)
-        anchor = ' text-anchor="middle"'
+    if upright:
+        start, end = (a.x + a.width, a.center), (b.x, b.center)
+        below = max(a.y + a.height, b.y + min(b.height, HEIGHT)) + 12
+        note = _note((start[0] + end[0]) / 2, below, how, "middle")
     else:
-        x, y, to_x, to_y = a.middle, a.y + a.height, b.middle, b.y
-        tip = f"{to_x:.1f},{to_y:.1f} {to_x - 4:.1f},{to_y - 7:.1f} {to_x + 4:.1f},{to_y - 7:.1f}"
-        end, words, anchor = (to_x, to_y - 6), (max(x, to_x) + 6, (y + to_y) / 2), ""
-    return (
-        f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}" stroke="{PLAIN}" '
-        f'stroke-width="1.5" stroke-dasharray="4 3"/><polygon points="{tip}" fill="{PLAIN}"/>'
-        f'<text x="{words[0]:.1f}" y="{words[1]:.1f}" dominant-baseline="central"{anchor} '
-        f'font-size="11" fill="{PLAIN}">{escape(how)}</text>'
-    )
+        start, end = (a.middle, a.y + a.height), (b.middle, b.y)
+        note = _note(max(start[0], end[0]) + 6, (start[1] + end[1]) / 2, how)
+    return _arrow(start, end, PLAIN, 1.5, not upright, DASH) + note
 
 
-def _legend(y: float, updates: bool, upright: bool, say: Say) -> tuple[str, float]:
+def _legend(y: float, updates: bool, upright: bool) -> tuple[str, float]:
     """What the arrows mean, and the height that it takes."""
     entries = [(_("carries gradient"), GRADIENT, ""), (_("no gradient"), PLAIN, "")]
-    if updates:
-        entries.append((_("moves after the step"), PLAIN, ' stroke-dasharray="4 3"'))
+    entries += [(_("moves after the step"), PLAIN, DASH)] * updates
     lines = []
     for i, (label, color, dash) in enumerate(entries):
         x, at = (EDGE, y + 16 * i) if upright else (EDGE + 150 * i, y)
-        lines.append(
-            f'<line x1="{x}" y1="{at}" x2="{x + 26}" y2="{at}" '
-            f'stroke="{color}" stroke-width="2"{dash}/><text x="{x + 32}" y="{at}" '
-            f'dominant-baseline="central" font-size="11" fill="{PLAIN}">{escape(say(label))}</text>'
-        )
+        lines += [_line((x, at), (x + 26, at), color, 2, dash), _note(x + 32, at, label)]
     return "".join(lines), 24 + (16 * (len(entries) - 1) if upright else 0)

@@ -10,8 +10,7 @@ import streamlit as st
 from contrastive_lab import format, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.methods import card
-from contrastive_lab.methods.table import table
-from contrastive_lab.setting_names import shown_name
+from contrastive_lab.setting_names import flat, shown_name
 
 MOST = 3  # methods beside the first
 
@@ -47,7 +46,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
         {"": f"**{locale.text(aspect)}**", **dict(zip(titles, map(format.plain, values), strict=True))}
         for aspect, values in different.items()
     ]
-    table(rows, "aspects")
+    card.table(rows, "aspects")
     if alike := [
         f"{locale.text(k)} – {locale.text(v[0])}" for k, v in found.items() if k not in different and v[0] != "–"
     ]:
@@ -65,19 +64,9 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
         N_("moves after a step"): [_moves(m) for m in methods],
         N_("loss"): [locale.text(catalog["losses"][m["default_loss"]]["title"]) for m in methods],
     }
-    defaults = [_flat(m["defaults"][data]) for m in methods]
+    defaults = [flat({k: entry["value"] for k, entry in m["defaults"][data].items()}) for m in methods]
     for key in dict.fromkeys(k for d in defaults for k in d):
         found[shown_name(key)] = [card.value_of(key, d[key]) if d.get(key) else "–" for d in defaults]
-    return found
-
-
-def _flat(defaults: dict[str, Any]) -> dict[str, Any]:
-    """Settings by their names in files, those within a setting as `recipe.blur`."""
-    found: dict[str, Any] = {}
-    for key, entry in defaults.items():
-        value = entry["value"]
-        inner = value if isinstance(value, dict) else {}
-        found |= {f"{key}.{k}": v for k, v in inner.items()} if inner else {key: value}
     return found
 
 
