@@ -6,6 +6,9 @@ say, nothing is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import streamlit as st
 
 from contrastive_core.engine import activity as activities
@@ -15,10 +18,10 @@ from contrastive_lab import format, locale
 from contrastive_lab.locale import _
 from contrastive_lab.train.watch import watch_next
 
+T = TypeVar("T", AtWork, Waits, Failed)
 SHOWN = 3  # of each kind
 LONGEST = 160  # characters of a reason
 IDLE = "ticks without activity"
-RUNS = "pages/runs.py"
 
 
 def strip() -> None:
@@ -42,32 +45,30 @@ def _strip(is_live: bool) -> None:
 def _now() -> Activity:
     """Without an adviser's tries, which are many: the adviser stands for them."""
     now = activities.activity()
-    at_work = tuple(work for work in now.at_work if not is_trial(work.run))
-    waiting = tuple(one for one in now.waiting if not is_trial(one.run))
-    failed = tuple(one for one in now.failed if not is_trial(one.run))
-    return Activity(at_work, waiting, failed)
+    return Activity(_own(now.at_work), _own(now.waiting), _own(now.failed))
+
+
+def _own(entries: tuple[T, ...]) -> tuple[T, ...]:
+    return tuple(entry for entry in entries if not is_trial(entry.run))
 
 
 def _draw(now: Activity) -> None:
     if not now:
         return
+    kinds: list[tuple[tuple[Any, ...], Callable[[Any], None], str]] = [
+        (now.at_work, _at_work, _("at work")),
+        (now.waiting, _waits, _("waiting")),
+        (now.failed, _failed, _("failed")),
+    ]
     with st.container(border=True, gap="xsmall", key="activity"):
-        for work in now.at_work[:SHOWN]:
-            _at_work(work)
-        _more(len(now.at_work), _("at work"))
-        for waits in now.waiting[:SHOWN]:
-            _waits(waits)
-        _more(len(now.waiting), _("waiting"))
-        for failed in now.failed[:SHOWN]:
-            _failed(failed)
-        _more(len(now.failed), _("failed"))
+        for entries, draw, what in kinds:
+            for entry in entries[:SHOWN]:
+                draw(entry)
+            if (more := len(entries) - SHOWN) > 0:
+                st.caption(_("and {count} more {what}: see Runs").format(count=more, what=what))
         if len(now.failed) > 1:
-            st.button(
-                _("Dismiss all {failed}").format(failed=len(now.failed)),
-                key="dismiss-all",
-                on_click=_dismiss,
-                args=(now.failed,),
-            )
+            label = _("Dismiss all {failed}").format(failed=len(now.failed))
+            st.button(label, "dismiss-all", on_click=_dismiss, args=(now.failed,))
 
 
 def _at_work(work: AtWork) -> None:
@@ -83,10 +84,10 @@ def _at_work(work: AtWork) -> None:
 
 
 def _waits(waits: Waits) -> None:
-    held, told = _("held"), _("waiting: {ahead} runs ahead").format(ahead=waits.ahead) if waits.ahead else _("waiting")
-    if waits.ahead == 1:
-        told = _("waiting: 1 run ahead")
-    _link(waits.run, f"{waits.run} · {held if waits.why else told}", ":material/schedule:")
+    state = _("waiting: {ahead} runs ahead").format(ahead=waits.ahead)
+    if waits.why or waits.ahead < 2:
+        state = _("held") if waits.why else _("waiting: 1 run ahead") if waits.ahead else _("waiting")
+    _link(waits.run, f"{waits.run} · {state}", ":material/schedule:")
     if waits.why:
         st.caption(format.plain(waits.why))
 
@@ -106,11 +107,6 @@ def _link(run: str, label: str, icon: str, key: str = "") -> None:
     if st.button(format.plain(label), key=key or f"strip-{run}", icon=icon, type="tertiary"):
         watch_next(run)
         st.switch_page("pages/train.py")
-
-
-def _more(count: int, what: str) -> None:
-    if count > SHOWN:
-        st.caption(_("and {count} more {what}: see Runs").format(count=count - SHOWN, what=what))
 
 
 def _dismiss(failures: tuple[Failed, ...]) -> None:

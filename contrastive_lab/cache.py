@@ -20,7 +20,7 @@ from contrastive_core.engine.vectors import pca, read_images, read_rows
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import Evaluation, read_accuracies, read_evaluation
+from contrastive_core.records.evaluation import read_accuracies, read_evaluation
 from contrastive_core.records.image_form import USUAL, ImageForm, form_of, visible
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
@@ -30,6 +30,8 @@ from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbna
 from contrastive_lab.digest import digest as digest
 from contrastive_lab.locale import N_, Deferred, _
 
+scores = read_evaluation  # of a run's test images
+accuracies = read_accuracies  # alone, for tables of many runs
 AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows are wide
 
 
@@ -56,16 +58,6 @@ def _embedding(space: EmbeddingRef) -> EmbeddingSet:
     if rows is None:
         raise LookupError(space.name)
     return rows
-
-
-def scores(run: Run) -> Evaluation | None:
-    """The scores that are kept of a run's test images."""
-    return read_evaluation(run)
-
-
-def accuracies(run: Run) -> Evaluation | None:
-    """The accuracies alone, for tables of many runs."""
-    return read_accuracies(run)
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:
@@ -123,16 +115,10 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
     return dataset(str(config.get("dataset")), split, config.get("root"), form_of(config))
 
 
-@st.cache_data(max_entries=6, show_spinner=False)
-def _thumbnails_of(fingerprint: str, split: str, _images: np.ndarray) -> ThumbnailSheet:
-    return thumbnail_sheet(_images)
-
-
 def images(space: EmbeddingRef) -> np.ndarray | None:
     """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
-    if run := space.run:
-        return dataset_of(run, space.split).images
-    return _vector_images(space)
+    run = space.run
+    return _vector_images(space) if run is None else dataset_of(run, space.split).images
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -140,23 +126,17 @@ def _vector_images(space: EmbeddingRef) -> np.ndarray | None:
     return read_images(space)
 
 
-@st.cache_data(max_entries=6, show_spinner=False)
-def _vector_thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
-    return thumbnail_sheet(_vector_images(space))
+def thumbnails(space: EmbeddingRef, rows: np.ndarray | None = None) -> ThumbnailSheet:
+    """Thumbnails of the images of all rows, or of these (int64); a data set's are the same for all its runs."""
+    run = space.run
+    content = repr(space) if run is None else f"{dataset_of(run, space.split).fingerprint} {space.split}"
+    part = None if rows is None else np.ascontiguousarray(rows, np.int64).tobytes()
+    return _thumbnails(content, part, images(space))
 
 
-@st.cache_data(max_entries=3, show_spinner=False)
-def thumbnails_of_rows(name: str, split: str, rows: bytes, _images: np.ndarray) -> ThumbnailSheet:
-    """Thumbnails of some rows (int64, as bytes) of a split's images, where not all are drawn."""
-    return thumbnail_sheet(_images, rows=np.frombuffer(rows, np.int64))
-
-
-def thumbnails(space: EmbeddingRef) -> ThumbnailSheet:
-    """Thumbnails of the images of all rows; those of a data set are the same for all its runs."""
-    if (run := space.run) is None:
-        return _vector_thumbnails(space)
-    data = dataset_of(run, space.split)
-    return _thumbnails_of(data.fingerprint, space.split, data.images)
+@st.cache_data(max_entries=12, show_spinner=False)
+def _thumbnails(content: str, rows: bytes | None, _images: np.ndarray | None) -> ThumbnailSheet:
+    return thumbnail_sheet(_images, rows=None if rows is None else np.frombuffer(rows, np.int64))
 
 
 def picture(images: np.ndarray, i: int) -> np.ndarray:
@@ -175,12 +155,12 @@ def catalog() -> dict[str, Any]:
 
 
 def method_title(name: str) -> str:
-    """A method as pages name it; of one that is unknown, the name."""
+    """A method as pages name it."""
     return titles("methods").get(name, name)
 
 
 def loss_title(name: str) -> str:
-    """A loss as pages name it; of one that is unknown, the name."""
+    """A loss as pages name it."""
     return titles("losses").get(name, name)
 
 
@@ -189,11 +169,6 @@ def titles(kind: str) -> dict[str, str]:
     """The titles of "methods" or "losses": a table of thousands of runs asks for each of them, and
     a copy of the catalog takes a fifth of a millisecond."""
     return {name: str(card.get("title", name)) for name, card in catalog()[kind].items()}
-
-
-def knobs_of(kind: str, name: str) -> dict[str, dict[str, Any]]:
-    """Knobs of a loss or method: default, low, high, choices, help, log."""
-    return dict(catalog()[kind][name]["knobs"])
 
 
 # --- comparing and listing ---------------------------------------------------------------------
@@ -222,8 +197,7 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
-    """Images of a run's data set, or of loaded vectors (None where none came along), and where
-    each sample stands."""
+    """Images of a run's data set, or of loaded vectors (None where none came along), and where each sample stands."""
     if not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}

@@ -48,8 +48,7 @@ def _tells(values: np.ndarray) -> bool:
 
 
 def hints_of(rows: EmbeddingSet) -> list[str]:
-    """What its columns say of each row, a line for each; texts first where there is no room for
-    all."""
+    """What its columns say of each row, a line for each; texts first where there is no room for all."""
     columns = [(k, v) for k, v in columns_of(rows).items() if k != "split"]
     columns.sort(key=lambda c: c[1].dtype.kind != "U")  # stable: else in the file's order
     shown = columns[: HINTED // max(1, len(rows))]
@@ -118,10 +117,8 @@ def drawn_places(selection: list[int], drawn_rows: np.ndarray | None) -> list[in
     """Places of selected rows among those that are drawn."""
     if drawn_rows is None:
         return selection
-    at = np.searchsorted(drawn_rows, selection)
-    at = at[(at < len(drawn_rows))] if len(at) else at
-    selected = set(selection)
-    return [int(a) for a in at if int(drawn_rows[a]) in selected]
+    _rows, places, order = np.intersect1d(drawn_rows, np.asarray(selection, np.int64), return_indices=True)
+    return [int(place) for place in places[np.argsort(order)]]
 
 
 def plain_table(rows: EmbeddingSet, chosen: list[int]) -> list[dict[str, Any]]:

@@ -11,8 +11,7 @@ import re
 import secrets
 from pathlib import Path
 
-from contrastive_core.records import Damaged, data_home
-from contrastive_core.records.files import fields, json_files, text
+from contrastive_core.records import Damaged, data_home, fields, json_files, text
 
 ID = re.compile(r"[A-Za-z0-9_-]{22}")
 MOST = 200  # that are kept

@@ -16,7 +16,7 @@ from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_r
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
@@ -43,12 +43,7 @@ def settings(kind: str) -> dict[str, Any]:
             _("Metric"), ["cosine", "euclidean"], default=now["metric"], format_func=_, required=True
         )
         if st.form_submit_button(_("Draw this map"), type="primary") and not of_seed:
-            st.session_state["umap"] = {
-                "seed": int(seed),
-                "neighbors": int(neighbors),
-                "min_dist": float(dist),
-                "metric": metric or "cosine",
-            }
+            st.session_state["umap"] = {"seed": seed, "neighbors": neighbors, "min_dist": dist, "metric": metric}
             st.session_state["umap-drawn"] = drawn_before + 1
             st.rerun()
     return now
@@ -113,7 +108,8 @@ def draw(
     )
     draw_scatter(data, selection, fits=True, gallery=False, key=key)
     if data.pictured is not None:
-        bring_pictures(data.content, len(data.ids), lambda some: _sheet(space, some, drawn_rows), key)
+        images, all_rows = pictures.of(space), np.arange(len(rows)) if drawn_rows is None else drawn_rows
+        bring_pictures(data.content, len(data.ids), lambda some: thumbnail_sheet(images, rows=all_rows[some]), key)
     return state.selection(place)
 
 
@@ -128,12 +124,11 @@ def _scatter_data(
     """What the scatter draws: `drawn_rows` of the map (None: all), their colors, names and images."""
     name, details = color
     values, names = color_of(rows, name, details)
-    everything = slice(None) if drawn_rows is None else drawn_rows
-    xy, ids = map_result["xy"][everything], rows.ids
+    xy, ids, note = map_result["xy"], rows.ids, ""
     if drawn_rows is not None:
-        ids = tuple(rows.ids[i] for i in drawn_rows)
-    if values is not None:
-        values = values[everything]
+        xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
+        values = None if values is None else values[drawn_rows]
+        note = _("{drawn_rows} of {rows} points, by class").format(drawn_rows=f"{len(ids):,}", rows=f"{len(rows):,}")
     palette: Sequence[str] = PALETTE
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
@@ -142,6 +137,7 @@ def _scatter_data(
     place, used = state.place_of(space), map_result["settings"]
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
     pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
+    shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]
     return ScatterData(
         xy,
         ids,
@@ -149,25 +145,15 @@ def _scatter_data(
         names=names,
         palette=palette,
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
-        title=_title(space, used["kind"].upper()),
-        note="" if drawn_rows is None else _note(len(drawn_rows), len(rows)),
+        title=_("{kind} map of the rows of {title}, {layer} {split}").format(
+            kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
+        ),
+        note=note,
         hints=hints_of(rows) if drawn_rows is None else (),
-        thumbnails=_thumbnails(space, drawn_rows, pictured) if with_pictures else NO_THUMBNAILS,
+        thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         medoids=middles,
     )
-
-
-def _title(space: EmbeddingRef, kind: str) -> str:
-    """What a map shows, for a reader who does not see it."""
-    return _("{kind} map of the rows of {title}, {layer} {split}").format(
-        kind=kind, title=space.title, layer=space.layer, split=space.split
-    )
-
-
-def _note(drawn: int, rows: int) -> str:
-    """How many rows stand for all."""
-    return _("{drawn_rows} of {rows} points, by class").format(drawn_rows=f"{drawn:,}", rows=f"{rows:,}")
 
 
 def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]) -> np.ndarray | None:
@@ -176,18 +162,6 @@ def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[i
     labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
     some = subsample_rows(labels, n, MAX_IMAGES)
     return None if some is None else np.union1d(some, np.asarray(middles, np.int64))
-
-
-def _thumbnails(space: EmbeddingRef, drawn_rows: np.ndarray | None, pictured: np.ndarray | None) -> ThumbnailSheet:
-    if pictured is None or drawn_rows is None:
-        return pictures.thumbnails(space, drawn_rows if pictured is None else pictured)
-    return pictures.thumbnails(space, drawn_rows[pictured])
-
-
-def _sheet(space: EmbeddingRef, some: np.ndarray, drawn_rows: np.ndarray | None) -> ThumbnailSheet:
-    """Thumbnails of some points."""
-    rows = some if drawn_rows is None else drawn_rows[some]
-    return thumbnail_sheet(pictures.of(space), rows=rows)
 
 
 def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:

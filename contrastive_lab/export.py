@@ -1,5 +1,5 @@
 """Files for other tools: vectors, and tables with `x`, `y` and `neighbors` as Embedding Atlas reads
-them, in Parquet (written in parts) or, of few, in CSV. Torch-free; pyarrow is imported late."""
+them, in Parquet (written in parts) or, of few, in CSV."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import io
 import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.engine.vectors import nearest
-from contrastive_core.records import data_home
+from contrastive_core.records import BATCH, data_home, safe_cell
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.files import BATCH, safe_cell
 
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
@@ -80,10 +79,9 @@ def is_sent(rows: EmbeddingSet) -> bool:
 
 def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
-    folder = data_home() / "exports"
-    folder.mkdir(parents=True, exist_ok=True)
     plain = re.sub(r"[^\w.-]+", "-", name)
-    path = folder / f"{plain}-{rows.content_hash[:8]}.parquet"
+    path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
     rows.save(path)
     return path
 
@@ -92,14 +90,10 @@ def _neighbors_of(rows: EmbeddingSet) -> Neighbors | None:
     """Numbers and distances (n, k) of the nearest of each row, and their recall, if it is known
     which they are or soon found."""
     k = min(K, len(rows) - 1)
-    if k < 1:
-        return None
-    found = nearest.kept_graph(rows, k)
-    if found is None and len(rows) <= nearest.EXACT_UP_TO:
+    found = nearest.kept_graph(rows, k) if k > 0 else None
+    if k > 0 and found is None and len(rows) <= nearest.EXACT_UP_TO:
         found = (*nearest.nearest_of_all(rows, k), None)
-    if found is None:
-        return None
-    return found[0], np.maximum(0, 1 - found[1]), found[2]
+    return found and (found[0], np.maximum(0, 1 - found[1]), found[2])
 
 
 def _parquet(columns: dict[str, Any], near: Neighbors | None) -> bytes:
@@ -133,20 +127,14 @@ def _with_neighbors(part: Any, near: Neighbors | None, start: int) -> Any:
 def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
     out = io.StringIO()
     writer = csv.writer(out)
-    cells = [v.tolist() if isinstance(v, np.ndarray) else v for v in columns.values()]
-    names = list(columns)
+    cells: dict[str, Any] = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in columns.items()}
     if near is not None:
         index, away, recall = near
-        names += ["neighbors"] if recall is None else ["neighbors", RECALL]
-        cells.append(_json_of(index, away))
-        cells += [] if recall is None else [itertools.repeat(recall, len(index))]
-    writer.writerow(map(safe_cell, names))
-    for values in zip(*cells, strict=True):
+        pairs = zip(index, away, strict=True)
+        cells["neighbors"] = (json.dumps({"ids": i.tolist(), "distances": d.tolist()}) for i, d in pairs)
+        if recall is not None:
+            cells[RECALL] = itertools.repeat(recall, len(index))
+    writer.writerow(map(safe_cell, cells))
+    for values in zip(*cells.values(), strict=True):
         writer.writerow(map(safe_cell, values))
     return out.getvalue().encode()
-
-
-def _json_of(index: np.ndarray, away: np.ndarray) -> Iterator[str]:
-    """The neighbors of each row as a cell."""
-    for i, d in zip(index, away, strict=True):
-        yield json.dumps({"ids": i.tolist(), "distances": d.tolist()})

@@ -1,4 +1,4 @@
-"""Figures and rows as text: what pages write and what they offer as CSV. Torch-free."""
+"""Figures and rows as text: what pages write and what they offer as CSV."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from contrastive_core.records import safe_cell
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.files import safe_cell
 from contrastive_core.records.score import ClassShare, Score, recall_text
 from contrastive_lab import locale
 from contrastive_lab.locale import _
@@ -26,10 +26,9 @@ def interval_of(score: Score | ClassShare) -> str:
     """The 95 % interval of a score, or of a class's share, as text; "" where there is none."""
     if score.interval is None:
         return ""
-    low, high = score.interval
-    if isinstance(score, Score) and score.unit != "share":
-        return _("{low} to {high}").format(low=f"{low:.3g}", high=f"{high:.3g}")
-    return _("{low} to {high}").format(low=f"{100 * low:.1f}", high=f"{100 * high:.1f}")
+    is_share = not isinstance(score, Score) or score.unit == "share"
+    low, high = (f"{100 * end:.1f}" if is_share else f"{end:.3g}" for end in score.interval)
+    return _("{low} to {high}").format(low=low, high=high)
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
@@ -51,23 +50,18 @@ def quality_of(quality: Mapping[str, float]) -> str:
     recall = recall_text(quality.get("recall"))
     judged, n = quality.get("judged", 0), quality.get("n", 0)
     sample = _("; judged on {judged} of {n}").format(judged=f"{judged:,}", n=f"{n:,}") if judged < n else ""
-    landmarks = quality.get("trustworthiness_of_landmarks")
-    alone = (
-        ""
-        if landmarks is None
-        else _("; trustworthiness of the landmarks {landmarks}").format(landmarks=f"{landmarks:.3f}")
+    alone = ""
+    if (landmarks := quality.get("trustworthiness_of_landmarks")) is not None:
+        alone = _("; trustworthiness of the landmarks {landmarks}").format(landmarks=f"{landmarks:.3f}")
+    template = _(
+        "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
+        "be believed{sample}{alone}). "
     )
-    template = (
-        _(
+    if recall:
+        template = _(
             "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
             "be believed{sample}{alone}; {recall}). "
         )
-        if recall
-        else _(
-            "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
-            "be believed{sample}{alone}). "
-        )
-    )
     return template.format(
         trustworthiness=f"{quality['trustworthiness']:.3f}",
         continuity=f"{quality['continuity']:.3f}",

@@ -76,10 +76,9 @@ def doors() -> None:
     st.title("Contrastive Lab")
     st.markdown(
         _(
-            "**Contrastive learning teaches an encoder by comparison: two views of one image are "
-            "pulled together, all others are pushed apart.** Here you see what each loss does "
-            "with every pair, train encoders on your own images, and judge what they have "
-            "learned."
+            "**Contrastive learning teaches an encoder by comparison: two views of one image are pulled together, all "
+            "others are pushed apart.** Here you see what each loss does with every pair, train encoders on your own "
+            "images, and judge what they have learned."
         )
     )
     for door in (*DOORS[:-1], _labels_door(DOORS[-1])):

@@ -3,11 +3,12 @@ named on the command line or typed here (command_files.py)."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import streamlit as st
 
-from contrastive_lab import command_files, locale, query_params
+from contrastive_lab import command_files, query_params
 
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
@@ -16,17 +17,11 @@ def path_input(label: str, name: str, placeholder: str, help: str | None = None)
     path = command_files.path_of(query_params.kept_value(name))
     if key not in st.session_state and path is not None:
         st.session_state[key] = str(path)
-    typed = st.text_input(
-        locale.text(label), placeholder=locale.text(placeholder), key=key, help=locale.text(help)
-    ).strip()
-    query_params.keep(**{name: _id_of(typed)})
+    typed = st.text_input(label, placeholder=placeholder, key=key, help=help).strip()
+    path_id = None
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        path = Path(typed).expanduser()
+        if path.is_absolute() and path.exists():
+            path_id = command_files.remember(path)  # it outlives a refresh
+    query_params.keep(**{name: path_id})
     return typed
-
-
-def _id_of(typed: str) -> str | None:
-    """What a path that is there stands under in the address, so that it outlives a refresh."""
-    path = Path(typed).expanduser()
-    try:
-        return command_files.remember(path) if path.is_absolute() and path.exists() else None
-    except (OSError, ValueError):
-        return None

@@ -9,7 +9,6 @@ from contrastive_core.engine.images import datasets
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.image_form import form_of
 from contrastive_lab import cache
-from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import message
 from contrastive_lab.progress import follow
 
@@ -30,11 +29,3 @@ def of(space: EmbeddingRef) -> np.ndarray:
     images = cache.images(space)
     assert images is not None
     return images
-
-
-def thumbnails(space: EmbeddingRef, rows: np.ndarray | None = None) -> ThumbnailSheet:
-    """Thumbnails of the images, or of these rows (int64) of them."""
-    if rows is None:
-        return cache.thumbnails(space)
-    part = np.ascontiguousarray(rows, np.int64).tobytes()
-    return cache.thumbnails_of_rows(space.name, space.split, part, of(space))

@@ -1,11 +1,9 @@
-"""Records as Plotly figures. Torch-free; plotly is imported when the first figure is drawn."""
+"""Records as Plotly figures. Plotly is imported when the first figure is drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-WHOLE = (0.0, 100.0)  # of a share in per cent
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
@@ -55,7 +53,7 @@ def intervals(figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, floa
 def whole_range(figure: Any, zoom: bool) -> None:
     """From 0 to 100 %, unless one zooms to the figures."""
     if not zoom:
-        figure.update_yaxes(range=list(WHOLE))
+        figure.update_yaxes(range=[0.0, 100.0])
 
 
 def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:

@@ -63,9 +63,8 @@ def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
             label = message("Preparing {name} (once)", name=run.name)
             follow(questions.evaluation(run), label, until=lambda: _is_there(space))
         else:
-            follow(
-                questions.embedding(run, split), message("Embedding {name}, {split} (once)", name=run.name, split=split)
-            )
+            label = message("Embedding {name}, {split} (once)", name=run.name, split=split)
+            follow(questions.embedding(run, split), label)
     except ValueError as error:
         st.warning(format.plain(error))
     return False
@@ -85,14 +84,18 @@ def follow(
     until: Callable[[], bool] | None = None,
     said: str | None = None,
 ) -> None:
-    """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it
-    failed (unless that was `said` elsewhere) with a button to try again. The page is drawn anew at
-    its end, or `until` is true."""
+    """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it failed (unless that
+    was `said` elsewhere) with a button to try again. The page is drawn anew at its end, or `until` is true."""
     mark = f"starts of {task.key}"
     tries = st.session_state.get(mark, 0)
     if not task.is_running():
         if problem := _problem(task, tries, label):
-            _failed(task, "" if problem == said else message("{label}: {problem}", label=label, problem=problem), mark)
+            if problem != said:
+                st.warning(format.plain(message("{label}: {problem}", label=label, problem=problem)))
+            if st.button(_("Try again"), key=f"again-{task.key}"):
+                st.session_state.pop(mark, None)
+                task.forget()
+                st.rerun()
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
@@ -112,19 +115,9 @@ def _problem(task: Question | Task, tries: int, label: str) -> str | None:
     return None
 
 
-def _failed(task: Question | Task, problem: str, mark: str) -> None:
-    if problem:
-        st.warning(format.plain(problem))
-    if st.button(_("Try again"), key=f"again-{task.key}"):
-        st.session_state.pop(mark, None)
-        task.forget()
-        st.rerun()
-
-
 @st.fragment(run_every=1.0)
 def follow_begun(task: Question | Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None) -> None:
-    """Draw how far a task is that was started before. The page is drawn anew at its end, or when
-    `until` is true."""
+    """Draw how far a task is that was started before. The page is drawn anew at its end, or when `until` is true."""
     progress = task.progress()
     if progress is None or (until is not None and until()):
         st.rerun()

@@ -2,17 +2,16 @@
 
     view = query_params.one_of(st.segmented_control, "View", VIEWS, name="view")
 
-The widget always gets a key: without one, a `default` that follows its last value makes it another
-widget for Streamlit, which drops the next choice. What a person
-chose is kept for the session, so that a page shows again what it showed last; an address that names
-more than the run stands for itself. Nothing in an address is trusted: a value that is not among the
-options gives the default.
+The widget always gets a key: without one, a `default` that follows its last value makes it another widget for
+Streamlit, which drops the next choice. What a person chose is kept for the session, so that a page shows again what it
+showed last; an address that names more than the run stands for itself. Nothing in an address is trusted: a value that
+is not among the options gives the default.
 
-`arrive` is called before a page is drawn and `write` after it (app.py). In one run the address is
-written once, with what was drawn: parameters of widgets that are gone leave it.
+`arrive` is called before a page is drawn and `write` after it (app.py). In one run the address is written once, with
+what was drawn: parameters of widgets that are gone leave it.
 
-Streamlit's own `bind="query-params"` (1.67) writes an option as it is shown, so that a link would
-depend on the language; it names a parameter by the widget's key, which pages would share.
+Streamlit's own `bind="query-params"` (1.67) writes an option as it is shown, so that a link would depend on the
+language; it names a parameter by the widget's key, which pages would share.
 """
 
 from __future__ import annotations
@@ -143,8 +142,7 @@ def begin(parameters: dict[str, str]) -> None:
 
 
 def keep(**values: Any) -> None:
-    """Put what no widget holds (a component reports it) into the address; None and "" are left
-    out."""
+    """Put what no widget holds (a component reports it) into the address; None and "" are left out."""
     for name, value in values.items():
         _show(name, value)
         _page_values()[f"kept {name}"] = _session().shown.get(name)
@@ -404,9 +402,8 @@ def button(
     help: str | None = None,
     **more: Any,
 ) -> bool:
-    """Whether a button is pressed that acts on number inputs drawn before it: while one of them
-    holds what it cannot take, it is off and its help says why. A press that came together with the
-    wrong number is none.
+    """Whether a button is pressed that acts on number inputs drawn before it: while one of them holds what it cannot
+    take, it is off and its help says why. A press that came together with the wrong number is none.
 
     Args: of: the keys of the number inputs, as `choose` takes them.
     """

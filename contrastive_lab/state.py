@@ -48,8 +48,7 @@ def all_runs() -> list[Run]:
 
 def chosen_run() -> Run | None:
     """The run of the sidebar's picker."""
-    by_name = {run.name: run for run in all_runs()}
-    return by_name.get(st.session_state.get("run") or "")
+    return next((run for run in all_runs() if run.name == st.session_state.get("run")), None)
 
 
 def pick_run() -> None:
@@ -66,14 +65,12 @@ def pick_run() -> None:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
     query_params.choose(RUN, st.session_state["run"])
     labels = {run.name: _label(run) for run in all_runs()}
+
+    def label(name: str) -> str:
+        return labels.get(name, name)
+
     query_params.one_of(
-        st.sidebar.selectbox,
-        _("Run"),
-        names,
-        name="run",
-        key=RUN,
-        format_func=lambda n: labels.get(n, n),
-        on_change=_run_picked,
+        st.sidebar.selectbox, _("Run"), names, name="run", key=RUN, format_func=label, on_change=_run_picked
     )
 
 
@@ -83,22 +80,18 @@ def _run_picked() -> None:
 
 
 def _label(run: Run) -> str:
+    """Its title, and what it is if it was not trained here."""
     try:
-        title = run.meta().get("title")
+        title = str(run.meta().get("title") or run.name)
     except guard.DAMAGE:
         return _("{name} · damaged").format(name=run.name)
-    return f"{title or run.name}{_kind(run)}"
-
-
-def _kind(run: Run) -> str:
-    """What a run is that was not trained here."""
     if run.shipped:
-        return _(" · example")
+        return title + _(" · example")
     if run.is_recording:
-        return _(" · recording")
-    if not (imported := run.manifest.get("imported")):
-        return ""
-    return _(" · random weights") if imported.get("random") else _(" · not trained here")
+        return title + _(" · recording")
+    if imported := run.manifest.get("imported"):
+        return title + (_(" · random weights") if imported.get("random") else _(" · not trained here"))
+    return title
 
 
 def selection(data: str | None = None) -> list[int]:
@@ -123,8 +116,8 @@ def stamp(key: str) -> str:
 
 
 def _own_data() -> str:
-    run = chosen_run()
-    return data_key(run) if run else ""
+    chosen = chosen_run()
+    return data_key(chosen) if chosen else ""
 
 
 def data_key(run: Run) -> str:

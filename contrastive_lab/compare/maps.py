@@ -12,8 +12,14 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
-from contrastive_lab.components.scatter.side_by_side import side_by_side
+from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
+    MAX_POINTS,
+    LinkedSelection,
+    ScatterData,
+    draw_scatter,
+    side_by_side,
+)
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import _
 
@@ -29,19 +35,17 @@ def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
 def maps(spaces: list[EmbeddingRef]) -> None:
     """All maps side by side, turned onto the first; one selection is lit in all of them."""
     kind = query_params.one_of(st.segmented_control, _("Map"), ["pca", "umap"], name="map", format_func=str.upper)
-    sets = [cache.embedding(s) for s in spaces]
-    if any(rows is None for rows in sets):
+    embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
+    if len(embeddings) < len(spaces):
         st.info(_("An embedding is still being made."))
         return
-    embeddings = [rows for rows in sets if rows is not None]
     xy, first = _aligned(spaces, embeddings, kind)
     _draw(spaces, embeddings, xy, first, kind)
-    st.caption(
-        _(
-            "Each map is turned and mirrored onto that of {title} (Procrustes), at one size. The "
-            "slider moves every sample to where the first map has it."
-        ).format(title=format.plain(spaces[0].title))
+    text = _(
+        "Each map is turned and mirrored onto that of {title} (Procrustes), at one size. The "
+        "slider moves every sample to where the first map has it."
     )
+    st.caption(text.format(title=format.plain(spaces[0].title)))
 
 
 def _aligned(
@@ -51,15 +55,13 @@ def _aligned(
     shared = set.intersection(*(set(rows.ids) for rows in embeddings))
     order = [i for i in embeddings[0].ids if i in shared]
     settings = MAP_DEFAULTS if kind == "umap" else {}
-    whole = [
-        embedding_map.map_of(space, kind, settings, rows)["xy"] for space, rows in zip(spaces, embeddings, strict=True)
-    ]
-    positions = [{name: row for row, name in enumerate(rows.ids)} for rows in embeddings]
-    xy = [m[[rows[i] for i in order]] for m, rows in zip(whole, positions, strict=True)]
-    xy = [xy[0], *(procrustes_align(m, xy[0]) for m in xy[1:])]
-    if len(order) == len(embeddings[0]):
-        return xy, embeddings[0]
-    return xy, embeddings[0].take([positions[0][i] for i in order])
+    maps: list[np.ndarray] = []
+    for space, rows in zip(spaces, embeddings, strict=True):
+        places = {name: row for row, name in enumerate(rows.ids)}
+        xy = embedding_map.map_of(space, kind, settings, rows)["xy"][[places[i] for i in order]]
+        maps.append(procrustes_align(xy, maps[0]) if maps else xy)
+    first = embeddings[0]
+    return maps, first if len(order) == len(first) else first.take([q for q, i in enumerate(first.ids) if i in shared])
 
 
 def _draw(
@@ -67,37 +69,34 @@ def _draw(
 ) -> None:
     """Draw aligned maps with one shared selection."""
     drawn_rows = subsample_rows(first.labels, len(first), MAX_POINTS // len(xy))
-    part = slice(None) if drawn_rows is None else drawn_rows
+    part: slice | np.ndarray = slice(None)
+    ids, note = first.ids, ""
+    if drawn_rows is not None:
+        part, ids = drawn_rows, tuple(first.ids[i] for i in drawn_rows)
+        text = _("{drawn_rows} of {first} points, by class")
+        note = text.format(drawn_rows=f"{len(drawn_rows):,}", first=f"{len(first):,}")
     values, names = color_of(first, "class" if first.labels is not None else "sample", {})
     with_pictures = drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
     pictured = subsample_rows(first.labels, len(first), MAX_IMAGES) if with_pictures else None
     place, key = state.place_of(spaces[0]), f"compare-{kind}-{spaces[0].layer}"
     data = ScatterData(
         xy[0][part],
-        first.ids if drawn_rows is None else [first.ids[i] for i in drawn_rows],
+        ids,
         cache.digest(*(r.content_hash for r in embeddings), kind, with_pictures),
         None if values is None else values[part],
         names,
-        thumbnails=pictures.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
+        thumbnails=cache.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         title=_("{kind} maps side by side").format(kind=kind.upper()),
-        note=""
-        if drawn_rows is None
-        else _("{drawn_rows} of {first} points, by class").format(
-            drawn_rows=f"{len(drawn_rows):,}", first=f"{len(first):,}"
-        ),
+        note=note,
     )
     selection = LinkedSelection(
         drawn_places(state.selection(place), drawn_rows),
         f"{place} {state.stamp(key)}",
         lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
     )
-    draw_scatter(
-        side_by_side(data, [m[part] for m in xy], [s.title for s in spaces]),
-        selection,
-        height={2: 430, 3: 360}.get(len(xy), 600),
-        key=key,
-    )
+    data = side_by_side(data, [m[part] for m in xy], [s.title for s in spaces])
+    draw_scatter(data, selection, height={2: 430, 3: 360}.get(len(xy), 600), key=key)
     if pictured is not None:
         images = pictures.of(spaces[0])
         bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)

@@ -26,8 +26,10 @@ import psutil
 
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.process import OWN_SESSION
-from contrastive_core.records import BUNDLE, ROOT, Damaged, runs_home
-from contrastive_core.records.files import (
+from contrastive_core.records import (
+    BUNDLE,
+    ROOT,
+    Damaged,
     atomic,
     fields,
     is_process,
@@ -36,6 +38,7 @@ from contrastive_core.records.files import (
     lock,
     number,
     process_start,
+    runs_home,
     text,
     whole,
 )
@@ -147,11 +150,10 @@ def wait_until_ready(server: Server) -> None:
 
 
 def _answers(server: Server) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         read_page(f"{server.address}/_stcore/health", seconds=2)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def read_page(address: str, seconds: float) -> str:
@@ -175,8 +177,7 @@ def hold(server: Server, only_if_free: bool = False) -> bool:
 
 
 def let_go(server: Server, started: bool = False) -> bool:
-    """No longer hold it. True if it is to end: this process held or started it, and no other holds
-    it now."""
+    """No longer hold it. True if it is to end: this process held or started it, and no other holds it now."""
     with _changing() as state:
         if state is None or state.pid != server.pid:
             return started

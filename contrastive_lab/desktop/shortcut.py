@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from contrastive_core.cli.output import print_note
-from contrastive_core.records import BUNDLE, data_home
-from contrastive_core.records.files import atomic
+from contrastive_core.records import BUNDLE, atomic, data_home
 
 NAME, ID = "Contrastive Lab", "contrastive-lab"
 ABOUT = "Train, see and question contrastive encoders"

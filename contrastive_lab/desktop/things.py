@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
@@ -16,12 +15,16 @@ from urllib.parse import urlencode
 from contrastive_core.engine.images import IMAGE_ENDINGS as PICTURES
 from contrastive_core.engine.sweep_results import spec
 from contrastive_core.engine.vectors import file_formats, open_vectors
-from contrastive_core.records import BUNDLE, SHIPPED, NoSuchRun, runs, runs_home
-from contrastive_core.records.files import atomic, is_regular, printable
+from contrastive_core.records import BUNDLE, SHIPPED, NoSuchRun, atomic, is_regular, printable, runs, runs_home
 from contrastive_core.records.run import Run
 from contrastive_lab import command_files
 
 CHECKPOINTS = (".pt", ".pth", ".tar", ".ckpt", ".safetensors")
+KINDS = {
+    **dict.fromkeys(file_formats.ENDINGS, "vectors"),
+    **dict.fromkeys(CHECKPOINTS, "checkpoint"),
+    ".toml": "sweep",
+}  # of files, by their endings
 EXPECTED = (
     f"expected a run, a folder of images, vectors ({', '.join(file_formats.ENDINGS)}), "
     f"a checkpoint ({', '.join(CHECKPOINTS)}) or a sweep (.toml)"
@@ -66,7 +69,18 @@ def prepare(thing: Thing) -> str:
 
     Raises: ValueError with a sentence; OSError.
     """
-    page, query = PREPARE[thing.kind](thing.path)
+    match thing.kind:
+        case "run":
+            page, query = _run(thing.path)
+        case "vectors":
+            page, query = "explore", {"vectors": _key_of_vectors(thing.path)}
+        case "sweep":
+            page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}
+        case "folder":
+            page, query = "train", {"data": "folder", "folder": command_files.remember(thing.path)}
+        case _:
+            _check_whole(thing.path, _stamp(thing.path))
+            page, query = "runs", {"view": "import", "file": command_files.remember(thing.path)}
     return f"/{page}?{urlencode(query)}"
 
 
@@ -74,16 +88,12 @@ def prepare(thing: Thing) -> str:
 
 
 def _run_of_that_name(name: str) -> Thing:
-    if len(Path(name).parts) > 1 or Path(name).suffix.lower() in _endings():
+    if len(Path(name).parts) > 1 or Path(name).suffix.lower() in KINDS:
         raise ValueError(f"there is no {printable(name)}: {EXPECTED}")
     try:
         return Thing("run", runs.load(name).path.resolve())
     except NoSuchRun:
         raise ValueError(f"there is neither a run nor a file {printable(name)}: {EXPECTED}") from None
-
-
-def _endings() -> tuple[str, ...]:
-    return (*file_formats.ENDINGS, *CHECKPOINTS, ".toml")
 
 
 def _folder(path: Path) -> Thing:
@@ -108,38 +118,24 @@ def _has_images(folder: Path) -> bool:
 
 def _file(path: Path) -> Thing:
     path = path.resolve()
-    ending = path.suffix.lower()
     if path.name in OF_RUNS and os.path.lexists(path.parent / "run.json"):
         return Thing("run", path.parent)
-    kinds = {
-        **dict.fromkeys(file_formats.ENDINGS, "vectors"),
-        **dict.fromkeys(CHECKPOINTS, "checkpoint"),
-        ".toml": "sweep",
-    }
-    if ending not in kinds:
+    if path.suffix.lower() not in KINDS:
         raise ValueError(f"{printable(path.name)} cannot be opened: {EXPECTED}")
-    return Thing(kinds[ending], path)
+    return Thing(KINDS[path.suffix.lower()], path)
 
 
 # --- what has to be done before it is shown ------------------------------------------------------
 
-Page = tuple[str, dict[str, str]]  # its name, and what its address asks for
 
-
-def _run(path: Path) -> Page:
+def _run(path: Path) -> tuple[str, dict[str, str]]:
     run = Run(path, runs.load(path.name).manifest)
-    if run.is_recording:
-        return "explore", {"run": run.name}
-    if run.weights.exists() and not run.is_alive():
+    if run.is_recording or (run.weights.exists() and not run.is_alive()):
         return "explore", {"run": run.name}
     return "train", {"run": run.name, "watch": run.name}
 
 
-def _images(path: Path) -> Page:
-    return "train", {"data": "folder", "folder": command_files.remember(path)}
-
-
-def _vectors(path: Path) -> Page:
+def _key_of_vectors(path: Path) -> str:
     before = _stamp(path)
     try:
         key = open_vectors(path, path.name)
@@ -147,15 +143,10 @@ def _vectors(path: Path) -> Page:
         _check_whole(path, before)
         raise ValueError(f"{error}; {VECTORS}") from None
     _check_whole(path, before)
-    return "explore", {"vectors": key}
+    return key
 
 
-def _checkpoint(path: Path) -> Page:
-    _check_whole(path, _stamp(path))
-    return "runs", {"view": "import", "file": command_files.remember(path)}
-
-
-def _sweep(path: Path) -> Page:
+def _name_of_sweep(path: Path) -> str:
     """Beside the user's own sweeps under its name; under another where that one is taken."""
     spec.load(path)
     text, user_sweeps = path.read_bytes(), runs_home() / ".sweeps"
@@ -164,21 +155,11 @@ def _sweep(path: Path) -> Page:
     name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
     if name not in by_name:
         atomic.write_bytes(user_sweeps / f"{name}.toml", text)
-    return "runs", {"view": "sweeps", "sweep": name}
-
-
-PREPARE: dict[str, Callable[[Path], Page]] = {
-    "run": _run,
-    "folder": _images,
-    "vectors": _vectors,
-    "checkpoint": _checkpoint,
-    "sweep": _sweep,
-}
+    return name
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    about = path.stat()
-    return about.st_size, about.st_mtime_ns
+    return path.stat().st_size, path.stat().st_mtime_ns
 
 
 def _check_whole(path: Path, before: tuple[int, int]) -> None:

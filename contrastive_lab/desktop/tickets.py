@@ -14,8 +14,7 @@ import secrets
 import time
 from pathlib import Path
 
-from contrastive_core.records import data_home
-from contrastive_core.records.files import atomic
+from contrastive_core.records import atomic, data_home
 
 TICKET = re.compile(r"[A-Za-z0-9_-]{32}")
 SECONDS = 180  # a browser that starts on a busy machine
@@ -29,7 +28,9 @@ def folder() -> Path:
 
 def issue() -> str:
     """A new ticket. Raises OSError."""
-    _forget_old()
+    for path in (folder() / "tickets").glob("*"):
+        if time.time() - path.stat().st_mtime > SECONDS:
+            path.unlink(missing_ok=True)
     ticket = secrets.token_urlsafe(24)
     atomic.write_bytes(_path(ticket), b"")
     return ticket
@@ -62,9 +63,3 @@ def is_own_connection(client_port: int, server_port: int) -> bool:
 
 def _path(ticket: str) -> Path:
     return folder() / "tickets" / ticket
-
-
-def _forget_old() -> None:
-    for path in (folder() / "tickets").glob("*"):
-        if time.time() - path.stat().st_mtime > SECONDS:
-            path.unlink(missing_ok=True)

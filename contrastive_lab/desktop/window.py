@@ -8,13 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import webbrowser
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from contrastive_core.engine.process import OWN_SESSION
-from contrastive_core.records.files import atomic
+from contrastive_core.records import atomic
 from contrastive_lab.desktop import tickets
 
 TITLE = "Contrastive Lab"
@@ -48,15 +48,13 @@ def open_window(address: str, browser: bool = False) -> Window | None:
         raise ValueError("there is no display here")
     if not browser:
         if _has_webview():
-            return lambda: _webview(address)
+            return partial(_webview, address)
         for program in chromiums():
             if process := _app_mode(program, address):
-                return lambda process=process: _wait(process)  # type: ignore[misc]
-    try:
+                return partial(_wait, process)
+    with contextlib.suppress(webbrowser.Error, OSError):
         if webbrowser.open(address):
             return None
-    except (webbrowser.Error, OSError):
-        pass
     raise ValueError("no browser was found")
 
 
@@ -123,16 +121,14 @@ def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
     profile = atomic.make_folder(tickets.folder() / "window")
     command = [program, f"--app={address}", f"--user-data-dir={profile}"]
     command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
+    null = subprocess.DEVNULL
     try:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **OWN_SESSION
-        )
+        process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **OWN_SESSION)
     except OSError:
         return None
-    end = time.monotonic() + SOON
-    while time.monotonic() < end and process.poll() is None:
-        time.sleep(0.05)
-    return None if process.poll() else process  # 0: it has handed over to one that runs already
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(SOON)
+    return None if process.returncode else process  # 0: it has handed over to one that runs already
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:

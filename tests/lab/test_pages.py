@@ -177,7 +177,7 @@ def test_of_many_pictures_those_of_the_drawn_rows_are_sent() -> None:
 
     images = np.arange(12, dtype=np.uint8)[:, None, None, None].repeat(4, 2).repeat(4, 3) * 20
     rows = np.array([1, 4, 11], np.int64)
-    sheet = cache.thumbnails_of_rows("x", "", rows.tobytes(), images)
+    sheet = cache._thumbnails("x", rows.tobytes(), images)
     pixels = np.asarray(Image.open(io.BytesIO(sheet.picture)))
     tile, across = sheet.tile, sheet.across
     middles = [pixels[i // across * tile + 5, i % across * tile + 5, 0] for i in range(3)]
