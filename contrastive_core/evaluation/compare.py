@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from contrastive_core.data import datasets
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate_sets, metric_names
-from contrastive_core.evaluation.paired_tests import TESTED, paired_tests
+from contrastive_core.evaluation.paired_tests import paired_tests
 from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.evaluation.verdicts import compare_methods, compare_runs
 from contrastive_core.messages import N_, message
@@ -32,7 +31,7 @@ from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Scores
 
-__all__ = ["Entry", "check_accuracies", "common", "compare", "compare_scored", "entry_of_run", "recorded_scores"]
+__all__ = ["Entry", "check_accuracies", "common", "compare", "compare_scored", "entry_of_run"]
 
 MOST = 8
 NEAREST = 20  # rows by which neighborhoods are compared
@@ -88,12 +87,9 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
                 "matched by their ids)"
             )
         )
-    order = [i for i in sets[0].ids if i in shared]
-    cut = []
-    for s in sets:
-        at = {name: row for row, name in enumerate(s.ids)}
-        cut.append(s if s.ids == tuple(order) else s.take([at[i] for i in order]))
-    return cut
+    order = tuple(i for i in sets[0].ids if i in shared)
+    places = [{name: row for row, name in enumerate(s.ids)} for s in sets]
+    return [s if s.ids == order else s.take([at[i] for i in order]) for s, at in zip(sets, places, strict=True)]
 
 
 def compare(
@@ -111,8 +107,11 @@ def compare(
     """
     check_accuracies(metrics)
     sets = common([entry.test for entry in entries])
-    kept = Graphs(device, on_progress=on_progress)
-    scores = _scores(entries, sets, metrics, every_score, kept)
+    kept, names = Graphs(device, on_progress=on_progress), metric_names(None) if every_score else metrics
+    scores = [  # recorded ones where the common samples are all that the entry has
+        evaluate_sets(names, entry.train, rows, kept, entry.recorded if rows is entry.test else None)
+        for entry, rows in zip(entries, sets, strict=True)
+    ]
     on_progress(N_("how alike they are"), None)
     graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
     made = compare_scored(entries, sets, scores, graphs, metrics, every_score, seed)
@@ -141,6 +140,14 @@ def compare_scored(
     }
     correct = {m: v == 1 for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    tested = [
+        {
+            name: (s.value, s.per_sample)
+            for name, s in of_run.items()
+            if s.value is not None and s.per_sample is not None
+        }
+        for of_run in scores
+    ]
     judged = {m: v[:, labeled & ~np.isnan(v).any(0)] == 1 for m, v in values.items()}
     return Comparison(
         names,
@@ -154,7 +161,7 @@ def compare_scored(
         matrix([s.features for s in sets], procrustes),
         graphs[0].shape[1],
         np.stack(graphs),
-        _tests(names, scores) if every_score else [],
+        paired_tests(names, tested) if every_score else [],
         list(scores) if every_score else [],
         {m: compare_methods(groups, right) for m, right in judged.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
@@ -172,28 +179,3 @@ def check_accuracies(metrics: Sequence[str]) -> None:
                 unknown=", ".join(unknown) or "none",
             )
         )
-
-
-def _scores(
-    entries: Sequence[Entry], sets: Sequence[EmbeddingSet], names: Sequence[str], every_score: bool, graphs: Graphs
-) -> list[Scores]:
-    """The scores of each entry on the common samples; recorded ones where these are all it has."""
-    chosen = metric_names(None) if every_score else names
-    scores = []
-    for entry, rows in zip(entries, sets, strict=True):
-        recorded = entry.recorded if rows is entry.test else None
-        scores.append(evaluate_sets(chosen, entry.train, rows, graphs, recorded))
-    return scores
-
-
-def _tests(names: Sequence[str], scores: Sequence[Scores]) -> list[dict[str, Any]]:
-    """Paired tests of all scores that have a value per sample."""
-    samples = [
-        {
-            name: (score.value, score.per_sample)
-            for name in TESTED
-            if (score := of_run.get(name)) is not None and score.value is not None and score.per_sample is not None
-        }
-        for of_run in scores
-    ]
-    return paired_tests(names, samples)

@@ -11,12 +11,12 @@ share of the images, in the chunks that one process would take, so that the rows
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
@@ -30,27 +30,20 @@ from contrastive_core.embeddings import file_formats
 from contrastive_core.messages import N_, message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.ops.similarity import full_precision
+from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_files import cached, find, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.row_part import part_of
 from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import from_dict
+from contrastive_core.records.train_config import TrainConfig, from_dict
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.large_arrays import RowBuffer
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.setup import create_method, weights_lock
 
-__all__ = [
-    "embed_run",
-    "from_weights",
-    "load_model",
-    "parts",
-    "random_encoder",
-    "random_encoder_of",
-    "raw_pixels",
-    "untrained_rows",
-]
+__all__ = ["data_of", "embed_run", "from_weights", "load_model", "parts", "random_encoder", "raw_pixels"]
 
 CHUNK = 500  # images per forward pass, at most
 ALL = slice(None)
@@ -60,11 +53,7 @@ ONE = (0, 1)  # the part of a process that is alone
 
 
 def embed_run(
-    run: Run,
-    split: str = "test",
-    layer: str = "h",
-    device: str = "auto",
-    progress: Callable[[float], None] | None = None,
+    run: Run, split: str = "test", layer: str = "h", device: str = "auto", progress: OnFraction = ignore_fraction
 ) -> EmbeddingSet:
     """The embedding of a split, computed once: whole on every process, written by the first.
 
@@ -73,13 +62,13 @@ def embed_run(
     embedding = cached(run, split, layer)
     if not collectives.any_process(embedding is None) and embedding is not None:
         return embedding
-    dataset = data_of(run, split)
+    dataset, world = data_of(run, split), collectives.world()
     folder = path_of(run, split, layer).parent
     folder.mkdir(parents=True, exist_ok=True)
-    mine = _forward(load_model(run, dataset, device), dataset, progress, _share(dataset), folder)
-    about = {"run": run.name, "weights": run.weights_hash()}
-    sets = {k: _as_set(SPREAD.whole(v), dataset, k, about) for k, v in zip("hz", mine, strict=True)}
-    if collectives.world().is_rank0:
+    share = part_of(len(dataset), (world.rank, world.size))
+    mine = _forward(load_model(run, dataset, device), dataset, share, progress, folder)
+    sets = {k: _as_set(SPREAD.whole(v), dataset, k, _origin(run)) for k, v in mine.items()}
+    if world.is_rank0:
         for name, rows in sets.items():
             json_files.write_npz(path_of(run, split, name), **rows.arrays())
     collectives.all_gather_object(None)  # from here on it is there for all
@@ -97,23 +86,28 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
         raise ValueError(
             message("{dataset} images are too few for {size} processes", dataset=len(dataset), size=world.size)
         )
-    local_rows = _share(dataset)
+    part = (world.rank, world.size)
     paths = {layer: find(run, split, layer) for layer in "hz"}
     if collectives.any_process(not all(p.exists() for p in paths.values())):
-        both = _forward(load_model(run, dataset, device), dataset, None, local_rows)
-        about = {"run": run.name, "weights": run.weights_hash()}
-        sets = {k: _as_set(v, dataset, k, about, local_rows) for k, v in zip("hz", both, strict=True)}
+        sets = from_weights(run, dataset, device, part)
     else:
-        sets = {k: file_formats.read(p, (world.rank, world.size)) for k, p in paths.items()}
-    sets["random"], _ = random_encoder(run, dataset, device, (world.rank, world.size))
-    return {**sets, "raw": raw_pixels(dataset, (world.rank, world.size))}
+        sets = {k: file_formats.read(p, part) for k, p in paths.items()}
+    sets["random"], _ = random_encoder(run, dataset, device, part)
+    return {**sets, "raw": raw_pixels(dataset, part)}
 
 
-def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
-    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept."""
-    both = _forward(load_model(run, dataset, device), dataset, None)
-    about = {"run": run.name, "weights": run.weights_hash()}
-    return {k: _as_set(v, dataset, k, about) for k, v in zip("hz", both, strict=True)}
+def from_weights(
+    run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE
+) -> dict[str, EmbeddingSet]:
+    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept; of a
+    process among several (its number, their number) its share of them."""
+    rows = part_of(len(dataset), part)
+    both = _forward(load_model(run, dataset, device), dataset, rows)
+    return {k: _as_set(v, dataset, k, _origin(run), rows) for k, v in both.items()}
+
+
+def _origin(run: Run) -> JsonObject:
+    return {"run": run.name, "weights": run.weights_hash()}
 
 
 def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
@@ -121,7 +115,7 @@ def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -
 
     Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
     """
-    method = _untrained(run, dataset or data_of(run, "test"))
+    method = create_method(from_dict(run.config), dataset or data_of(run, "test"))
     weights = checkpoints.load_weights(run)
     for part in ("encoder", "head"):
         part_weights = {k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")}
@@ -129,27 +123,23 @@ def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -
     return method.eval().to(choose(device))
 
 
-def untrained_rows(config: Any, dataset: Dataset, device: str = "auto") -> np.ndarray:
+def untrained_rows(config: TrainConfig, dataset: Dataset, device: str = "auto") -> np.ndarray:
     """h (n, d) of an encoder as a training with these settings would begin with."""
     where = choose(device)
     resolved, _ = resolve(config, dataset, where)
-    return _forward(_as_made(resolved, dataset).to(where), dataset, None)[0]
+    return _forward(_untrained(resolved, dataset).to(where), dataset)["h"]
 
 
 def random_encoder_of(run: Run, dataset: Dataset) -> Any:
     """The run's method as it was before training, in evaluation mode."""
-    return _as_made(from_dict(run.config), dataset)
+    return _untrained(from_dict(run.config), dataset)
 
 
-def _as_made(config: Any, dataset: Dataset) -> Any:
+def _untrained(config: TrainConfig, dataset: Dataset) -> Any:
     """The method that a training with these settings begins with, in evaluation mode."""
     with weights_lock, torch.random.fork_rng():
         torch.manual_seed(config.seed)
         return create_method(config, dataset).eval()
-
-
-def _untrained(run: Run, dataset: Dataset) -> Any:
-    return create_method(from_dict(run.config), dataset)
 
 
 def data_of(run: Run, split: str) -> Dataset:
@@ -176,7 +166,7 @@ def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
     for start in range(first, last, chunk):
         some = np.asarray(dataset.images[start : min(start + chunk, last)])
         if is_averaged:
-            some = _averaged(some, sides)
+            some = adaptive_avg_pool2d(torch.from_numpy(some.astype(np.float32)), sides).numpy()
         flat[start - first : start - first + len(some)] = some.reshape(len(some), -1)
     flat /= 255
     flat -= 0.5
@@ -188,24 +178,17 @@ def random_encoder(
     dataset: Dataset,
     device: str = "auto",
     part: tuple[int, int] = ONE,
-    progress: Callable[[float], None] | None = None,
+    progress: OnFraction = ignore_fraction,
 ) -> tuple[EmbeddingSet, EmbeddingSet]:
     """h and z of the run's encoder as it was before training; part: as of `raw_pixels`."""
     dataset, about = _reference(dataset, N_("random encoder"))
     rows = part_of(len(dataset), part)
-    untrained = random_encoder_of(run, dataset).to(choose(device))
-    both = _forward(untrained, dataset, progress, rows)
-    h, z = (_as_set(v, dataset, k, about, rows) for k, v in zip("hz", both, strict=True))
+    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, rows, progress)
+    h, z = (_as_set(v, dataset, k, about, rows) for k, v in both.items())
     return h, z
 
 
-def _averaged(images: np.ndarray, sides: tuple[int, int]) -> np.ndarray:
-    """Images (n, c, h, w) uint8 averaged over areas to sides (h', w'): (n, c, h', w') float32."""
-    pixels = torch.from_numpy(images.astype(np.float32))
-    return torch.nn.functional.adaptive_avg_pool2d(pixels, sides).numpy()
-
-
-def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, dict[str, Any]]:
+def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, JsonObject]:
     """The images that references are taken of, read when they are asked for, and what is said;
     width: the numbers that each becomes, where they are not its pixels."""
     n = len(dataset)
@@ -216,19 +199,9 @@ def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple
     return take(dataset, chosen), {"source": source, "sample": sample}
 
 
-def _share(dataset: Dataset) -> slice:
-    """This process's images: contiguous, in the order of ranks."""
-    world = collectives.world()
-    return part_of(len(dataset), (world.rank, world.size))
-
-
 def _forward(
-    method: Any,
-    dataset: Dataset,
-    progress: Callable[[float], None] | None,
-    rows: slice = ALL,
-    folder: Path | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+    method: Any, dataset: Dataset, rows: slice = ALL, progress: OnFraction = ignore_fraction, folder: Path | None = None
+) -> dict[str, np.ndarray]:
     """h and z of the images `rows`, in float32 and without TF32, whatever the training used; large
     ones lie in files without a name in `folder`, if one is given. Chunks start where they do for
     all images, since a batch of another size may round its last digits otherwise. Raises CannotGoOn
@@ -246,15 +219,13 @@ def _forward(
             inside = slice(max(0, first - start), max(0, last - start))
             h.add(features[inside].float().cpu().numpy())
             z.add(method.project(features)[inside].float().cpu().numpy())
-            if progress:
-                progress(min(1.0, (start + chunk - first) / (last - first or 1)))
-    return h.full(), z.full()
+            progress(min(1.0, (start + chunk - first) / (last - first or 1)))
+    return {"h": h.full(), "z": z.full()}
 
 
-def _as_set(
-    features: np.ndarray, dataset: Dataset, layer: str, about: dict[str, Any], rows: slice = ALL
-) -> EmbeddingSet:
-    is_labeled = bool((dataset.labels >= 0).any())
+def _as_set(features: np.ndarray, dataset: Dataset, layer: str, about: JsonObject, rows: slice = ALL) -> EmbeddingSet:
+    is_labeled, form = bool((dataset.labels >= 0).any()), dataset.form
+    brought_to = {"image_size": form.size, "resize": form.resize} if form is not None else {}  # the images of a folder
     return EmbeddingSet(
         np.ascontiguousarray(features, np.float32),
         np.asarray(dataset.labels[rows], np.int64) if is_labeled else None,
@@ -264,11 +235,5 @@ def _as_set(
         tuple(dataset.classes),
         {k: np.asarray(v)[rows] for k, v in dataset.factors.items()},
         None,
-        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **_form(dataset), **about},
+        {"dataset": dataset.name, "fingerprint": dataset.fingerprint, **brought_to, **about},
     )
-
-
-def _form(dataset: Dataset) -> dict[str, Any]:
-    """What the images of a folder were brought to; nothing for the others."""
-    form = dataset.form
-    return {} if form is None else {"image_size": form.size, "resize": form.resize}

@@ -1,7 +1,9 @@
-"""Scores of a run beside raw pixels and a random encoder, for h and z.
+"""Scores of a run beside raw pixels and a random encoder, for h and z; scores of vectors in a file.
 
 Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however
-the run was trained. Without labels the label-free scores take the place of the accuracies.
+the run was trained. Without labels the label-free scores take the place of the accuracies. Without a
+file of training rows a file is split as pages split loaded vectors: by its column `split`, or a fixed
+fifth of each class is scored.
 """
 
 from __future__ import annotations
@@ -10,11 +12,17 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+
+import numpy as np
 
 from contrastive_core import metrics
+from contrastive_core.device import memory_bytes, pick_device
 from contrastive_core.distributed import collectives
-from contrastive_core.distributed.sharded_rows import HERE, SPREAD
+from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
+from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.splits import split_masks
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
 from contrastive_core.messages import N_, message, sentence
@@ -23,9 +31,10 @@ from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, 
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evaluation, write_evaluation
 from contrastive_core.records.run import Run
-from contrastive_core.records.score import Score, Scores
+from contrastive_core.records.score import Score, Scores, scores_to_json
+from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["evaluate", "evaluate_sets", "metric_names"]
+__all__ = ["evaluate", "evaluate_file", "evaluate_sets", "metric_names"]
 
 
 def evaluate(
@@ -45,9 +54,8 @@ def evaluate(
     scores: dict[str, Scores] = {} if before is None else before.scores
     counts: tuple[int, int] = (0, 0)
     for source, (train, test) in _sources(run, split, device, on_progress).items():
-        told = partial(_told, on_progress, SOURCES[source])
         graphs = Graphs(device, on_progress=prefixed(on_progress, SOURCES[source]), rows=rows)
-        taken = evaluate_sets(names, train, test, graphs, on_metric=told)
+        taken = evaluate_sets(names, train, test, graphs, on_metric=partial(_scoring, on_progress, SOURCES[source]))
         scores[source] = scores.get(source, {}) | taken
         if source == "h":  # raw pixels and the random encoder may be of a sample
             counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
@@ -94,7 +102,7 @@ def evaluate_sets(
     return scores
 
 
-def _told(on_progress: OnProgress, source: str, title: str, fraction: float) -> None:
+def _scoring(on_progress: OnProgress, source: str, title: str, fraction: float) -> None:
     on_progress(message("scoring {source}: {title}", source=source, title=title), fraction)
 
 
@@ -103,9 +111,9 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
         result = metric(train, test, graphs)
     except CannotScore as error:
         return Score(metric.title, metric.reading, missing=sentence(error))
-    asked = (train, test) if metric.needs_train else (test,)
-    drawn = [result.extras.get("sample"), *(_drawn(rows) for rows in asked)]
-    if sample := ", ".join(filter(None, drawn)):
+    sets = (train, test) if train is not None and metric.needs_train else (test,)
+    samples = [result.extras.get("sample"), *(rows.provenance.get("sample") for rows in sets)]  # of drawn rows
+    if sample := ", ".join(filter(None, samples)):
         result.extras["sample"] = sample
     per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
     return Score(
@@ -121,24 +129,17 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
     )
 
 
-def _drawn(rows: EmbeddingSet | None) -> str:
-    """Which rows of how many these are, where they were drawn; "" else."""
-    return "" if rows is None else str(rows.provenance.get("sample", ""))
-
-
 def _sources(
     run: Run, split: str, device: str, on_progress: OnProgress
 ) -> dict[str, tuple[EmbeddingSet | None, EmbeddingSet]]:
     """Training rows and rows to score, by source; of many processes, each has its part. Training
     rows are not scored by themselves."""
-    splits = (split,) if split == "train" else ("train", split)
-    if not collectives.is_single_process():
-        on_progress(N_("embedding"), None)
-        sets = {s: parts(run, s, device) for s in splits}
+    if collectives.is_single_process():
+        sets = {s: _of_split(run, s, device, on_progress) for s in dict.fromkeys(("train", split))}
     else:
-        sets = {s: _of_split(run, s, device, on_progress) for s in splits}
-    train = None if split == "train" else sets["train"]
-    return {k: (None if train is None else train[k], sets[split][k]) for k in SOURCES}
+        on_progress(N_("embedding"), None)
+        sets = {s: parts(run, s, device) for s in dict.fromkeys(("train", split))}
+    return {k: (None if split == "train" else sets["train"][k], sets[split][k]) for k in SOURCES}
 
 
 def _of_split(run: Run, split: str, device: str, on_progress: OnProgress) -> dict[str, EmbeddingSet]:
@@ -150,3 +151,61 @@ def _of_split(run: Run, split: str, device: str, on_progress: OnProgress) -> dic
     untrained(0.0)
     random, _ = random_encoder(run, dataset, device, progress=untrained)
     return {"h": h, "z": z, "raw": raw_pixels(dataset), "random": random}
+
+
+def evaluate_file(
+    path: Path,
+    train: Path | None = None,
+    chosen: Sequence[str] | None = None,
+    device: str = "auto",
+    on_progress: OnProgress = ignore_progress,
+    labels: Path | None = None,
+) -> JsonObject:
+    """Score the vectors of a file; every process calls, and gets the same record.
+
+    Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of
+        labels, one for each row, that count instead of the file's own.
+    Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
+    """
+    names = metric_names(chosen)
+    world = collectives.world()
+    rows = HERE if collectives.is_single_process() else SPREAD
+    part = (world.rank, world.size)
+    on_progress("reading", None)
+    test = collectives.raise_together(lambda: file_formats.read(path, part))
+    if labels:
+        of = (rows.number(len(test)), rows.start(len(test)))
+        test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
+    if train:
+        train_rows: EmbeddingSet | None = collectives.raise_together(lambda: file_formats.read(train, part))
+    else:
+        train_rows, test = _split(test, rows)
+    on_progress("scoring", None)
+    graphs = Graphs(device, on_progress=on_progress, rows=rows)
+    scores = evaluate_sets(names, train_rows, test, graphs)
+    return {
+        "file": path.name,
+        "train": train.name if train else None,
+        "processes": world.size,
+        "n_test": rows.number(len(test)),
+        "n_train": rows.number(len(train_rows)) if train_rows else 0,
+        "rows_per_process": rows.each(len(test) + (len(train_rows) if train_rows else 0)),
+        "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
+        "scores": scores_to_json(scores),
+    }
+
+
+def _split(vectors: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+    """Training rows and rows to score; without labels all are scored."""
+    if not all(rows.each(vectors.labels is not None)):
+        return None, vectors
+    assert vectors.labels is not None
+    splits = vectors.columns.get("split")
+    marked = all(rows.each(splits is not None))
+    ids = [name for part in rows.each(list(vectors.ids)) for name in part]
+    names = np.concatenate(rows.each(np.asarray(splits).astype(str))) if marked else None
+    train, test, _ = split_masks(rows.whole(vectors.labels), ids, names)
+    first = rows.start(len(vectors))
+    here = slice(first, first + len(vectors))  # this part's rows among all
+    taught = vectors.take(np.flatnonzero(train[here])) if train.any() else None
+    return taught, vectors.take(np.flatnonzero(test[here]))

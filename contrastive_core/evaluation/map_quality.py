@@ -14,12 +14,10 @@ import torch
 from torch import Tensor
 
 from contrastive_core.device import pick_device
-from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.representation_similarity import overlap
-from contrastive_core.messages import message
 from contrastive_core.ops.similarity import unit_rows
 
-__all__ = ["agreement", "continuity", "judge", "trustworthiness"]
+__all__ = ["agreement", "judge"]
 
 CELLS = 1 << 26  # distances at a time, in each of both spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time
@@ -30,21 +28,13 @@ JUDGED_K = 15
 Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
 
 
-def trustworthiness(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto") -> float:
-    """1 when no row is a neighbor on the map without being one in the embedding (cosine)."""
-    return float(_of_anchors(features, xy, k, device)[0].mean())
-
-
-def continuity(features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto") -> float:
-    """1 when no neighbor in the embedding (cosine) is torn away on the map."""
-    return float(_of_anchors(features, xy, k, device)[1].mean())
-
-
 def judge(
     features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto", landmarks: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Trustworthiness and continuity at k, that k, and how many rows they were judged on of how
-    many. Args: landmarks: rows that others were placed by: theirs alone is told too."""
+    """Trustworthiness (1 when no row is a neighbor on the map without being one in the embedding, by
+    cosine) and continuity (1 when no neighbor in the embedding is torn away on the map) at k, that k,
+    and how many rows they were judged on of how many. Args: landmarks: rows that others were placed
+    by: theirs alone is told too."""
     n = len(xy)
     k = max(1, min(k, (n - 2) // 2))
     trust, continued = _of_anchors(features, xy, k, device)
@@ -80,12 +70,7 @@ def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tupl
     1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at
     one distance share a rank.
     """
-    n = len(xy)
-    if not 1 <= k < n / 2:
-        raise UnusableEmbedding(
-            message("k must lie in 1..{most} for {rows} rows; got {k}", most=(n - 1) // 2, rows=n, k=k)
-        )
-    device = pick_device(name)
+    n, device = len(xy), pick_device(name)
 
     def sphere(at: slice | Tensor) -> Tensor:
         some = features[at if isinstance(at, slice) else at.numpy()]
@@ -114,12 +99,7 @@ def _excess(ranked: Tensor, other: Tensor, k: int) -> Tensor:
 
 def _anchors(n: int) -> np.ndarray:
     """Numbers (a) of the rows that are judged, of n: evenly spaced."""
-    return np.linspace(0, n - 1, _judged(n)).astype(np.int64)
-
-
-def _judged(n: int) -> int:
-    """How many anchors of n rows are judged."""
-    return min(n, JUDGED if n <= MANY else JUDGED_OF_MANY)
+    return np.linspace(0, n - 1, min(n, JUDGED if n <= MANY else JUDGED_OF_MANY)).astype(np.int64)
 
 
 def _distances(points: Points, rows: Tensor, n: int, step: int) -> Tensor:

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from contrastive_core.records.intervals import Z95
+from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Z95", "difference", "holm", "influence", "mcnemar", "paired_tests"]
+__all__ = ["Z95", "difference", "holm", "mcnemar", "paired_tests", "t_test"]
 
 DRAWS = 2000  # of the bootstrap
 OF_PAIRS = ("alignment", "tolerance", "uniformity")
-TESTED = ("knn", "linear_probe", "purity", "silhouette", *OF_PAIRS)
+RIGHT = ("knn", "linear_probe")
+TESTED = (*RIGHT, "purity", "silhouette", *OF_PAIRS)
 
 
 def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
@@ -35,9 +36,8 @@ def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
 def holm(p: Sequence[float]) -> list[float]:
     """p values corrected for their number, in their order."""
     corrected, so_far = [0.0] * len(p), 0.0
-    for rank, q in enumerate(sorted(range(len(p)), key=lambda q: p[q])):
-        so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
-        corrected[q] = so_far
+    for rank, q in enumerate(np.argsort(p, kind="stable")):
+        corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
     return corrected
 
 
@@ -53,48 +53,18 @@ def influence(name: str, value: float, per_sample: np.ndarray) -> np.ndarray:
 
 def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
     """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
-    d = a.astype(np.float64) - b.astype(np.float64)
+    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
     counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
     if counts.sum() == len(d):  # correctness: resample the three outcomes
-        drawn = np.random.default_rng(seed).multinomial(len(d), counts / len(d), DRAWS)
+        drawn = rng.multinomial(len(d), counts / len(d), DRAWS)
         means = (drawn[:, 2] - drawn[:, 0]) / len(d)
     else:
-        rng = np.random.default_rng(seed)
         means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
     low, high = np.quantile(means, [0.025, 0.975])
     return float(d.mean()), (float(low), float(high))
 
 
-def paired_tests(
-    names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]
-) -> list[dict[str, Any]]:
-    """A row for each score and pair of runs: difference, 95 % interval, p as it is and corrected.
-
-    Args: scores: for each run, score → (value, per_sample (n)); NaN where a sample has none.
-    """
-    tests = []
-    for name in TESTED:
-        if not scores or not all(name in s for s in scores):
-            continue
-        for i, j in itertools.combinations(range(len(names)), 2):
-            one = _test(name, scores[i][name], scores[j][name])
-            tests.append({"score": name, "a": names[i], "b": names[j], **one})
-    for row, p in zip(tests, holm([row["p"] for row in tests]), strict=True):
-        row["p_corrected"] = p
-    return tests
-
-
-def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> dict[str, Any]:
-    first, second = (influence(name, value, np.asarray(v, np.float64)) for value, v in (a, b))
-    both = np.isfinite(first) & np.isfinite(second)
-    d, n = (first - second)[both], int(both.sum())
-    value = a[0] - b[0]
-    half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
-    p = mcnemar(first[both] > 0.5, second[both] > 0.5) if name in ("knn", "linear_probe") else _t_test(d, value)
-    return {"value": value, "low": value - half, "high": value + half, "p": p, "n": n}
-
-
-def _t_test(d: np.ndarray, value: float) -> float:
+def t_test(d: np.ndarray, value: float) -> float:
     """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
     from scipy.special import stdtr  # as above
 
@@ -102,3 +72,28 @@ def _t_test(d: np.ndarray, value: float) -> float:
     if spread == 0:
         return 1.0 if abs(value) < 1e-12 else 0.0
     return float(2 * stdtr(len(d) - 1, -abs(value) / spread))
+
+
+def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[JsonObject]:
+    """A row for each score and pair of runs: difference, 95 % interval, p as it is and corrected.
+
+    Args: scores: for each run, score → (value, per_sample (n)); NaN where a sample has none.
+    """
+    tests = [
+        {"score": name, "a": names[i], "b": names[j], **_test(name, scores[i][name], scores[j][name])}
+        for name in TESTED
+        if all(name in of_run for of_run in scores)
+        for i, j in itertools.combinations(range(len(names)), 2)
+    ]
+    corrected = holm([row["p"] for row in tests])
+    return [{**row, "p_corrected": p} for row, p in zip(tests, corrected, strict=True)]
+
+
+def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> JsonObject:
+    first, second = (influence(name, value, np.asarray(v, np.float64)) for value, v in (a, b))
+    both = np.isfinite(first) & np.isfinite(second)
+    d, n = (first - second)[both], int(both.sum())
+    value = a[0] - b[0]
+    half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
+    p = mcnemar(first[both] > 0.5, second[both] > 0.5) if name in RIGHT else t_test(d, value)
+    return {"value": value, "low": value - half, "high": value + half, "p": p, "n": n}

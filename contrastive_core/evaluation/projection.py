@@ -12,7 +12,6 @@ import contextlib
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +26,11 @@ from contrastive_core.messages import N_, message
 from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest
 from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.sampling import rows_of_sample
+from contrastive_core.progress import OnFraction
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Map", "map_of", "project_new", "umap", "warm_umap"]
+__all__ = ["Map", "map_of", "project_new", "umap"]
 
 MANY = 200_000  # rows, above which landmarks are laid out in place of all
 LANDMARKS = 100_000
@@ -47,7 +48,7 @@ class Map:
     """Coordinates (n, 2), how they were made, and how far they can be believed."""
 
     xy: Float32[np.ndarray, "n 2"]
-    settings: dict[str, Any]
+    settings: JsonObject
     quality: dict[str, float] = field(default_factory=dict)
 
 
@@ -58,7 +59,7 @@ def umap(
     min_dist: float = 0.1,
     metric: str = "cosine",
     graph: Neighbors | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: OnFraction | None = None,
 ) -> np.ndarray:
     """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
 
@@ -66,66 +67,47 @@ def umap(
         neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
         graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
         progress: called with the share of the layout that is done.
-    Raises: UnusableEmbedding for fewer than four rows, or rows that are all alike.
+    Raises: UnusableEmbedding for rows that are all alike.
     """
     n = len(features)
-    if n < 4:
-        raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {n}", n=n))
     neighbors = max(2, min(neighbors, n - 1))
-    if graph is None or graph.k < neighbors - 1 or graph.metric != metric:
-        graph = nearest(features, None, neighbors - 1, metric)
-    graph = graph.first(neighbors - 1)
-    itself = np.arange(n)[:, None]
+    graph = (graph or nearest(features, None, neighbors - 1, metric)).first(neighbors - 1)
     away = 1 - graph.score if metric == "cosine" else graph.score
-    index = np.hstack([itself, graph.index]).astype(np.int32)
+    index = np.hstack([np.arange(n)[:, None], graph.index]).astype(np.int32)
     distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
-    settings = {"n_neighbors": neighbors, "min_dist": min_dist, "metric": metric, "random_state": seed}
-    xy = _layout(pca(features), (index, distance), progress, settings)
+    start = pca(features)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
+        warnings.simplefilter("ignore")
+        from umap import UMAP  # seconds, and a compiler
+
+        model = UMAP(
+            n_neighbors=neighbors,
+            min_dist=min_dist,
+            metric=metric,
+            random_state=seed,
+            n_jobs=1,
+            n_epochs=EPOCHS,
+            init=start * (10 / (float(np.abs(start).max()) or 1.0)),
+            precomputed_knn=(index, distance),
+            verbose=progress is not None,
+            tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
+        )
+        xy = np.asarray(model.fit_transform(start), np.float32)
     if not np.isfinite(xy).all():
         raise UnusableEmbedding(N_("UMAP finds no layout: these rows are (nearly) all alike"))
     return xy
 
 
-def _layout(
-    start: np.ndarray,
-    knn: tuple[np.ndarray, np.ndarray],
-    progress: Callable[[float], None] | None,
-    settings: Mapping[str, Any],
-) -> np.ndarray:
-    """umap-learn's layout (n, 2) float32 from a start (n, 2) and the nearest rows with their distances."""
-    spread = float(np.abs(start).max()) or 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from umap import UMAP  # seconds, and a compiler
-
-        model = UMAP(
-            **settings,
-            n_jobs=1,
-            n_epochs=EPOCHS,
-            init=start * (10 / spread),
-            precomputed_knn=knn,
-            verbose=progress is not None,
-            tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
-        )
-        with contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
-            return np.asarray(model.fit_transform(start), np.float32)
-
-
 class _ProgressOf(io.TextIOBase):
     """A file to which a progress bar is written, and which passes on the share that it shows."""
 
-    def __init__(self, on_share: Callable[[float], None] | None) -> None:
+    def __init__(self, on_share: OnFraction | None) -> None:
         self.on_share = on_share
 
     def write(self, text: str) -> int:
         if self.on_share and (match := re.search(r"(\d+)/(\d+)", text)):
             self.on_share(int(match[1]) / max(1, int(match[2])))
         return len(text)
-
-
-def warm_umap() -> None:
-    """Compile umap-learn's functions on a few rows, so that the first real map is not held up."""
-    umap(np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32), neighbors=5)
 
 
 def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
@@ -160,7 +142,7 @@ def map_of(
     rows: EmbeddingSet,
     kind: str = "pca",
     graphs: Graphs | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: OnFraction | None = None,
     **settings: Any,
 ) -> Map:
     """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its
@@ -172,14 +154,13 @@ def map_of(
         raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {rows}", rows=len(rows)))
     if count := len(rows.problems["not_finite"]):
         raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
-    used: dict[str, Any] = {}
+    used: JsonObject = {}
     about: dict[str, float] = {}
     landmarks = None
     if kind == "pca":
         xy = pca(rows.features)
     elif kind == "umap":
-        used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}
-        used |= settings
+        used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings}
         if len(rows) > MANY:
             landmarks = rows_of_sample(len(rows), LANDMARKS, int(used["seed"]))
         xy, about = _umap_of(rows, landmarks, graphs, progress, used)
@@ -192,11 +173,7 @@ def map_of(
 
 
 def _umap_of(
-    rows: EmbeddingSet,
-    landmarks: np.ndarray | None,
-    graphs: Graphs,
-    progress: Callable[[float], None] | None,
-    used: dict[str, Any],
+    rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: JsonObject
 ) -> tuple[np.ndarray, dict[str, float]]:
     """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are
     `landmarks`, the numbers of some rows, only these are laid out: the others come amid them."""

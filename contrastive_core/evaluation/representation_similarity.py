@@ -17,7 +17,7 @@ import numpy as np
 from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["cka", "ckas", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
+__all__ = ["ckas", "graphs_of", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
 
 WIDEST = 4096  # columns of all embeddings together, up to which one product serves all pairs
 BLOCK = 1 << 26  # numbers of all embeddings that are centered at a time, 256 MB in float32
@@ -28,34 +28,26 @@ def ckas(parts: Sequence[np.ndarray]) -> np.ndarray:
 
     NaN where an embedding is constant or n is below 4.
     """
-    n, count = len(parts[0]), len(parts)
+    n, widths = len(parts[0]), [x.shape[1] for x in parts]
     if n < 4:
-        return np.full((count, count), np.nan)
+        return np.full((len(parts), len(parts)), np.nan)
     means = [x.mean(0, dtype=np.float64) for x in parts]
-    widths = [x.shape[1] for x in parts]
     together = sum(widths) <= WIDEST
-    rows, sums = np.zeros((count, count)), np.zeros(count)  # Σ of products of squared lengths
-    gram = np.zeros((sum(widths), sum(widths))) if together else None
+    size = sum(widths) if together else 0
+    rows, sums = np.zeros((len(parts), len(parts))), np.zeros(len(parts))  # Σ of products of squared lengths
+    gram = np.zeros((size, size))
     for block in _blocks(n, sum(widths)):
-        centered = _side_by_side([x[block] for x in parts], means)
+        joined, centered = _centered([x[block] for x in parts], means)
         squares = np.stack([np.einsum("nd,nd->n", x, x, dtype=np.float64) for x in centered])
         rows += squares @ squares.T
         sums += squares.sum(1)
-        if gram is not None:
-            joined = centered[0].base  # (r, Σd)
-            assert joined is not None
+        if together:
             gram += joined.T @ joined  # BLAS knows that this is symmetric
-    squares = _squares_together(gram, widths) if gram is not None else _squares(parts, means)
-    off = n / (n - 2) * rows - np.outer(sums, sums) / ((n - 1) * (n - 2))
-    similarity = squares - off
-    self_similarity = similarity.diagonal().copy()
-    scale = np.sqrt(np.where(self_similarity > 0, self_similarity, np.nan))
+    products = _squares_together(gram, widths) if together else _squares(parts, means)
+    similarity = products - (n / (n - 2) * rows - np.outer(sums, sums) / ((n - 1) * (n - 2)))
+    own = similarity.diagonal().copy()
+    scale = np.sqrt(np.where(own > 0, own, np.nan))
     return similarity / (scale[:, None] * scale)
-
-
-def cka(x: np.ndarray, y: np.ndarray) -> float:
-    """Debiased linear CKA of two embeddings (n, d), (n, e) of the same samples; n at least 4."""
-    return float(ckas([x, y])[0, 1])
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
@@ -64,13 +56,14 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
     yield from (slice(i, i + step) for i in range(0, n, step))
 
 
-def _side_by_side(parts: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The embeddings centered, in float32, as views of one array: written once, used as a whole."""
+def _centered(parts: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The embeddings centered, in float32, side by side (n, Σd), and each as a view of these."""
     ends = np.cumsum([0, *(x.shape[1] for x in parts)])
     joined = np.empty((len(parts[0]), ends[-1]), np.float32)
-    for x, mean, a, b in zip(parts, means, ends[:-1], ends[1:], strict=True):
-        np.subtract(x, mean.astype(x.dtype), out=joined[:, a:b], casting="same_kind")
-    return [joined[:, a:b] for a, b in itertools.pairwise(ends)]
+    views = [joined[:, a:b] for a, b in itertools.pairwise(ends)]
+    for x, mean, view in zip(parts, means, views, strict=True):
+        np.subtract(x, mean.astype(x.dtype), out=view, casting="same_kind")
+    return joined, views
 
 
 def _squares_together(gram: np.ndarray, widths: Sequence[int]) -> np.ndarray:
@@ -82,25 +75,19 @@ def _squares_together(gram: np.ndarray, widths: Sequence[int]) -> np.ndarray:
 
 def _squares(parts: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> np.ndarray:
     """The same for wide ones, pair by pair, by whichever side is shorter."""
-    squares = np.empty((len(parts), len(parts)))
-    for i, j in itertools.combinations_with_replacement(range(len(parts)), 2):
-        x, y, n = parts[i], parts[j], len(parts[i])
-        if n * 2 < x.shape[1] + y.shape[1]:  # Σ of (XXᵀ ∘ YYᵀ) is the same number
-            x, y = _side_by_side([x, y], [means[i], means[j]])
-            value = np.einsum("nm,nm->", x @ x.T, y @ y.T, dtype=np.float64)
-        else:
-            value = np.square(_product(x, y, means[i], means[j])).sum(dtype=np.float64)
-        squares[i, j] = squares[j, i] = value
-    return squares
 
+    def square(i: int, j: int) -> float:
+        x, y, both = parts[i], parts[j], (means[i], means[j])
+        if len(x) * 2 < x.shape[1] + y.shape[1]:  # Σ of (XXᵀ ∘ YYᵀ) is the same number
+            a, b = _centered([x, y], both)[1]
+            return float(np.einsum("nm,nm->", a @ a.T, b @ b.T, dtype=np.float64))
+        product = np.zeros((x.shape[1], y.shape[1]), np.float32)
+        for block in _blocks(len(x), x.shape[1] + y.shape[1]):
+            a, b = _centered([x[block], y[block]], both)[1]
+            product += a.T @ b
+        return float(np.square(product).sum(dtype=np.float64))
 
-def _product(x: np.ndarray, y: np.ndarray, x_mean: np.ndarray, y_mean: np.ndarray) -> np.ndarray:
-    """XᵀY of the centered embeddings, (d, e), in float32."""
-    product = np.zeros((x.shape[1], y.shape[1]), np.float32)
-    for block in _blocks(len(x), x.shape[1] + y.shape[1]):
-        a, b = _side_by_side([x[block], y[block]], [x_mean, y_mean])
-        product += a.T @ b
-    return product
+    return matrix(range(len(parts)), lambda i, j: square(j, i))
 
 
 def procrustes(x: np.ndarray, y: np.ndarray) -> float:
@@ -152,7 +139,7 @@ def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any) -> tuple[list[n
     return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 
 
-def matrix(parts: Sequence[np.ndarray], of: Callable[[Any, Any], float]) -> np.ndarray:
+def matrix(parts: Sequence[Any], of: Callable[[Any, Any], float]) -> np.ndarray:
     """A symmetric matrix of `of` between all pairs, the pair with itself included."""
     values = np.eye(len(parts))
     for i in range(len(parts)):

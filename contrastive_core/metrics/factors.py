@@ -70,10 +70,10 @@ def _regression_target(
         return None
     if len(kinds) <= FEW and (kinds == np.round(kinds)).all():
         return (train_values[:, None] == kinds).astype(np.float64), truth, kinds
-    both = (v.astype(np.float64)[:, None] for v in (train_values, truth))
+    target, wanted = (v.astype(np.float64)[:, None] for v in (train_values, truth))
     if name.endswith("hue"):  # 0..1, on a circle
-        both = (np.hstack([np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)]) for v in both)
-    return *both, None
+        target, wanted = (np.hstack([np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)]) for v in (target, wanted))
+    return target, wanted, None
 
 
 def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> float | None:

@@ -117,7 +117,7 @@ def find_near(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> 
     are taken exactly. For products of raw rows by cosine, which finds most of the largest."""
     views, criterion = inputs.views, inputs.criterion
     z = inputs.rows.features if views is None else views.reshape(-1, views.shape[-1])
-    if not is_estimated(criterion, *z.shape, inputs.device):
+    if not is_estimated(criterion, len(z), z.shape[1], inputs.device):
         return None
     by_angle = criterion.normalize or criterion.score == "dot"
     return candidates.near(z, "cosine" if by_angle else "euclidean", inputs.device, on_fraction)

@@ -67,7 +67,7 @@ class SampleInputs:
     @property
     def draws(self) -> list[LossInputs]:
         """What the loss is the mean over: draws of views; the rows themselves without."""
-        return [self._draw(self.rows, views) for views in self.views or [None]]
+        return [self._draw(self.rows, views) for views in self.views] if self.views else [self._draw(self.rows, None)]
 
     @property
     def augmented_draws(self) -> list[LossInputs]:

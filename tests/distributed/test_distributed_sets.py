@@ -15,8 +15,7 @@ from contrastive_core.distributed.sharded_rows import SPREAD
 from contrastive_core.embeddings.file_formats import read
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation.embed import embed_run, parts
-from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets
-from contrastive_core.evaluation.evaluate_files import evaluate_file
+from contrastive_core.evaluation.evaluate import evaluate, evaluate_file, evaluate_sets
 from contrastive_core.metrics import _logistic, _strength, linear_probe, silhouette, uniformity
 from contrastive_core.ops import neighbors
 from contrastive_core.records import runs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.evaluation import map_quality
-from contrastive_core.evaluation.map_quality import agreement, continuity, judge, trustworthiness
+from contrastive_core.evaluation.map_quality import agreement, judge
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -19,19 +19,19 @@ def test_judges_match_scikit_learn() -> None:
     x = rows(80)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     xy = np.ascontiguousarray(x[:, :2])
-    ours = trustworthiness(x, xy, 7)
-    assert ours == pytest.approx(peer(unit, xy, n_neighbors=7), abs=1e-9)
-    assert continuity(x, xy, 7) == pytest.approx(peer(xy, unit, n_neighbors=7), abs=1e-9)
+    ours = judge(x, xy, 7)
+    assert ours["trustworthiness"] == pytest.approx(peer(unit, xy, n_neighbors=7), abs=1e-9)
+    assert ours["continuity"] == pytest.approx(peer(xy, unit, n_neighbors=7), abs=1e-9)
     angle = np.random.default_rng(1).uniform(0, 6.28, 50)
     circle = np.stack([np.cos(angle), np.sin(angle)], 1).astype(np.float32)
-    assert trustworthiness(circle, circle, 5) == 1
+    assert judge(circle, circle, 5)["trustworthiness"] == 1
 
 
 def test_judging_a_sample_of_anchors_stays_close(monkeypatch) -> None:
     x = rows(400)
-    whole = trustworthiness(x, np.ascontiguousarray(x[:, :2]))
+    whole = judge(x, np.ascontiguousarray(x[:, :2]))["trustworthiness"]
     monkeypatch.setattr(map_quality, "JUDGED", 200)
-    part = trustworthiness(x, np.ascontiguousarray(x[:, :2]))
+    part = judge(x, np.ascontiguousarray(x[:, :2]))["trustworthiness"]
     assert part == pytest.approx(whole, abs=0.02)
 
 
