@@ -18,45 +18,26 @@ from torch import nn
 from contrastive_core.errors import CannotGoOn, NoDevice
 from contrastive_core.messages import N_, message
 
-__all__ = [
-    "autocast",
-    "channels_last",
-    "check_shared",
-    "choose",
-    "describe",
-    "enough_memory",
-    "for_process",
-    "memory_bytes",
-    "pick_device",
-    "synchronize",
-    "wants_bf16",
-]
-
 KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
 
 
 def choose(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
+    present = [kind for kind in ("cpu", "cuda", "mps") if _present(kind)]
     if name == "auto":
-        name = next(k for k in ("cuda", "mps", "cpu") if _present(k))
-    if name == "cpu":
-        return torch.device("cpu")
+        name = next(kind for kind in ("cuda", "mps", "cpu") if kind in present)
     kind = name.split(":")[0]
-    if kind not in ("cuda", "mps", "cpu"):
-        raise NoDevice("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN)
-    if not _present(kind):
-        here = ", ".join(k for k in ("cpu", "cuda", "mps") if _present(k))
-        raise NoDevice("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
     try:
-        device = torch.device(name)
+        device = torch.device(name) if kind in ("cpu", "cuda", "mps") else None
     except RuntimeError:  # cuda:x
-        raise NoDevice("unknown device {name}; known: {known}", name=f"{name!r}", known=KNOWN) from None
-    if kind == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise NoDevice(
-            "there is no {name}; this machine has {device_count} GPUs",
-            name=name,
-            device_count=torch.cuda.device_count(),
-        )
+        device = None
+    if device is None:
+        raise NoDevice("unknown device {name}; known: {known}", name=repr(name), known=KNOWN)
+    if kind not in present:
+        here = ", ".join(present)
+        raise NoDevice("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
+    if kind == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
+        raise NoDevice("there is no {name}; this machine has {device_count} GPUs", name=name, device_count=count)
     return device
 
 

@@ -1,7 +1,6 @@
 """Every exception this library raises by a name of its own. Each message is a sentence to show.
 
-`exit_status` is what the command line ends with: 2 for input that cannot be used, 1 for what went
-wrong on the way.
+`exit_status` is what the command line ends with: 2 for input that cannot be used, 1 for what went wrong on the way.
 """
 
 from __future__ import annotations

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from string import Formatter
 from typing import Any
 
-__all__ = ["N_", "Message", "decode", "encode", "join", "message", "sentence", "translate"]
-
 FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # between joined sentences; the sign brings its own
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["BUNDLE", "IMAGES", "ROOT", "SHIPPED", "data_home", "follow_links", "is_checkout", "runs_home"]
-
 NAME = "contrastive-lab"
 ROOT = Path(__file__).resolve().parents[1]  # the folder that the packages lie in
 

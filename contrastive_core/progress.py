@@ -8,6 +8,7 @@ each call as a line `{"stage": …, "fraction": …}` into the file that its par
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,19 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contrastive_core.messages import decode, encode, message
-
-__all__ = [
-    "OnFraction",
-    "OnProgress",
-    "Progress",
-    "ProgressFile",
-    "first_progress",
-    "fraction_of",
-    "ignore_fraction",
-    "ignore_progress",
-    "prefixed",
-    "read_progress",
-]
 
 TAIL = 4096  # bytes at a file's end in which its last whole line is looked for
 LONGEST = 200  # characters of a stage that are kept
@@ -80,42 +68,39 @@ class ProgressFile:
             return
         self._stage, self._time = stage, now
         record = {"stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST], "fraction": fraction}
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-        except OSError:
-            pass
+        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
 
 
 def read_progress(path: Path) -> Progress | None:
     """The last whole line of such a file; None where there is none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-            lines = file.read().split(b"\n")[:-1]  # what follows the last newline is not whole
-    except OSError:
-        return None
+    lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # what follows the last newline is not whole
     return next(filter(None, map(_progress, reversed(lines))), None)
 
 
 def first_progress(path: Path) -> Progress | None:
     """The first line of such a file; None where there is none."""
+    line, end, _ = _bytes(path, TAIL).partition(b"\n")
+    return _progress(line) if end else None
+
+
+def _bytes(path: Path, count: int) -> bytes:
+    """The first bytes of a file, or with a negative count its last; none where it cannot be read."""
     try:
         with path.open("rb") as file:
-            line = file.readline(TAIL)
+            if count < 0:
+                file.seek(max(0, os.fstat(file.fileno()).st_size + count))
+            return file.read(abs(count))
     except OSError:
-        return None
-    return _progress(line) if line.endswith(b"\n") else None
+        return b""
 
 
 def _progress(line: bytes) -> Progress | None:
     try:
         record = json.loads(line, object_hook=decode)
-        fraction = record.get("fraction")
-        if fraction is not None:
-            fraction = float(fraction)
-            fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
-        stage = record["stage"]
-        return Progress(stage if isinstance(stage, str) else str(stage), fraction)
+        stage, fraction = record["stage"], record.get("fraction")
+        is_known = fraction is not None and not math.isnan(fraction)
+        stage = stage if isinstance(stage, str) else str(stage)
+        return Progress(stage, min(1.0, max(0.0, float(fraction))) if is_known else None)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -1,8 +1,7 @@
 """Registries with discovery: one file per loss, method or metric; the file's name is its key.
 
-A registered thing is a class whose dataclass fields, made by `knob`, are what a user can set.
-The app draws its sliders from them and the command line checks `--set` against them, so a new
-file needs no other edit.
+A registered thing is a class whose dataclass fields, made by `knob`, are what a user can set. The app draws its
+sliders from them and the command line checks `--set` against them, so a new file needs no other edit.
 """
 
 from __future__ import annotations
@@ -10,16 +9,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from contrastive_core.errors import UnknownName
+from contrastive_core.errors import BadSetting, UnknownName
 from contrastive_core.messages import N_, message
 
-__all__ = ["Knob", "Registry", "knob", "knobs_of"]
-
 T = TypeVar("T")
+LEARNED = N_(": give a learned one with the pairs, loss(pairs, temperature=tau)")
 
 
 @dataclass(frozen=True)
@@ -34,50 +31,41 @@ class Knob:
     log: bool = False
 
     def check(self, name: str, value: Any) -> Any:
-        """Return `value` in the knob's type; raise ValueError when it does not fit."""
+        """Return `value` in the knob's type; raise BadSetting, a ValueError, when it does not fit."""
         if getattr(value, "requires_grad", False):
-            learn = (
-                N_(": give a learned one with the pairs, loss(pairs, temperature=tau)") if name == "temperature" else ""
-            )
-            raise ValueError(
-                message("{name} is a setting, and cuts a tensor off its gradient{learn}", name=name, learn=learn)
-            )
+            learn = LEARNED if name == "temperature" else ""
+            raise BadSetting("{name} is a setting, and cuts a tensor off its gradient{learn}", name=name, learn=learn)
         if self.choices:
-            if value not in self.choices:
-                raise ValueError(
-                    message(
-                        "{name} must be one of {choices}; got {value}",
-                        name=name,
-                        choices=", ".join(self.choices),
-                        value=f"{value!r}",
-                    )
-                )
-            return value
+            if value in self.choices:
+                return value
+            values = {"choices": ", ".join(self.choices), "value": repr(value)}
+            raise BadSetting("{name} must be one of {choices}; got {value}", name=name, **values)
         if isinstance(self.default, bool):
-            return _as_bool(name, value)
+            words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+            if (word := str(value).lower()) in words:
+                return words[word]
+            raise BadSetting("{name} must be on or off; got {value}", name=name, value=repr(value))
         if value is None and self.default is None:
             return None
-        if isinstance(self.default, str):
-            return str(value)
-        return self._number(name, value)
+        return str(value) if isinstance(self.default, str) else self._number(name, value)
 
     def _number(self, name: str, value: Any) -> float:
-        """`value` as a number within the range, whole if the default is. Raises ValueError."""
-        shown = f"{value!r}"
+        """`value` as a number within the range, whole if the default is. Raises BadSetting."""
+        shown = repr(value)
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise ValueError(message("{name} must be a number; got {value}", name=name, value=shown)) from None
+            raise BadSetting("{name} must be a number; got {value}", name=name, value=shown) from None
         if self.low is not None and not number >= self.low:
             low = f"{self.low:g}"
-            raise ValueError(message("{name} must be at least {low}; got {value}", name=name, low=low, value=shown))
+            raise BadSetting("{name} must be at least {low}; got {value}", name=name, low=low, value=shown)
         if self.high is not None and not number <= self.high:
             high = f"{self.high:g}"
-            raise ValueError(message("{name} must be at most {high}; got {value}", name=name, high=high, value=shown))
+            raise BadSetting("{name} must be at most {high}; got {value}", name=name, high=high, value=shown)
         if not isinstance(self.default, int):
             return number
         if number != int(number):
-            raise ValueError(message("{name} must be a whole number; got {value}", name=name, value=shown))
+            raise BadSetting("{name} must be a whole number; got {value}", name=name, value=shown)
         return int(number)
 
     def describe(self) -> str:
@@ -89,16 +77,6 @@ class Knob:
         else:
             scope = N_("on | off") if isinstance(self.default, bool) else ""
         return f"{self.default!r}  ({scope}) {self.help}".replace("() ", "").rstrip()
-
-
-def _as_bool(name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-    try:
-        return words[str(value).lower()]
-    except KeyError:
-        raise ValueError(message("{name} must be on or off; got {value}", name=name, value=f"{value!r}")) from None
 
 
 def knob(
@@ -121,11 +99,6 @@ def knobs_of(cls: type) -> dict[str, Knob]:
     return {f.name: f.metadata["knob"] for f in fields if "knob" in f.metadata}
 
 
-def _title(cls: type, name: str) -> str:
-    """The title of a registered class: on its card, or of its own."""
-    return str(getattr(getattr(cls, "card", cls), "title", name))
-
-
 class Registry(Generic[T]):
     """The classes that the modules of one package define, found on first use.
 
@@ -145,21 +118,14 @@ class Registry(Generic[T]):
     def get(self, name: str) -> type[T]:
         """The class registered under `name`. Raises UnknownName."""
         if name not in self._cache:
-            if name not in self.names():
-                choices = ", ".join(self.names())
-                raise UnknownName(
-                    "unknown {what} {name}; known: {choices}", what=self.what, name=f"{name!r}", choices=choices
-                )
+            if name not in (names := self.names()):
+                values = {"what": self.what, "name": repr(name), "choices": ", ".join(names)}
+                raise UnknownName("unknown {what} {name}; known: {choices}", **values)
             module = importlib.import_module(f"{self.package}.{name}")
             classes = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
             if len(classes) != 1:
-                raise TypeError(
-                    message(
-                        "{name} must define exactly one {base___name}",
-                        name=module.__name__,
-                        base___name=self.base.__name__,
-                    )
-                )
+                base = self.base.__name__
+                raise TypeError(message("{name} must define exactly one {base___name}", name=name, base___name=base))
             self._cache[name] = classes[0]
         return self._cache[name]
 
@@ -171,29 +137,18 @@ class Registry(Generic[T]):
         return knobs_of(self.get(name))
 
     def create(self, name: str, **settings: Any) -> T:
-        """An instance with checked settings. Raises UnknownName, ValueError."""
+        """An instance with checked settings. Raises UnknownName, BadSetting."""
         knobs = self.knobs(name)
-        for key in settings:
-            if key not in knobs:
-                choices = ", ".join(knobs) or "none"
-                raise ValueError(
-                    message(
-                        "{what} {name} has no setting {key}; it has: {choices}",
-                        what=self.what,
-                        name=f"{name!r}",
-                        key=f"{key!r}",
-                        choices=choices,
-                    )
-                )
+        for key in settings.keys() - knobs.keys():
+            values = {"what": self.what, "name": repr(name), "key": repr(key), "choices": ", ".join(knobs) or "none"}
+            raise BadSetting("{what} {name} has no setting {key}; it has: {choices}", **values)
         return self.get(name)(**{k: knobs[k].check(k, v) for k, v in settings.items()})
 
     def describe(self) -> str:
         """Every entry with its settings, for `help`: name, default, range or choices, purpose."""
         lines = []
         for name in self.names():
-            lines.append(f"{name}: {_title(self.get(name), name)}")
+            cls = self.get(name)
+            lines.append(f"{name}: {getattr(getattr(cls, 'card', cls), 'title', name)}")
             lines += [f"    {key} = {one.describe()}" for key, one in self.knobs(name).items()]
         return "\n".join(lines)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names())

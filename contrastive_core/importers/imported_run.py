@@ -25,8 +25,6 @@ from contrastive_core.training.defaults import resolve
 from contrastive_core.training.image_size import with_image_size
 from contrastive_core.training.setup import create_method
 
-__all__ = ["create_run"]
-
 
 def create_run(
     checkpoint: OpenedCheckpoint,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -13,34 +12,10 @@ from typing import Any, TypedDict
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, join, message
-from contrastive_core.paths import SHIPPED, runs_home
+from contrastive_core.paths import runs_home
 from contrastive_core.records.runs import checked_name
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
-
-__all__ = [
-    "AGREEMENT",
-    "CRITERIA",
-    "ETA",
-    "FINALISTS",
-    "OVERHEAD",
-    "QUESTIONS",
-    "SEEDS",
-    "Answer",
-    "AnswerRow",
-    "CurvePoint",
-    "Plan",
-    "adviser_names",
-    "duration",
-    "folder_of",
-    "free_name",
-    "is_trial",
-    "load_plan",
-    "lock_of",
-    "plan_from_json",
-    "read_answer",
-    "save_plan",
-]
 
 QUESTIONS = {
     "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
@@ -52,11 +27,12 @@ QUESTIONS = {
 CRITERIA = {"knn": N_("kNN on held-out images"), "lidar": N_("LiDAR of held-out images")}
 AGREEMENT = (  # benchmarks/adviser.py: seven temperatures, three seeds each
     N_(
-        "LiDAR stands in for labels: over temperatures its rank correlation with kNN was "
-        "+0.74 on digits, +0.76 on six animals and +0.57 on ten classes of CIFAR-10 "
-        "(RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a proof."
+        "LiDAR stands in for labels: over temperatures its rank correlation with kNN was +0.74 on digits, +0.76 on six "
+        "animals and +0.57 on ten classes of CIFAR-10 (RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a "
+        "proof."
     )
 )
+TEST_IMAGES = N_("The test images are looked at once, at the end, for the winner and the default.")
 ETA = 3  # of the settings tried for so long, one in three goes on for three times as long
 SEEDS = (0, 1, 2)
 OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
@@ -104,27 +80,17 @@ class Plan:
 
     def sentence(self) -> str:
         """What will be tried, how long, and what is set aside."""
-        said: list[str] = [
-            message(
-                "Tries {trials} settings of {choose} on {dataset}.",
-                trials=self.trials,
-                choose=", ".join(self.choose),
-                dataset=self.dataset,
-            )
-        ]
+        first, *later = self.rungs
+        values = {"trials": self.trials, "choose": ", ".join(self.choose), "dataset": self.dataset}
+        said: list[str] = [message("Tries {trials} settings of {choose} on {dataset}.", **values)]
         if self.labels and not self.is_curve:
             said.append(message("These are: {labels}.", labels=join("; ", self.labels)))
         if self.batch_size is not None:
             said.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
-        said.append(message("Each is trained for {rungs} epochs.", rungs=self.rungs[0]))
-        said += [message("The best third goes on to {epochs} epochs.", epochs=epochs) for epochs in self.rungs[1:]]
-        said.append(
-            message(
-                "The best {finalists} and the default are tried with {seeds} seeds.",
-                finalists=FINALISTS,
-                seeds=len(self.seeds),
-            )
-        )
+        said.append(message("Each is trained for {rungs} epochs.", rungs=first))
+        said += [message("The best third goes on to {epochs} epochs.", epochs=epochs) for epochs in later]
+        values = {"finalists": FINALISTS, "seeds": len(self.seeds)}
+        said.append(message("The best {finalists} and the default are tried with {seeds} seeds.", **values))
         said.append(self._duration_sentence())
         said.append(
             message(
@@ -134,18 +100,14 @@ class Plan:
                 criteria=CRITERIA[self.criterion],
             )
         )
-        said.append(
-            N_("The test images are looked at once, at the end, for the winner and the default.")
-            if self.labeled
-            else AGREEMENT
-        )
-        return join(" ", said)
+        return join(" ", [*said, TEST_IMAGES if self.labeled else AGREEMENT])
 
     def _duration_sentence(self) -> str:
         """How long the trials take, and what happens to those that do not fit."""
-        expected = self.expected()
-        values = {"minutes": _minutes(expected), "self_minutes": f"{self.minutes:g}"}
-        if expected <= self.seconds:
+        seconds = self.expected()
+        minutes = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 60 else f"{seconds:.0f} s"
+        values = {"minutes": minutes, "self_minutes": f"{self.minutes:g}"}
+        if seconds <= self.seconds:
             return message("All of it takes about {minutes} of {self_minutes} min.", **values)
         return message(
             "All of it takes about {minutes}; what fits into {self_minutes} min is tried, and the answer says what was "
@@ -159,10 +121,6 @@ class Plan:
 
     def to_json(self) -> dict[str, object]:
         return dataclasses.asdict(self)
-
-
-def _minutes(seconds: float) -> str:
-    return message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def duration(trials: int, rungs: tuple[int, ...], seconds_per_epoch: float, seeds: int) -> float:
@@ -246,13 +204,6 @@ def adviser_names() -> list[str]:
     return [p.parent.name for p in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
 
 
-def free_name(stem: str) -> str:
-    """`stem`, or it with a number, so that neither a run nor an adviser has the name."""
-    used = {*adviser_names(), *(path.name for home in (runs_home(), SHIPPED) for path in home.glob("*"))}
-    names = itertools.chain([stem[:58]], (f"{stem[:58]}-{number}" for number in itertools.count(2)))
-    return next(name for name in names if name not in used)
-
-
 def is_trial(run: str) -> bool:
     """Whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
     found = re.fullmatch(r"(.+)-[0-9a-f]{6}-e\d+-s\d+", run)
@@ -262,28 +213,26 @@ def is_trial(run: str) -> bool:
 def load_plan(name: str) -> Plan | None:
     """The plan of an adviser that was begun; None where there is none. Raises BadSetting for a damaged one."""
     path = folder_of(name) / "plan.json"
-    if not path.exists():
-        return None
     try:
         return plan_from_json(json_files.read_object(path))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
         raise BadSetting(
             "{path} is damaged ({error}); remove its folder to begin anew", path=path, error=error
         ) from None
 
 
 def plan_from_json(raw: Mapping[str, Any]) -> Plan:
-    """The plan that `to_json` wrote. Raises KeyError or TypeError for anything else."""
-    fields = {f.name: raw[f.name] for f in dataclasses.fields(Plan) if f.name in raw}
-    fields |= {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
-    return Plan(**fields)
+    """The plan that `to_json` wrote. Raises TypeError for anything else."""
+    values: JsonObject = {f.name: raw[f.name] for f in dataclasses.fields(Plan) if f.name in raw}
+    values |= {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Plan(**values)
 
 
 def save_plan(plan: Plan) -> None:
     """Write it into the adviser's folder: whoever starts the adviser of this name follows it."""
-    folder = folder_of(plan.name)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    json_files.write_json(folder / "plan.json", plan.to_json())
+    json_files.write_json(folder_of(plan.name) / "plan.json", plan.to_json())
 
 
 def read_answer(name: str) -> Answer | None:

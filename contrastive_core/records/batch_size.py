@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from contrastive_core.messages import message
 
-__all__ = ["fitting"]
-
 
 def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
-    """`size` images for this reason; of a set of `n_train` that is too small for it a quarter, but
-    `least`."""
+    """`size` images for this reason; of a set of `n_train` that is too small for it a quarter, but `least`."""
     if size <= n_train // 4:
         return size, reason
     fits = max(least, n_train // 4)

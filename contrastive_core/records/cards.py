@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-__all__ = ["Kernel", "LossCard", "MethodCard"]
-
 
 class Kernel(TypedDict, total=False):
     """How the browser computes a loss while a knob is dragged: its softmax or hinge kernel."""

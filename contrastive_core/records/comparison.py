@@ -13,8 +13,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["ACCURACIES", "Comparison", "Difference"]
-
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 
 
@@ -121,21 +119,15 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
         first = max(claimed, key=lambda d: abs(d.value))
         return message("No winner that these data can show, but {sentence}", sentence=_sentence(first))
     text = _sentence(min(beaten, key=lambda d: abs(d.value)))
-    if len(beaten) > 1:
-        others = len(beaten) - 1
-        text += (
-            message(" It is better than {others} others too.", others=others)
-            if others > 1
-            else message(" It is better than the other too.")
-        )
+    if len(beaten) == 2:
+        text += message(" It is better than the other too.")
+    elif len(beaten) > 2:
+        text += message(" It is better than {others} others too.", others=len(beaten) - 1)
     undecided = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
     if undecided:
-        listed = ", ".join(undecided)
-        who = (
-            listed
-            if len(undecided) == 1
-            else message("{undecided} others ({listed})", undecided=len(undecided), listed=listed)
-        )
+        who = ", ".join(undecided)
+        if len(undecided) > 1:
+            who = message("{undecided} others ({listed})", undecided=len(undecided), listed=who)
         text += message(" Between it and {who} there is no difference that these data can show.", who=who)
     return text
 

@@ -1,7 +1,6 @@
 """Where a run's embeddings and neighbor graphs are kept, and how they are read back. Torch-free.
 
-The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
-and data.
+The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights and data.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from contrastive_core.paths import SHIPPED, data_home
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
-
-__all__ = ["cached", "find", "graph_path", "path_of"]
 
 VERSION = 1
 

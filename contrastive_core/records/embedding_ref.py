@@ -1,8 +1,4 @@
-"""Where an embedding comes from: a run, one of its snapshots, a recording, or loaded vectors.
-Torch-free.
-
-It is named by plain values, so that an address can hold it and another process can find it.
-"""
+"""Where an embedding comes from: a run, one of its snapshots, a recording, or loaded vectors. Torch-free."""
 
 from __future__ import annotations
 
@@ -13,16 +9,13 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["EmbeddingRef", "of_name", "of_recording", "of_run", "of_vectors"]
-
 
 @dataclass(frozen=True)
 class EmbeddingRef:
-    """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values.
+    """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values that an address can hold.
 
-    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py);
-    `layer` h or z ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the
-    run's weights or of the vectors.
+    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py); `layer` h or z
+    ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the run's weights or of the vectors.
     """
 
     name: str
@@ -47,8 +40,7 @@ class EmbeddingRef:
 
     @property
     def run(self) -> Run | None:
-        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError
-        when it does not exist."""
+        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError for no run."""
         return None if self.is_loaded else load(self.name)
 
     @property

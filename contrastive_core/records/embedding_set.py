@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,11 +23,10 @@ from contrastive_core.messages import N_, message
 from contrastive_core.storage import atomic
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["EmbeddingSet"]
-
 MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
 BLOCK = 1 << 22  # numbers that are looked at together
 ROWS = 20_000  # that are a part of a Parquet file
+VECTORS = N_("vectors must be numbers, not {dtype}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,19 +122,21 @@ class EmbeddingSet:
             views=None,
         )
 
-    def without_problems(self) -> EmbeddingSet:
-        """The rows that are finite and not zero."""
-        return self.take(np.setdiff1d(np.arange(len(self)), np.concatenate([*self.problems.values()])))
+    @property
+    def usable(self) -> np.ndarray:
+        """Numbers of the rows that are finite and not zero."""
+        return np.setdiff1d(np.arange(len(self)), np.concatenate([*self.problems.values()]))
+
+    @property
+    def _meta(self) -> bytes:
+        values = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
+        return json.dumps({"split": self.split, **values}).encode()
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
-        meta = {"split": self.split, "layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
         arrays = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
-        arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-        if self.labels is not None:
-            arrays["labels"] = self.labels
-        if self.views is not None:
-            arrays["views"] = self.views
+        arrays["meta"] = np.frombuffer(self._meta, np.uint8)
+        arrays |= {k: v for k in ("labels", "views") if (v := getattr(self, k)) is not None}
         return arrays | {f"column:{k}": v for k, v in self.columns.items()}
 
     @classmethod
@@ -143,24 +144,21 @@ class EmbeddingSet:
         """An `EmbeddingSet` from what `arrays` gave. Raises UnusableEmbedding for anything else."""
         try:
             meta = json.loads(arrays["meta"].tobytes())
-            labels, views = arrays.get("labels"), arrays.get("views")
-            parts = {
-                "features": _floats(arrays["features"]),
-                "labels": None if labels is None else _whole_numbers(labels),
+            parts: JsonObject = {
+                "features": _cast(arrays, "features", "fiu", 2),
                 "ids": tuple(arrays["ids"].tolist()),
-                "split": meta["split"],
-                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
-                "classes": tuple(meta["classes"]),
                 "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
-                "views": None if views is None else _floats(views),
-                "provenance": meta["provenance"],
+                "classes": tuple(meta["classes"]),
+                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
+                **{k: meta[k] for k in ("split", "provenance")},
+                "labels": _cast(arrays, "labels", "iu", 1) if "labels" in arrays else None,
+                "views": _cast(arrays, "views", "fiu", 3) if "views" in arrays else None,
             }
+        except UnusableEmbedding:
+            raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            if isinstance(error, UnusableEmbedding):
-                raise
-            raise UnusableEmbedding(
-                "what is kept beside the vectors is damaged: {explained}", explained=explained(error)
-            ) from None
+            why = explained(error)
+            raise UnusableEmbedding("what is kept beside the vectors is damaged: {explained}", explained=why) from None
         _check_parts(**parts)
         return cls(**parts)
 
@@ -169,7 +167,7 @@ class EmbeddingSet:
         path = Path(path)
         if path.suffix not in (".npz", ".parquet"):
             raise ValueError(
-                message("embeddings are written as .npz or .parquet, not {suffix}", suffix=f"{path.suffix!r}")
+                message("embeddings are written as .npz or .parquet, not {suffix}", suffix=repr(path.suffix))
             )
         with atomic.writing(path) as file:
             if path.suffix == ".npz":
@@ -190,46 +188,30 @@ class EmbeddingSet:
         columns |= {k: pa.array(v) for k, v in self.columns.items() if k not in columns}
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
         table = pa.table(columns)
-        meta = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
-        table = table.replace_schema_metadata({"contrastive_core": json.dumps(meta)})
+        table = table.replace_schema_metadata({"contrastive_core": self._meta})
         pq.write_table(table, file, row_group_size=ROWS)
 
 
-def _floats(array: np.ndarray) -> np.ndarray:
-    """Numbers as float32. Raises UnusableEmbedding for anything else."""
-    if array.dtype.kind not in "fiu":
-        raise UnusableEmbedding("vectors must be numbers, not {dtype}", dtype=array.dtype)
-    return np.ascontiguousarray(array, np.float32)
+def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:
+    """Vectors as float32, or class numbers as int64 with -1 for none. Raises UnusableEmbedding for anything else."""
+    array = arrays[name]
+    if array.dtype.kind not in kinds:
+        template = N_("labels must be whole numbers, not {dtype}") if name == "labels" else VECTORS
+        raise UnusableEmbedding(template, dtype=array.dtype)
+    if array.ndim != ndim:
+        shape = array.shape
+        raise UnusableEmbedding("{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=shape)
+    return np.maximum(array.astype(np.int64), -1) if name == "labels" else np.ascontiguousarray(array, np.float32)
 
 
-def _whole_numbers(labels: np.ndarray) -> np.ndarray:
-    """Class numbers as int64, -1 for none. Raises UnusableEmbedding for anything else."""
-    if labels.dtype.kind not in "iu":
-        raise UnusableEmbedding("labels must be whole numbers, not {dtype}", dtype=labels.dtype)
-    return np.maximum(labels.astype(np.int64), -1)
-
-
-def _check_parts(features: np.ndarray, labels: np.ndarray | None, views: np.ndarray | None, **others: Any) -> None:
-    """What a file holds is what `EmbeddingSet` declares. Raises UnusableEmbedding."""
-    shapes = {"features": (features, 2), "labels": (labels, 1), "views": (views, 3)}
-    for name, (array, ndim) in shapes.items():
-        if array is not None and array.ndim != ndim:
-            raise UnusableEmbedding(
-                "{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=array.shape
-            )
+def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], **others: Any) -> None:
+    """What a file holds is what `EmbeddingSet` declares, but for lengths. Raises UnusableEmbedding."""
     if views is not None and views.shape[2] != features.shape[1]:
-        raise UnusableEmbedding(
-            "views {shape} beside features {features_shape}", shape=views.shape, features_shape=features.shape
-        )
-    lengths = {"labels": labels, "ids": others["ids"] or None, **others["columns"]}
-    for name, part in lengths.items():
-        if part is not None and len(part) != len(features):
-            raise UnusableEmbedding(
-                "{features} rows of features but {part} of {name}", features=len(features), part=len(part), name=name
-            )
-    for name, column in others["columns"].items():
+        shapes = {"shape": views.shape, "features_shape": features.shape}
+        raise UnusableEmbedding("views {shape} beside features {features_shape}", **shapes)
+    for name, column in columns.items():
         if column.ndim != 1 or column.dtype.kind not in "fiubU":
-            raise UnusableEmbedding("column {name} must be numbers or texts, one a row", name=f"{name!r}")
+            raise UnusableEmbedding("column {name} must be numbers or texts, one a row", name=repr(name))
     words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
     if not all(isinstance(word, str) for word in words):
         raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated
 
 import numpy as np
 
@@ -22,9 +22,8 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.score import SCORE, Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage import json_files
 from contrastive_core.storage.file_cache import FileCache
-from contrastive_core.storage.json_schema import mapping_of, schema_of, whole
-
-__all__ = ["SOURCES", "Evaluation", "evaluation_path", "read_accuracies", "read_evaluation", "write_evaluation"]
+from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.json_schema import mapping_of, plain, schema_of, whole
 
 SOURCES = {
     "h": N_("encoder output (h)"),
@@ -39,24 +38,6 @@ LAYERS = ("h", "z")
 VERSION = 2  # of the recipe: figures of another are not shown
 
 
-class EvaluationRecord(TypedDict, total=False):
-    """An evaluation.json; `scores` by source and metric."""
-
-    version: Annotated[int, whole(VERSION, VERSION)]
-    run: str
-    split: str
-    weights: str
-    made: float | None
-    n_train: int
-    n_test: int
-    scores: dict[str, Any]
-
-
-RECORD = dataclasses.replace(schema_of(EvaluationRecord), required=("version", "run", "split", "weights", "scores"))
-# As `runs verify` checks it. Readers take it score by score: one that is damaged costs no other.
-EVALUATION = dataclasses.replace(RECORD, keys={**RECORD.keys, "scores": mapping_of(mapping_of(SCORE))})
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Scores by source ("h", "z", "raw", "random") of one split with the weights `weights`."""
@@ -64,10 +45,10 @@ class Evaluation:
     run: str
     split: str
     weights: str
-    scores: dict[str, Scores] = field(default_factory=dict)
+    scores: Annotated[dict[str, Scores], mapping_of(mapping_of(SCORE))] = field(default_factory=dict)
     n_train: int = 0
     n_test: int = 0
-    made_at: float = 0.0
+    made: float = 0.0
 
     def score(self, source: str, name: str) -> Score | None:
         """One score, if it was taken and has a value."""
@@ -84,18 +65,16 @@ class Evaluation:
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 
-    def to_json(self) -> EvaluationRecord:
+    def to_json(self) -> JsonObject:
         """Plain values, arrays left out."""
-        return {
-            "version": VERSION,
-            "run": self.run,
-            "split": self.split,
-            "weights": self.weights,
-            "made": self.made_at,
-            "n_train": self.n_train,
-            "n_test": self.n_test,
-            "scores": {source: scores_to_json(s) for source, s in self.scores.items()},
-        }
+        return {"version": VERSION, **vars(self), "scores": {k: scores_to_json(s) for k, s in self.scores.items()}}
+
+
+_SCHEMA = schema_of(Evaluation)
+_KEYS = {**_SCHEMA.keys, "version": whole(VERSION, VERSION)}
+EVALUATION = dataclasses.replace(_SCHEMA, keys=_KEYS, required=(*_SCHEMA.required, "scores", "version"))
+# Readers take it score by score: one that is damaged costs no other.
+RECORD = dataclasses.replace(EVALUATION, keys={**_KEYS, "scores": mapping_of(plain)})
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:
@@ -128,20 +107,13 @@ def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
 def _evaluation(path: Path, names: Collection[str] | None = None) -> Evaluation:
     """The evaluation in a file, or its scores `names`. Raises Damaged; OSError."""
     record = json_files.read_object(path, RECORD)
-    by_source = {
-        source: {name: score for name, score in scores.items() if names is None or name in names}
+    scores = {
+        source: {name: score for name, score in record["scores"][source].items() if names is None or name in names}
         for source in SOURCES
-        if isinstance(scores := record["scores"].get(source), dict)
+        if isinstance(record["scores"].get(source), dict)
     }
-    return Evaluation(
-        record["run"],
-        record["split"],
-        record["weights"],
-        {source: scores_from_json(scores) for source, scores in by_source.items()},
-        record.get("n_train", 0),
-        record.get("n_test", 0),
-        record.get("made") or 0.0,
-    )
+    known = {k: v for k, v in record.items() if k in Evaluation.__dataclass_fields__}
+    return Evaluation(**{**known, "scores": {source: scores_from_json(s) for source, s in scores.items()}})
 
 
 _accuracies = FileCache(lambda path: _evaluation(path, KEPT), 20_000)  # some kilobytes each

@@ -13,8 +13,6 @@ from typing import Any
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 
-__all__ = ["LARGEST", "RESIZES", "SMALL", "SMALLEST", "USUAL", "ImageForm", "described", "form_of", "visible"]
-
 SMALLEST = 4  # pixels of a side that a training is asked for
 LARGEST = 518  # pixels of a side: DINOv2's
 SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
@@ -30,16 +28,11 @@ class ImageForm:
 
     def __post_init__(self) -> None:
         if self.size is not None and not SMALLEST <= self.size <= LARGEST:
-            raise BadSetting(
-                "image_size must lie in {smallest}..{largest}; got {size}",
-                smallest=SMALLEST,
-                largest=LARGEST,
-                size=self.size,
-            )
+            limits = {"smallest": SMALLEST, "largest": LARGEST}
+            raise BadSetting("image_size must lie in {smallest}..{largest}; got {size}", size=self.size, **limits)
         if self.resize not in RESIZES:
-            raise BadSetting(
-                "resize must be {resizes}; got {resize}", resizes=" or ".join(RESIZES), resize=f"{self.resize!r}"
-            )
+            resizes = " or ".join(RESIZES)
+            raise BadSetting("resize must be {resizes}; got {resize}", resizes=resizes, resize=repr(self.resize))
 
     @property
     def text(self) -> str:
@@ -57,8 +50,7 @@ def form_of(config: Mapping[str, Any]) -> ImageForm:
 
 
 def described(config: Mapping[str, Any]) -> str:
-    """What a run's images were brought to, for a person: "images of 64 × 64 pixels, cropped to the
-    middle"; "" where they have a size of their own."""
+    """What a run's images were brought to, for a person; "" where they have a size of their own."""
     form = form_of(config)
     if not form.size:
         return ""
@@ -68,6 +60,5 @@ def described(config: Mapping[str, Any]) -> str:
 
 
 def visible(channels: int) -> slice:
-    """Which channels a picture shows of an image with so many: three, or the first where there are
-    fewer."""
+    """Which channels a picture shows of an image with so many: three, or the first where there are fewer."""
     return slice(3 if channels > 2 else 1)

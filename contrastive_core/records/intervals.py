@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["SEEDS", "Z95", "over_seeds", "wilson"]
-
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
 SEEDS = 3  # so many are needed before their spread says anything
 
@@ -22,8 +20,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of the mean of runs that differ in their seed, by Student's t; None for
-    fewer than three."""
+    """The 95 % interval of the mean of runs that differ in their seed, by Student's t; None for fewer than three."""
     from scipy.special import stdtrit
 
     n = len(values)

@@ -11,22 +11,14 @@ from contrastive_core.messages import N_, join, message
 from contrastive_core.records import recorded_steps
 from contrastive_core.records.run import Run
 
-__all__ = [
-    "MEMORIES",
-    "SNAPSHOT",
-    "STEP",
-    "BatchRequest",
-    "LabBatch",
-    "Memory",
-    "label_name",
-    "snapshots_of",
-    "steps_of",
-]
-
 SNAPSHOT = "snapshot:"
 STEP = "step:"  # of a recording
 SHOWN = 6  # snapshots that are offered at most, the first and the last among them
 MEMORIES = ("queue", "bank")
+ZERO = N_(
+    "{zero} of these vectors are zero: they have no direction, so every cosine with them counts as 0 and no gradient "
+    "reaches them."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,31 +48,20 @@ class LabBatch:
 
     def name(self, row: int) -> str:
         """A row, image-major, in words: its image, view and class."""
-        views = self.rows.shape[1]
-        b, v = divmod(row, views)
-        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
-        name = (
-            message("image {number}, view {letter}", number=b + 1, letter=letter)
-            if views > 1
-            else message("image {number}", number=b + 1)
-        )
+        b, v = divmod(row, self.rows.shape[1])
+        name = message("image {number}", number=b + 1)
+        if self.rows.shape[1] > 1:
+            letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+            name = message("image {number}, view {letter}", number=b + 1, letter=letter)
         return message("{name} ({label})", name=name, label=label_name(self, b)) if self.labels[b] >= 0 else name
 
     @property
     def note(self) -> str:
         """What is to be known of these rows: whose memory it is, and which have no direction."""
-        parts = [self.memory.note] if self.memory else []
-        zero = int((~self.rows.any(-1)).sum())
-        if self.memory is not None:
-            zero += int((~self.memory.rows.any(-1)).sum())
-        if zero:
-            parts.append(
-                message(
-                    "{zero} of these vectors are zero: they have no direction, so every cosine "
-                    "with them counts as 0 and no gradient reaches them.",
-                    zero=zero,
-                )
-            )
+        every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
+        parts = [] if self.memory is None else [self.memory.note]
+        if zero := sum(int((~rows.any(-1)).sum()) for rows in every):
+            parts.append(message(ZERO, zero=zero))
         return join(" ", parts)
 
 
@@ -88,10 +69,9 @@ class LabBatch:
 class BatchRequest:
     """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
 
-    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's
-    fixed sample (or a recording's probe set), "step:STEP" for those of a recording's step and
-    "file:KEY" for loaded vectors, of all three images · views rows. memory: "queue" or
-    "bank": the images are training images, and rows stand beside them.
+    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's fixed sample (or a
+    recording's probe set), "step:STEP" for those of a recording's step and "file:KEY" for loaded vectors, of all three
+    images · views rows. memory: "queue" or "bank": the images are training images, and rows stand beside them.
     """
 
     source: str
@@ -104,9 +84,7 @@ class BatchRequest:
 
 def snapshots_of(run: Run) -> dict[str, str]:
     """Sources that a run's snapshots give, first to last, with their names."""
-    epochs = run.snapshots()
-    if len(epochs) > SHOWN:
-        epochs = [epochs[round(q)] for q in np.linspace(0, len(epochs) - 1, SHOWN)]
+    epochs = _some(run.snapshots())
     place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
     template = N_("Snapshot: z after epoch {epoch}{place}")
     if run.is_recording:
@@ -116,10 +94,15 @@ def snapshots_of(run: Run) -> dict[str, str]:
 
 def steps_of(run: Run) -> dict[str, str]:
     """Sources that some steps of a recording give, first to last, with their names."""
-    steps = recorded_steps.steps(run)
-    if len(steps) > SHOWN:
-        steps = [steps[round(q)] for q in np.linspace(0, len(steps) - 1, SHOWN)]
+    steps = _some(recorded_steps.steps(run))
     return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
+
+
+def _some(numbers: list[int]) -> list[int]:
+    """At most SHOWN of them, evenly, with the first and the last."""
+    if len(numbers) <= SHOWN:
+        return numbers
+    return [numbers[round(q)] for q in np.linspace(0, len(numbers) - 1, SHOWN)]
 
 
 def label_name(dataset: Any, i: int) -> str:

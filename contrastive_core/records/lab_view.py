@@ -10,8 +10,6 @@ from contrastive_core.messages import N_
 from contrastive_core.records.cards import Kernel
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["DERIVATIVES", "PAIRINGS", "SOURCES", "LabView", "Trade", "confusable_anchor"]
-
 SOURCES = {
     "z": N_("After the head (z)"),
     "h": N_("Encoder output (h)"),
@@ -75,8 +73,7 @@ class Trade:
 
 
 def confusable_anchor(view: LabView) -> int:
-    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no
-    anchor has both."""
+    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no anchor has both."""
     near = -view.scores if "distance" in view.score_name else view.scores
     positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
     negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from pathlib import Path
+from typing import TypedDict, cast
 
 import numpy as np
 
@@ -14,13 +16,25 @@ from contrastive_core.messages import N_
 from contrastive_core.paths import data_home
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.json_files import JsonObject
-
-__all__ = ["PREFIX", "about", "forget", "images", "loaded", "rows", "save_vectors"]
 
 PREFIX = "vectors:"  # what their names start with, before the key
 KEY = re.compile(r"[0-9a-f]{16}")
 GONE = N_("there are no such vectors; open the file again")
+
+
+class About(TypedDict):
+    """An about.json: where the vectors came from, and what is known of their rows."""
+
+    name: str
+    rows: int
+    width: int
+    labels: bool
+    left_out: dict[str, int]
+    splits: list[str]
+    images: bool
+    dataset: str | None
+    split: str
+    note: str
 
 
 def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "") -> str:
@@ -29,36 +43,34 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
     Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too.
     Raises: UnusableEmbedding.
     """
-    bad = rows.problems
-    usable = np.setdiff1d(np.arange(len(rows)), np.concatenate([*bad.values()]))
+    usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     if len(usable) < 2:
         raise UnusableEmbedding(
-            "{name} has {usable} rows that can be used: {not_finite} hold values that are not "
-            "finite, {zero} are all zeros",
+            "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
+            "zeros",
             name=name,
             usable=len(usable),
-            not_finite=len(bad["not_finite"]),
-            zero=len(bad["zero"]),
+            **left_out,
         )
-    usable_rows = rows if len(usable) == len(rows) else rows.take(usable)
-    key = _key(usable_rows)
-    values = {
+    kept = rows if len(usable) == len(rows) else rows.take(usable)
+    key = _key(kept)
+    values: About = {
         "name": name,
-        "rows": len(usable_rows),
-        "width": usable_rows.width,
-        "labels": usable_rows.labels is not None,
-        "left_out": {k: len(v) for k, v in bad.items() if len(v)},
-        "splits": _splits(usable_rows),
+        "rows": len(kept),
+        "width": kept.width,
+        "labels": kept.labels is not None,
+        "left_out": {k: n for k, n in left_out.items() if n},
+        "splits": _splits(kept),
         "images": images is not None,
-        "dataset": usable_rows.provenance.get("dataset"),
-        "split": usable_rows.split,
+        "dataset": kept.provenance.get("dataset"),
+        "split": kept.split,
         "note": note,
     }
     folder = _folder(key)
     if images is not None:
         with atomic.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
-    json_files.write_npz(folder / "rows.npz", **usable_rows.arrays())
+    json_files.write_npz(folder / "rows.npz", **kept.arrays())
     json_files.write_json(folder / "about.json", values)
     return key
 
@@ -73,28 +85,22 @@ def _key(rows: EmbeddingSet) -> str:
     return digest.hexdigest()[:16]
 
 
-def loaded() -> dict[str, JsonObject]:
+def loaded() -> dict[str, About]:
     """What is known of all vectors that were loaded, by key, newest first."""
-    files = (data_home() / "spaces").glob("*/about.json")
-    by_key = {}
-    for path in sorted(files, key=lambda p: p.stat().st_mtime, reverse=True):
-        if KEY.fullmatch(path.parent.name):
-            by_key[path.parent.name] = dict(json_files.read_json(path))
-    return by_key
+    files = sorted((data_home() / "spaces").glob("*/about.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+    return {path.parent.name: about(path.parent.name) for path in files if KEY.fullmatch(path.parent.name)}
 
 
-def about(key: str) -> JsonObject:
+def about(key: str) -> About:
     """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
     try:
-        return dict(json_files.read_json(_folder(key) / "about.json"))
+        return cast(About, json_files.read_object(_folder(key) / "about.json"))
     except FileNotFoundError:
         raise UnusableEmbedding(GONE) from None
 
 
 def forget(key: str) -> None:
     """Remove loaded vectors; the file they came from is not touched."""
-    import shutil
-
     shutil.rmtree(_folder(key), ignore_errors=True)
 
 

@@ -19,8 +19,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.registry import knob, knobs_of
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["VIEWS", "Recipe", "view_changes"]
-
 VIEWS = {  # names for `views`
     "byol": "blur=1 solarize=0 saturation=0.2 hue=0.1 | blur=0.1 solarize=0.2 saturation=0.2 hue=0.1"
 }

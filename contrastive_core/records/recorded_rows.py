@@ -7,7 +7,10 @@ address can hold, and which means the same rows however long the recording grows
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,8 +21,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
 
-__all__ = ["PREFIX", "PROBE", "STEP", "Recorded", "kinds_of", "newest", "of_key"]
-
+T = TypeVar("T")
 PREFIX = "recording:"
 PROBE, STEP = "probe", "step"
 KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
@@ -53,58 +55,46 @@ class Recorded:
 
     def rows(self, layer: str = "z") -> EmbeddingSet:
         """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
-        return self._of_probe(layer) if self.kind == PROBE else self._of_step()
-
-    def has_h(self) -> bool:
-        """Whether the probe set has rows h that are not z."""
-        if self.kind != PROBE:
-            return False
-        arrays = self._snapshot()
-        return not np.array_equal(arrays["h"], arrays["z"])
-
-    def _of_probe(self, layer: str) -> EmbeddingSet:
-        arrays = self._snapshot()
-        ids = arrays.get("ids", arrays["index"]).astype(str)
-        features = arrays["h" if layer == "h" else "z"].astype(np.float32)
-        return self._set(features, arrays["labels"], ids)
-
-    def _snapshot(self) -> dict[str, np.ndarray]:
-        try:
-            return self.run.snapshot(self.number)
-        except FileNotFoundError:
-            raise self._gone() from None
-
-    def _of_step(self) -> EmbeddingSet:
-        try:
-            rows = recorded_steps.read(self.run, self.number)
-        except FileNotFoundError:
-            raise self._gone() from None
+        if self.kind == PROBE:
+            arrays = self._read(self.run.snapshot)
+            ids = arrays.get("ids", arrays["index"]).astype(str)
+            return self._set(arrays["h" if layer == "h" else "z"], arrays["labels"], ids, {})
+        rows = self._read(partial(recorded_steps.read, self.run))
         columns = {"view": rows.view} if rows.has_views else {}
         if np.isfinite(rows.loss).any():
             columns["loss"] = rows.loss
         return self._set(rows.z, rows.labels, rows.ids, columns)
 
+    def has_h(self) -> bool:
+        """Whether the probe set has rows h that are not z."""
+        if self.kind != PROBE:
+            return False
+        arrays = self._read(self.run.snapshot)
+        return not np.array_equal(arrays["h"], arrays["z"])
+
+    def _read(self, read: Callable[[int], T]) -> T:
+        """What `read` gives of this step. Raises UnusableEmbedding where it is no longer kept."""
+        try:
+            return read(self.number)
+        except FileNotFoundError:
+            name, number = self.run.name, f"{self.number:,}"
+            raise UnusableEmbedding(
+                "{name} keeps no rows of step {number} (any more); choose another step", name=name, number=number
+            ) from None
+
     def _set(
-        self, features: np.ndarray, labels: np.ndarray, ids: np.ndarray, columns: dict[str, np.ndarray] | None = None
+        self, features: np.ndarray, labels: np.ndarray, ids: np.ndarray, columns: dict[str, np.ndarray]
     ) -> EmbeddingSet:
-        about = self.run.manifest.get("recording") or {}
-        dataset, split = str(self.run.config.get("dataset") or ""), str(about.get("split", ""))
+        dataset = self.run.config.get("dataset")
         return EmbeddingSet(
             np.ascontiguousarray(features, np.float32),
             labels.astype(np.int64),
             tuple(map(str, ids.tolist())),
-            split,
+            self.run.manifest.get("recording", {}).get("split", ""),
             "loaded",
-            tuple(map(str, self.run.manifest.get("classes") or ())),
-            columns or {},
-            provenance={"dataset": dataset} if dataset else {},
-        )
-
-    def _gone(self) -> UnusableEmbedding:
-        return UnusableEmbedding(
-            "{name} keeps no rows of step {number} (any more); choose another step",
-            name=self.run.name,
-            number=f"{self.number:,}",
+            tuple(self.run.manifest.get("classes") or ()),
+            columns,
+            provenance={"dataset": str(dataset)} if dataset else {},
         )
 
 

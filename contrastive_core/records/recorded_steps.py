@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core.errors import Damaged
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.records.run import Run
-from contrastive_core.storage import json_files
-
-__all__ = ["StepRows", "path_of", "read", "remove", "steps", "write"]
+from contrastive_core.storage import atomic, json_files
 
 FOLDER = "rows"
+SHAPES = {"image": ("iu", 1), "view": ("iu", 1), "labels": ("iu", 1), "ids": ("U", 1), "loss": ("f", 1)}
+SHAPES |= {"z": ("f", 2), "queue": ("f", 2)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,7 @@ class StepRows:
 
 def steps(run: Run) -> list[int]:
     """Steps of which rows are kept, rising; none of a run that is no recording."""
-    names = [p.stem.removeprefix("step-") for p in (run.path / FOLDER).glob("step-*.npz")]
-    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+    return [number for number, _ in atomic.numbered_files(run.path / FOLDER, "step-", ".npz")]
 
 
 def path_of(run: Run, step: int) -> Path:
@@ -54,36 +53,22 @@ def path_of(run: Run, step: int) -> Path:
 def read(run: Run, step: int) -> StepRows:
     """The rows of a step. Raises Damaged; FileNotFoundError."""
     path = path_of(run, step)
-    arrays = json_files.read_npz(path)
-    if why := _not_rows(arrays):
-        raise Damaged("{path} is damaged: {why}", path=path, why=why)
-    return StepRows(**{name: arrays[name] for name in StepRows.__dataclass_fields__})
+    arrays = json_files.read_npz(path, shapes=SHAPES)
+    rows = StepRows(**{name: arrays[name] for name in SHAPES})
+    if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
+    if len(rows.queue) and rows.queue.shape[1] != rows.z.shape[1]:
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue is not as wide as its rows"))
+    if not np.isfinite(rows.z).all():
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its rows are not finite"))
+    return rows
 
 
 def write(run: Run, step: int, rows: StepRows) -> None:
     """Keep the rows of a step. Raises Gone; OSError."""
-    arrays = {name: getattr(rows, name) for name in StepRows.__dataclass_fields__}
+    arrays = {name: getattr(rows, name) for name in SHAPES}
     run.write(f"{FOLDER}/{path_of(run, step).name}", json_files.npz_bytes(**arrays))
 
 
 def remove(run: Run, step: int) -> None:
     path_of(run, step).unlink(missing_ok=True)
-
-
-def _not_rows(arrays: dict[str, np.ndarray]) -> str:
-    """Why arrays are none; "" if they are."""
-    if missing := StepRows.__dataclass_fields__.keys() - arrays.keys():
-        return message("it has no {missing}", missing=f"{min(missing)!r}")
-    z, queue = arrays["z"], arrays["queue"]
-    if any(a.ndim != 2 or a.dtype.kind != "f" for a in (z, queue)):
-        return N_("its rows are not rows of numbers")
-    each = {k: arrays[k] for k in ("image", "view", "labels", "ids", "loss")}
-    if any(a.ndim != 1 or len(a) != len(z) for a in each.values()):
-        return N_("its arrays differ in length")
-    if any(each[k].dtype.kind not in "iu" for k in ("image", "view", "labels")):
-        return N_("its images, views and labels are not whole numbers")
-    if each["ids"].dtype.kind != "U" or each["loss"].dtype.kind != "f":
-        return N_("its ids are not text, or its losses not numbers")
-    if len(queue) and queue.shape[1] != z.shape[1]:
-        return N_("its queue is not as wide as its rows")
-    return "" if np.isfinite(z).all() else N_("its rows are not finite")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["part_of"]
-
 
 def part_of(n: int, part: tuple[int, int]) -> slice:
     """The rows of n that belong to part i of k (`part`): contiguous, sizes differ by at most one."""

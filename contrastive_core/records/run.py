@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,14 +22,14 @@ from contrastive_core.errors import Damaged, Gone
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import SHIPPED
 from contrastive_core.records import run_files
-from contrastive_core.records.run_files import Manifest, Meta, Status
+from contrastive_core.records.run_files import Manifest, Meta, Status, read_manifest
 from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
 
-__all__ = ["Run", "stamp"]
-
 NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
+SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2)}
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Run:
     """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
 
     path: Path
-    manifest: Manifest = field(repr=False)
+    manifest: Manifest = field(repr=False, hash=False)
 
     @property
     def name(self) -> str:
@@ -73,10 +72,9 @@ class Run:
         if self.is_recording:
             raise ValueError(message("{name} is a recording: it holds rows of a training, no weights", name=self.name))
         try:
-            about = self.weights.stat()
+            return _hashes(self.weights)
         except FileNotFoundError:
             raise ValueError(message("{name} has no weights yet", name=self.name)) from None
-        return _hash_of(self.weights, about.st_ino, about.st_size, about.st_mtime_ns)
 
     # --- writing ---
 
@@ -92,15 +90,13 @@ class Run:
 
     def check_present(self) -> None:
         """Raises Gone when the run was moved or deleted, or another took its place."""
-        path = self.path / "run.json"
         try:
-            about = path.stat()
-            content_id = _id_of(path, about.st_ino, about.st_size, about.st_mtime_ns)
+            is_same = manifests(self.path / "run.json").get("id") == self.manifest.get("id")
         except Damaged:
             return
         except OSError:
             raise self._gone() from None
-        if content_id != self.manifest.get("id"):
+        if not is_same:
             raise self._gone()
 
     def _gone(self) -> Gone:
@@ -116,12 +112,11 @@ class Run:
             return current
         while current["status"] in ("running", "queued") and not self._is_worked_on(current):
             if (again := self._read_status()) == current:
-                why = message("its process ended without a word; ") + (
-                    N_("what it recorded until then is kept")
-                    if self.is_recording
-                    else N_("Resume goes on from its last state")
-                )
-                return {**current, "status": "failed", "reason": why}
+                rest = N_("Resume goes on from its last state")
+                if self.is_recording:
+                    rest = N_("what it recorded until then is kept")
+                reason = message("its process ended without a word; ") + rest
+                return {**current, "status": "failed", "reason": reason}
             current = again  # it had its last word between the two looks
         return current
 
@@ -144,8 +139,8 @@ class Run:
         before: JsonObject = {}
         with contextlib.suppress(OSError, Damaged):
             before = json_files.read_object(self.path / "status.json", run_files.STATUS)
-        now = {"status": status, "reason": reason, **stamp()}
-        self.write("status.json", json_files.json_bytes({**before, **now, **values}))
+        now = before | {"status": status, "reason": reason, **stamp(), **values}
+        self.write("status.json", json_files.json_bytes(now))
 
     def is_alive(self) -> bool:
         """Whether a living process works on the run."""
@@ -213,21 +208,19 @@ class Run:
         return [epoch for epoch, _ in self._snapshot_files()]
 
     def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
-        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged;
-        FileNotFoundError."""
+        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged; FileNotFoundError."""
         path = self.path / "snapshots" / self._snapshot_name(epoch)
-        arrays = json_files.read_npz(path)
-        if why := _not_a_snapshot(arrays):
-            raise Damaged("{path} is damaged: {why}", path=path, why=why)
+        arrays = json_files.read_npz(path, shapes=SNAPSHOT)
+        n, *lengths = (len(arrays[name]) for name in ("index", "h", "z"))
+        if lengths != [n, n] or len(arrays["labels"]) not in (0, n):
+            raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
         return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
 
     def _snapshot_name(self, number: int) -> str:
         return f"{self.unit}-{number:04d}.npz"
 
     def _snapshot_files(self) -> list[tuple[int, Path]]:
-        files = (self.path / "snapshots").glob(f"{self.unit}-*.npz")
-        numbered = [(p.stem.removeprefix(f"{self.unit}-"), p) for p in files]
-        return sorted((int(n), p) for n, p in numbered if n.isascii() and n.isdigit())
+        return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     # --- title, note, tags ---
 
@@ -249,30 +242,8 @@ class Run:
         self.write("meta.json", json_files.json_bytes({**before, **values}))
 
 
-def _not_a_snapshot(arrays: dict[str, np.ndarray]) -> str:
-    """Why arrays are none; "" if they are."""
-    if missing := {"index", "labels", "h", "z"} - arrays.keys():
-        return message("it has no {missing}", missing=f"{min(missing)!r}")
-    index, labels, h, z = (arrays[k] for k in ("index", "labels", "h", "z"))
-    if index.ndim != 1 or index.dtype.kind not in "iu" or labels.dtype.kind not in "iu":
-        return N_("its index and labels are not whole numbers")
-    if any(a.ndim != 2 or a.dtype.kind != "f" for a in (h, z)):
-        return N_("its h and z are not rows of numbers")
-    if not len(index) == len(h) == len(z) or len(labels) not in (0, len(index)):
-        return N_("its arrays differ in length")
-    return ""
-
-
-@lru_cache(64)
-def _id_of(path: Path, inode: int, size: int, mtime: int) -> object:
-    """The id in a manifest; the file's inode, size and time are the key of the cache."""
-    return json_files.read_object(path).get("id")
-
-
-@lru_cache(10_000)
-def _hash_of(path: Path, inode: int, size: int, mtime: int) -> str:
-    """A file's hash; a page asks for many, and a file that is written anew is another inode."""
-    return atomic.sha256_file(path)
+manifests = FileCache(read_manifest, 20_000)  # some kilobytes each
+_hashes = FileCache(atomic.sha256_file, 10_000)  # a page asks for many
 
 
 def stamp() -> Status:

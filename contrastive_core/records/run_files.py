@@ -15,14 +15,12 @@ from contrastive_core.records.train_config import FIELDS, TrainConfig
 from contrastive_core.storage.json_files import JsonObject, read_object
 from contrastive_core.storage.json_schema import Schema, fields, number, one_of, optional, schema_of, text, whole
 
-__all__ = ["CONFIG", "FORMAT", "MARK", "META", "METRICS", "STATUS", "Manifest", "Meta", "Status", "read_manifest"]
-
 FORMAT = 1  # of run folders
 
 
 def _schema_of_setting(entry: Field[Any], kind: Any) -> Schema:
     """Each setting may be null; knobs are names of settings."""
-    limits = {name: limit for name, limit in entry.metadata.items() if name in ("low", "high") and limit is not None}
+    limits = {name: limit for name, limit in entry.metadata.items() if name in ("low", "high")}
     return replace(schema_of(kind), optional=True, identifiers=True, **limits)
 
 
@@ -108,10 +106,6 @@ def read_manifest(path: Path) -> Manifest:
     except Damaged:
         number = read_object(path).get("format")
         if isinstance(number, int) and number != FORMAT:
-            raise Damaged(
-                "{path} has the run format {number}; this version reads {format}",
-                path=path,
-                number=number,
-                format=FORMAT,
-            ) from None
+            values = {"path": path, "number": number, "format": FORMAT}
+            raise Damaged("{path} has the run format {number}; this version reads {format}", **values) from None
         raise

@@ -13,6 +13,7 @@ from and written to one folder is in run.py. Torch-free.
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
@@ -20,6 +21,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -28,28 +30,25 @@ from typing import Any, cast
 from contrastive_core.errors import BadName, Damaged, NoSuchRun
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.paths import ROOT, SHIPPED, runs_home
-from contrastive_core.records.run import Run, stamp
-from contrastive_core.records.run_files import FORMAT, Manifest, read_manifest
+from contrastive_core.records.run import Run, manifests, stamp
+from contrastive_core.records.run_files import FORMAT, Manifest
 from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import JsonObject
-
-__all__ = ["Run", "check_free", "checked_name", "create", "damaged", "folders", "list_runs", "load"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
 
 
-# --- all runs ----------------------------------------------------------------------------------
+# --- names -------------------------------------------------------------------------------------
 
 
 def checked_name(name: str) -> str:
     """The name, if it is one plain file name. Raises BadName."""
     if not NAME.fullmatch(name) or name.endswith(".part"):
         raise BadName(
-            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts "
-            "with a letter or digit; got {name}",
-            name=f"{name!r}",
+            "a run's name has up to 64 letters, digits, dots, dashes or underscores and starts with a letter or digit; "
+            "got {name}",
+            name=repr(name),
         )
     return name
 
@@ -63,12 +62,34 @@ def check_free(name: str) -> None:
         )
 
 
+def free_name(stem: str, used: Collection[str] = ()) -> str:
+    """`stem`, or it with the first number from 2 on that is neither in `used` nor a run's name."""
+    stem = stem[:58]
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    homes = (runs_home(), SHIPPED)
+    return next(name for name in names if name not in used and not any(os.path.lexists(h / name) for h in homes))
+
+
+def default_run_name(report: Mapping[str, object]) -> str:
+    """An imported run's name, made from the file's or the model's, as `OpenedCheckpoint.report` or
+    `pretrained.about` reports it."""
+    text = str(report.get("file")).split(".")[0]
+    if report.get("of_library", True):
+        text = str(report["encoder"]).partition(":")[2] + "-random" * bool(report.get("random"))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
+
+
+# --- all runs ----------------------------------------------------------------------------------
+
+
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
     """Make a run's folder with its manifest. Without a name one is made from the settings.
 
     Raises: BadName; FileExistsError when the name is taken.
     """
-    name = name or _free_name(runs_home(), config)
+    if not name:
+        data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
+        name = free_name(f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}")
     check_free(name)
     path = runs_home() / name
     about: JsonObject = {
@@ -76,13 +97,9 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
         "id": secrets.token_hex(8),
         "name": name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "method": config.get("method"),
-        "loss": config.get("loss"),
-        "dataset": config.get("dataset"),
+        **{key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")},
         "data_fingerprint": fingerprint,
-        "seed": config.get("seed"),
         "config": config,
-        "threads": config.get("threads"),
         "versions": {p: _version(p) for p in PACKAGES} | {"python": platform.python_version()},
         "git_commit": _git_commit(),
         **more,
@@ -160,22 +177,9 @@ def _open(path: Path) -> Run | Exception:
 def _manifest(path: Path) -> Manifest:
     """A run's manifest. Raises Damaged, also where it cannot be read."""
     try:
-        return _remembered(path / "run.json").copy()
+        return manifests(path / "run.json").copy()
     except OSError as error:
         raise Damaged("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror) from None
-
-
-_remembered = FileCache(read_manifest, 20_000)  # some kilobytes each
-
-
-def _free_name(home: Path, config: JsonObject) -> str:
-    data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
-    stem = f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}"
-    for number in range(1, 100_000):
-        name = stem if number == 1 else f"{stem}-{number}"
-        if not os.path.lexists(home / name) and not (SHIPPED / name).exists():
-            return name
-    raise FileExistsError(message("too many runs named {stem}", stem=stem))
 
 
 def _version(package: str) -> str | None:

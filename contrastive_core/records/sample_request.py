@@ -1,8 +1,5 @@
-"""A table of samples that is asked for: an embedding and a loss; its file and its marks.
-
-Named by plain values, so that an address can hold it and another process can make its table
-(`python -m contrastive_core samples NAME --split SPLIT --loss LOSS`). Torch-free.
-"""
+"""A table of samples that is asked for: an embedding and a loss, by plain values that an address can hold; its
+file and its marks. Torch-free."""
 
 from __future__ import annotations
 
@@ -13,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.paths import data_home
-from contrastive_core.records import loaded_vectors, recorded_rows
+from contrastive_core.records import recorded_rows
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_table import VERSION, SampleTable, path_of, read_table
-
-__all__ = ["SampleRequest", "decisions_path", "request_of"]
 
 
 @dataclass(frozen=True)
@@ -60,19 +55,14 @@ class SampleRequest:
         vectors and recordings their own."""
         if run := self.run:
             return decisions_path(run.config, self.split)
-        if place := self.rows.recorded:
-            name = f"recording-{place.run.manifest.get('id')}"
-        else:
-            name = self.name.replace(loaded_vectors.PREFIX, "vectors-")
+        place = self.rows.recorded
+        name = f"recording-{place.run.manifest.get('id')}" if place else f"vectors-{self.rows.key}"
         return data_home() / "marks" / name / "marks.jsonl"
 
 
 def request_of(name: str, split: str, loss: str) -> SampleRequest:
-    """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be
-    of any split."""
-    if name.startswith(recorded_rows.PREFIX):
-        split = ""
-    return SampleRequest(EmbeddingRef(name, split), loss)
+    """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be of any split."""
+    return SampleRequest(EmbeddingRef(name, "" if name.startswith(recorded_rows.PREFIX) else split), loss)
 
 
 def decisions_path(config: Mapping[str, Any], split: str) -> Path:

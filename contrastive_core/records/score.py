@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,13 +22,12 @@ from contrastive_core.storage.json_schema import (
     mapping_of,
     number,
     optional,
+    plain,
     problem,
     schema_of,
     text,
     whole,
 )
-
-__all__ = ["SCORE", "ClassShare", "Score", "Scores", "recall_text", "scores_from_json", "scores_to_json"]
 
 LONGEST = 500  # characters of a text that are kept
 MOST = 100  # scores that are read
@@ -47,23 +46,6 @@ EXTRAS = fields(
         "sample": text,
     }
 )
-
-
-class ScoreRecord(TypedDict, total=False):
-    """A score in a JSON file."""
-
-    title: str | None
-    reading: str | None
-    missing: str | None
-    value: float | None
-    unit: str | None
-    interval: Annotated[list[float | None] | None, INTERVAL]
-    higher_is_better: bool | None
-    settings: JsonObject | None
-    extras: Annotated[JsonObject | None, optional(EXTRAS)]
-
-
-SCORE = schema_of(ScoreRecord)
 
 
 @dataclass(frozen=True)
@@ -89,13 +71,13 @@ class Score:
     title: str
     reading: str = ""
     value: float | None = None
-    interval: tuple[float, float] | None = None
+    interval: Annotated[tuple[float, float] | None, INTERVAL] = None
     unit: str = ""
     higher_is_better: bool | None = None
     settings: JsonObject = field(default_factory=dict)
-    extras: JsonObject = field(default_factory=dict)
+    extras: Annotated[JsonObject, EXTRAS] = field(default_factory=dict)
     missing: str = ""
-    arrays: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    arrays: Annotated[dict[str, np.ndarray], plain] = field(default_factory=dict, repr=False)
 
     @property
     def per_sample(self) -> np.ndarray | None:
@@ -139,41 +121,27 @@ class Score:
         ]
         return classes if all(len(c.taken_for) == len(classes) for c in classes) else []
 
-    def to_json(self) -> ScoreRecord:
+    def to_json(self) -> JsonObject:
         """Plain values; `from_json` is the inverse, but for the arrays."""
-        about: ScoreRecord = {"title": self.title, "reading": self.reading}
         if self.value is None:
-            return {**about, "missing": self.missing}
-        return {
-            **about,
-            "value": self.value,
-            "unit": self.unit,
-            "interval": None if self.interval is None else list(self.interval),
-            "higher_is_better": self.higher_is_better,
-            "settings": self.settings,
-            "extras": self.extras,
-        }
+            return {"title": self.title, "reading": self.reading, "missing": self.missing}
+        values = {name: value for name, value in vars(self).items() if name not in ("arrays", "missing")}
+        return values | {"interval": self.interval and list(self.interval)}
 
     @classmethod
     def from_json(cls, record: Any, name: str = "") -> Score:
         """The score that a file tells of. Never raises: what is no score has no value."""
         if problem(record, SCORE):
-            return cls(_short(name), missing=UNREADABLE)
-        title, reading = _short(record.get("title") or name), _short(record.get("reading") or "")
-        if record.get("value") is None:
-            return cls(title, reading, missing=_short(record.get("missing") or UNREADABLE))
-        return cls(
-            title,
-            reading,
-            record["value"],
-            _pair(record.get("interval")),
-            _short(record.get("unit") or ""),
-            record.get("higher_is_better"),
-            record.get("settings") or {},
-            record.get("extras") or {},
-        )
+            return cls(name[:LONGEST], missing=UNREADABLE)
+        values = {k: v for k, v in record.items() if k in SCORE.keys and k != "arrays" and v is not None}
+        values |= {k: v[:LONGEST] for k, v in values.items() if isinstance(v, str) and len(v) > LONGEST}
+        score = cls(**{"title": name[:LONGEST], **values, "interval": _pair(values.get("interval"))})
+        if score.value is None:
+            return cls(score.title, score.reading, missing=score.missing or UNREADABLE)
+        return score
 
 
+SCORE = schema_of(Score)
 Scores = dict[str, Score]
 
 
@@ -185,7 +153,7 @@ def recall_text(recall: float | None) -> str:
     return message("approximate neighbors, recall {recall} %", recall=f"{math.floor(1000 * recall) / 10:.1f}")
 
 
-def scores_to_json(scores: Mapping[str, Score]) -> dict[str, ScoreRecord]:
+def scores_to_json(scores: Mapping[str, Score]) -> dict[str, JsonObject]:
     """Scores of one embedding as plain values, by the names of their metrics."""
     return {name: score.to_json() for name, score in scores.items()}
 
@@ -194,10 +162,6 @@ def scores_from_json(record: object) -> Scores:
     """Scores of one embedding, by the names of their metrics; none where it is no object."""
     items = record.items() if isinstance(record, dict) else ()
     return {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= LONGEST else value[:LONGEST]
 
 
 def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:

@@ -20,20 +20,18 @@ from contrastive_core.messages import N_
 from contrastive_core.records.image_form import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["GROUPS", "OPTIONS", "TrainConfig", "from_dict", "settings_of", "with_settings"]
-
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
+IMAGE_SIZE = N_("pixels of a side of a folder's images; default: the encoder's, else their median up to 64")
 
 
-def _setting(default: Any, low: float | None = None, high: float | None = None) -> Any:
-    """A field with the least and the greatest value that it takes."""
-    return field(default=default, metadata={"low": low, "high": high})
+def _setting(default: Any, **limits: float) -> Any:
+    """A field with the least and the greatest value, `low` and `high`, that it takes."""
+    return field(default=default, metadata=limits)
 
 
-def _option(default: Any, help: str, low: float | None = None, high: float | None = None, metavar: str = "") -> Any:
+def _option(default: Any, help: str, metavar: str | None = None, **limits: float) -> Any:
     """A field that the command line has an option of its own for."""
-    option = {"help": help, "metavar": metavar or None}
-    return field(default=default, metadata={"low": low, "high": high, "option": option})
+    return field(default=default, metadata={**limits, "option": {"help": help, "metavar": metavar}})
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,7 @@ class TrainConfig:
     method: str = _option("simclr", "default: simclr")
     dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
     root: str | None = _option(None, N_("where downloaded data sets lie"), metavar="FOLDER")
-    image_size: int | None = _option(
-        None,
-        N_("pixels of a side of a folder's images; default: the encoder's, else their median up to 64"),
-        metavar="PIXELS",
-    )  # 0: as of runs without the setting, the median up to 96
+    image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
     resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
     epochs: int = _option(20, "default: 20", low=1)
     batch_size: int | None = _setting(None, low=1)
@@ -106,14 +100,14 @@ def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
 
 FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}
 OPTIONS = {name: f.metadata["option"] for name, f in FIELDS.items() if "option" in f.metadata}
+SINGLE = [name for name in FIELDS if name not in GROUPS.values()]  # settings that are one value
 _HINTS = typing.get_type_hints(TrainConfig)
 
 
 def from_dict(values: Mapping[str, Any]) -> TrainConfig:
     """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
-    for name in values:
-        if name not in FIELDS:
-            raise BadSetting("unknown setting {name}; known: {fields}", name=f"{name!r}", fields=", ".join(FIELDS))
+    if unknown := values.keys() - FIELDS.keys():
+        raise BadSetting("unknown setting {name}; known: {fields}", name=repr(min(unknown)), fields=", ".join(FIELDS))
     return TrainConfig(**values)
 
 
@@ -123,28 +117,24 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")
-        if not equals or not key:
-            raise BadSetting("a setting is written key=value; got {setting}", setting=f"{setting!r}")
         group, dot, knob = key.partition(".")
+        if not equals or not key:
+            raise BadSetting("a setting is written key=value; got {setting}", setting=repr(setting))
         if dot and group in GROUPS:
             name = GROUPS[group]
             changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
-        elif key in FIELDS and key not in GROUPS.values():
+        elif key in SINGLE:
             changed[key] = _typed(key, text)
         else:
-            fields = ", ".join(k for k in FIELDS if k not in GROUPS.values())
-            dotted = ", ".join(f"{g}.KNOB" for g in GROUPS)
+            fields, dotted = ", ".join(SINGLE), ", ".join(f"{g}.KNOB" for g in GROUPS)
             raise BadSetting(
-                "unknown setting {key}; known: {fields}, {dotted}", key=f"{key!r}", fields=fields, dotted=dotted
+                "unknown setting {key}; known: {fields}, {dotted}", key=repr(key), fields=fields, dotted=dotted
             )
     return dataclasses.replace(config, **changed)
 
 
 def settings_of(config: Mapping[str, Any]) -> list[str]:
-    """Arguments of `train` that give these settings again: the inverse of `with_settings`.
-
-    Settings that are None, or missing, are left to their defaults.
-    """
+    """Arguments of `train` that give these settings again, but for those that are None or missing."""
     arguments: list[str] = []
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
@@ -152,9 +142,8 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
     for group, name in GROUPS.items():
         for knob, value in (config.get(name) or {}).items():
             arguments += ["--set", f"{group}.{knob}={_written(value)}"]
-    for name in FIELDS:
-        if name not in (*OPTIONS, "device", *GROUPS.values()) and config.get(name) is not None:
-            value = config[name]
+    for name in SINGLE:
+        if name not in (*OPTIONS, "device") and (value := config.get(name)) is not None:
             arguments += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return arguments
 
@@ -189,13 +178,12 @@ def _typed(name: str, text: str) -> Any:
     if str in kinds:
         return text.strip()
     if bool in kinds:
-        if isinstance(value, bool) or value in (0, 1):
+        if value in (0, 1):  # True and False among them
             return bool(value)
-        raise BadSetting("{name} must be on or off; got {text}", name=name, text=f"{text!r}")
+        raise BadSetting("{name} must be on or off; got {text}", name=name, text=repr(text))
     whole = int in kinds
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or (whole and not (math.isfinite(value) and value == int(value))):
-        raise BadSetting(
-            "{name} must be a {whole}number; got {text}", name=name, whole="whole " * whole, text=f"{text!r}"
-        )
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (whole and not (math.isfinite(value) and value == int(value))):
+        whole_words = "whole " * whole
+        raise BadSetting("{name} must be a {whole}number; got {text}", name=name, whole=whole_words, text=repr(text))
     return int(value) if whole else float(value)

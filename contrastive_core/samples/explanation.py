@@ -1,6 +1,8 @@
-"""Take the loss of one sample apart."""
+"""Take the loss of one sample apart: the pairs behind it, its margin, its neighbors."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,14 +10,39 @@ from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.messages import message
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import Kernel
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.explanation import Explanation, PairShare
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import knobs_of
 from contrastive_core.samples.losses import LossInputs
 from contrastive_core.samples.run_samples import is_paired_by_class, kept_views, rows_of
 
-__all__ = ["explain_row", "explain_sample"]
+
+@dataclass(frozen=True)
+class PairShare:
+    """Another sample: what the loss compares, and its part of all pull or push on the anchor."""
+
+    id: str
+    label: int  # −1: none
+    score: float
+    share: float  # of Σ|∂L_i/∂score|
+    column: int  # among all that the loss compares
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """One sample's loss taken apart."""
+
+    loss: float  # NaN where it is undefined
+    score_kind: str
+    hardest_negatives: list[PairShare]
+    weakest_positives: list[PairShare]
+    pull: float  # share of the gradient that positives have; the rest pushes
+    margin: float  # cosine to the nearest positive less that to the nearest negative; NaN: no pair
+    neighbors: list[PairShare]  # the nearest by cosine, whatever their relation
+    scores: np.ndarray  # (m) float32, what the loss compares
+    mask: np.ndarray  # (m) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: Kernel | None  # how the browser computes the loss; None: it cannot
 
 
 def explain_sample(request: SampleRequest, sample: str) -> Explanation:

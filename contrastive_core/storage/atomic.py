@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-__all__ = ["make_folder", "sha256_file", "sync_file", "sync_folder", "tidy", "write_bytes", "writing"]
-
 
 def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
     """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
@@ -60,11 +58,17 @@ def make_folder(path: str | Path) -> Path:
     return path
 
 
-def tidy(folder: str | Path, start: str = ".") -> None:
+def tidy(folder: str | Path) -> None:
     """Remove what killed writers left half-written. Nobody else may be writing there."""
-    for path in Path(folder).glob(f"{start}*.part"):
+    for path in Path(folder).glob(".*.part"):
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def numbered_files(folder: Path, prefix: str, suffix: str) -> list[tuple[int, Path]]:
+    """Files named by a number between a prefix and a suffix, with it, rising."""
+    named = ((path.name.removeprefix(prefix).removesuffix(suffix), path) for path in folder.glob(f"{prefix}*{suffix}"))
+    return sorted((int(number), path) for number, path in named if number.isascii() and number.isdigit())
 
 
 def sync_file(file: IO[bytes]) -> None:

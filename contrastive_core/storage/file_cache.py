@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-__all__ = ["FileCache", "FileStamp", "file_stamp"]
-
 T = TypeVar("T")
 FileStamp = tuple[int, int, int, int]
 FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock

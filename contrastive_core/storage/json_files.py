@@ -1,8 +1,7 @@
 """What this project keeps: JSON for people and programs, lines of JSON, arrays.
 
-A kill at any moment leaves the old file or the new (atomic.py); lock.py keeps two processes from
-one folder. JSON files may be edited by hand: their values are checked against
-a schema (json_schema.py), not a checksum. Weights and states have those (runs/checkpoints.py).
+A kill at any moment leaves the old file or the new (atomic.py). JSON files may be edited by hand: their values
+are checked against a schema (json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py).
 """
 
 from __future__ import annotations
@@ -10,37 +9,22 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.errors import Damaged, NotRegular
-from contrastive_core.messages import Message, decode, encode, sentence
+from contrastive_core.messages import Message, decode, encode, message, sentence
 from contrastive_core.storage import npz
 from contrastive_core.storage.atomic import sync_file, write_bytes, writing
 from contrastive_core.storage.json_schema import Schema, fields, plain, problem
 from contrastive_core.storage.regular_files import open_regular, read_regular
 
-__all__ = [
-    "JsonObject",
-    "append_lines",
-    "damaged_lines",
-    "json_bytes",
-    "lines_bytes",
-    "npz_bytes",
-    "object_of",
-    "read_json",
-    "read_lines",
-    "read_npz",
-    "read_object",
-    "write_json",
-    "write_lines",
-    "write_npz",
-]
-
 JsonObject = dict[str, Any]
+Shapes = Mapping[str, tuple[str, int]]
+OBJECT = fields()
 MAX_JSON = 64 << 20  # bytes of one document
 MAX_LINES = 4 << 30
 MAX_NPZ = 4 << 30  # bytes of an archive that are held in memory
@@ -62,8 +46,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def read_json(path: str | Path, schema: Schema = plain) -> Any:
-    """A JSON file's value. Raises Damaged naming the file, also where it does not fit the schema;
-    OSError."""
+    """A JSON file's value. Raises Damaged naming the file, also where it does not fit the schema; OSError."""
     data = _read(path, MAX_JSON)
     try:
         value = json.loads(data, object_hook=_hook(data))
@@ -74,9 +57,9 @@ def read_json(path: str | Path, schema: Schema = plain) -> Any:
     return value
 
 
-def read_object(path: str | Path, schema: Schema | None = None) -> JsonObject:
+def read_object(path: str | Path, schema: Schema = OBJECT) -> JsonObject:
     """A JSON file's object. Raises as `read_json` does."""
-    value: JsonObject = read_json(path, fields() if schema is None else schema)
+    value: JsonObject = read_json(path, schema)
     return value
 
 
@@ -113,11 +96,6 @@ def _last_line(file: Any, end: int) -> bytes:
         if b"\n" in tail or length >= end:
             return tail[tail.rfind(b"\n") + 1 :]
         length *= 16
-
-
-def write_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
-    """Put these lines in place of all others, whole or not at all."""
-    write_bytes(path, lines_bytes(values))
 
 
 def read_lines(path: str | Path, schema: Schema = plain) -> list[JsonObject]:
@@ -176,21 +154,36 @@ def npz_bytes(**arrays: np.ndarray) -> memoryview:
     return buffer.getbuffer()
 
 
-def read_npz(path: str | Path, limit: int = MAX_NPZ, mapped: int | None = None) -> dict[str, np.ndarray]:
-    """Arrays of an `.npz`, without pickle; large ones are mapped, read-only, and not in memory: of
-    `mapped` bytes and more, where that is given.
-    Raises Damaged, also where the others would unpack to more than `limit` bytes;
-    FileNotFoundError."""
+def read_npz(
+    path: str | Path,
+    limit: int = MAX_NPZ,
+    mapped: int | None = None,
+    shapes: Mapping[str, tuple[str, int]] | None = None,
+) -> dict[str, np.ndarray]:
+    """Arrays of an `.npz`, without pickle; large ones (of `mapped` bytes, if given) are read-only maps.
+
+    Args: shapes: the kinds (NumPy's letters) and dimensions that arrays must have, by name.
+    Raises: Damaged, also where those in memory would unpack to more than `limit` bytes; FileNotFoundError.
+    """
     try:
         with open_regular(path) as file:
-            return npz.read(file, limit, mapped)
+            arrays = npz.read(file, limit, mapped)
     except FileNotFoundError:
         raise
     except Exception as error:
         raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
+    for name, (kinds, ndim) in (shapes or {}).items():
+        array = arrays.get(name)
+        if array is None or array.dtype.kind not in kinds or array.ndim != ndim:
+            why = message("it has no {missing}", missing=repr(name))
+            if array is not None:
+                values = {"dtype": array.dtype, "shape": array.shape}
+                why = message("{name} has type {dtype} and shape {shape}", name=repr(name), **values)
+            raise Damaged("{path} is damaged: {why}", path=path, why=why)
+    return arrays
 
 
-def _hook(data: bytes) -> Callable[[dict[str, Any]], Any] | None:
+def _hook(data: bytes) -> Callable[[JsonObject], Any] | None:
     """What reads messages again, where there are any: a hook slows down long lists of objects."""
     return decode if b'"message"' in data else None
 
@@ -203,10 +196,8 @@ def _plain(value: Any) -> Any:
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if isinstance(value, Path):

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, is_dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from contrastive_core.messages import N_, message
 
 DEPTH = 32  # levels of lists and objects; a page that shows them recurses
 LARGEST = 2**63
-KINDS = {dict: N_("an object"), list: N_("a list"), str: "text", bool: N_("true or false"), int: N_("a number")}
-NAMES = {**KINDS, int: N_("a whole number"), float: N_("a number"), type(None): "null"}
+NAMES = {dict: N_("an object"), list: N_("a list"), str: "text", bool: N_("true or false"), type(None): "null"}
+NAMES |= {int: N_("a whole number"), float: N_("a number")}
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def fields(
 
 
 def schema_of(kind: Any) -> Schema:
-    """The schema of a type: a TypedDict may have its keys, an `int` is a whole number from 0 on.
-    `Annotated[int, whole(1)]` says it otherwise."""
+    """The schema of a type: an `int` is a whole number from 0 on, unless `Annotated[int, whole(1)]` says otherwise; a
+    TypedDict may have its keys, a dataclass has those without a default."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         schema: Schema = arguments[1]
@@ -92,9 +93,11 @@ def schema_of(kind: Any) -> Schema:
         return list_of(schema_of(arguments[0]))
     if origin is dict:
         return mapping_of(schema_of(arguments[1]))
-    if is_typeddict(kind):
-        hints = get_type_hints(kind, include_extras=True)
-        return fields(allowed={name: schema_of(hint) for name, hint in hints.items()})
+    if is_typeddict(kind) or is_dataclass(kind):
+        keys = {name: schema_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+        members = dataclass_fields(kind) if is_dataclass(kind) else ()
+        required = (f.name for f in members if f.default is MISSING and f.default_factory is MISSING)
+        return Schema((dict,), required=tuple(required), keys=keys)
     return {int: whole(), float: number(), str: text, bool: flag, Any: plain}[kind]
 
 
@@ -103,7 +106,7 @@ def problem(value: Any, schema: Schema) -> str:
     waiting: list[tuple[str, Any, Schema, int]] = [("", value, schema, 0)]
     while waiting:  # not recursive: a value may be nested endlessly
         where, value, schema, depth = waiting.pop()
-        kind = str if isinstance(value, str) else type(value)  # a message is a text too
+        kind = _kind(value)
         if not schema.types or kind in schema.types:  # most values are passed here
             if kind is str and value.isascii() and not schema.choices:
                 continue
@@ -112,9 +115,9 @@ def problem(value: Any, schema: Schema) -> str:
         if why := _wrong(value, schema, depth):
             return f"{where or 'it'} {why}"
         inner = schema.others or plain
-        if isinstance(value, list):
+        if kind is list:
             waiting += [(f"{where}[{i}]", v, inner, depth + 1) for i, v in enumerate(value)]
-        elif isinstance(value, dict):
+        elif kind is dict:
             for key, item in value.items():
                 name = ascii(key)[1:-1][:40]
                 if why := _wrong_key(key, schema):
@@ -124,14 +127,21 @@ def problem(value: Any, schema: Schema) -> str:
     return ""
 
 
+def _kind(value: Any) -> type:
+    """The type by its name in a schema: a message is a text too, and a tuple becomes a list."""
+    if isinstance(value, str):
+        return str
+    return list if isinstance(value, tuple) else type(value)
+
+
 def _wrong(value: Any, schema: Schema, depth: int) -> str:
     """What is wrong with a value itself, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
-    kind = str if isinstance(value, str) else type(value)
+    kind = _kind(value)
     if schema.types and kind not in schema.types:
         expected = " or ".join(NAMES[t] for t in schema.types if t is not int or len(schema.types) == 1)
-        return message("is {kind}, not {expected}", kind=KINDS.get(kind, NAMES[kind]), expected=expected)
+        return message("is {kind}, not {expected}", kind=NAMES.get(kind, kind.__name__), expected=expected)
     if kind is str:
         if schema.choices and value not in schema.choices:
             return message("is none of {choices}", choices=", ".join(schema.choices))

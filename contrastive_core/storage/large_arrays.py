@@ -12,8 +12,6 @@ import numpy as np
 from contrastive_core.paths import data_home
 from contrastive_core.storage import atomic
 
-__all__ = ["RowBuffer", "mapped_zeros"]
-
 MAPPED = 1 << 29  # bytes from which on an array lies in a file: eight at once keep 4 GB in memory
 MAPPED_ROWS = 1 << 28  # the same for the rows of an encoder
 ZEROS = 1 << 24  # bytes written at a time where the system cannot reserve space
@@ -22,13 +20,11 @@ ZEROS = 1 << 24  # bytes written at a time where the system cannot reserve space
 def mapped_zeros(
     shape: tuple[int, ...], dtype: np.dtype | type = np.float32, folder: Path | None = None, least: int | None = None
 ) -> np.ndarray:
-    """Return zeros of a shape, in a temporary file from `least` bytes (default: `MAPPED`) on.
+    """Return zeros of a shape, from `least` bytes (default: `MAPPED`) on in a file of a `folder`.
 
-    The system loads only the parts of the file that are used. It has no name, so it disappears with
-    the array, also where the process is killed.
-
-    Args: folder: of the file (default: `data_home()`, since a system's temporary folder is often
-        kept in memory). Raises OSError where the disk is too full.
+    The system loads only the parts of the file that are used. It has no name, so it disappears with the array, also
+    where the process is killed. The default is `data_home()`, since a system's temporary folder is often kept in
+    memory. Raises OSError where the disk is too full.
     """
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size < (MAPPED if least is None else least):

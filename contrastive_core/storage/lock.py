@@ -1,9 +1,8 @@
 """Locks that the system lets go of when their process ends, however it ends.
 
-The lock itself is the system's (`filelock`); the file's text says which process holds it, for
-people, and for a signal to it (Windows lets nobody read a locked file: there the text stands in a
-file beside it). Neither depends on the machine's name, so a changed host name or a
-lock left by a killed process blocks nobody.
+The lock itself is the system's (`filelock`); the file's text says which process holds it, for people, and for a signal
+to it (Windows lets nobody read a locked file: there the text stands in a file beside it). Neither depends on the
+machine's name, so a changed host name or a lock left by a killed process blocks nobody.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.storage.atomic import make_folder
 from contrastive_core.storage.json_files import JsonObject, read_object
 from contrastive_core.storage.json_schema import fields, number, text, whole
-
-__all__ = ["is_locked", "is_process", "lock", "lock_holder", "process_start"]
 
 GRACE = 0.25  # seconds: whoever only asks whether a lock is held holds it for a moment
 CLOCK = 2.0  # seconds by which a process's start may differ between two looks: the clock is set

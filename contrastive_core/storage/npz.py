@@ -21,8 +21,6 @@ import numpy as np
 
 from contrastive_core.messages import message
 
-__all__ = ["MAPPED", "read", "write"]
-
 MAPPED = 256 << 20  # bytes of an array, from which on it is mapped and not read
 ALIGNED = 64
 LOCAL = struct.Struct("<26xHH")  # of a member's header in the file: lengths of its name and extra
@@ -43,11 +41,10 @@ def write(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None
 
 
 def read(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[str, np.ndarray]:
-    """Arrays of a file; those of `mapped` bytes (default: MAPPED) and more, where not compressed,
-    as read-only maps.
+    """Arrays of a file; those of `mapped` bytes (default: MAPPED) and more, where not compressed, as read-only maps.
 
-    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of
-    objects; what zipfile and numpy raise for damage; OSError.
+    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of objects; what zipfile
+    and numpy raise for damage; OSError.
     """
     arrays: dict[str, np.ndarray] = {}
     least = MAPPED if mapped is None else mapped

@@ -25,8 +25,6 @@ from contrastive_core.errors import LabError, Refused
 from contrastive_core.messages import N_
 from contrastive_core.paths import ROOT
 
-__all__ = ["Crashed", "Limits", "Sandbox", "run_sandboxed"]
-
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
 ANSWER = "\0answer "  # starts a line that holds a result
 CRASHED = N_("the process that opened it died: it is damaged, or needs too much memory")
@@ -39,9 +37,8 @@ class Crashed(Refused):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a child: bytes of memory beyond what its libraries map, seconds of processor time
-    (twice as many to wait), bytes of a file it writes. `preload` are modules imported before memory
-    is counted."""
+    """Limits of a child: bytes of memory beyond what its libraries map, seconds of processor time (twice as many to
+    wait), bytes of a file it writes. `preload` are modules imported before memory is counted."""
 
     memory: int
     seconds: float = 300
@@ -49,7 +46,7 @@ class Limits:
     preload: tuple[str, ...] = ()
 
 
-class Answer(TypedDict, total=False):
+class CallResult(TypedDict, total=False):
     """What a call gave: a value, or an error's class and text; of an OSError its number and file."""
 
     value: Any
@@ -134,12 +131,12 @@ class Sandbox:
         process.stdin.write(json.dumps(value) + "\n")
         process.stdin.flush()
 
-    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> Answer:
+    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> CallResult:
         self._send(process, arguments)
         assert process.stdout is not None
         while line := process.stdout.readline():
             if line.startswith(ANSWER):
-                answer: Answer = json.loads(line.removeprefix(ANSWER))
+                answer: CallResult = json.loads(line.removeprefix(ANSWER))
                 return answer
         raise ValueError(N_("no answer"))
 
@@ -159,7 +156,7 @@ def _main() -> None:
         print(f"\n{ANSWER}{json.dumps(_answer(function, json.loads(line)))}", flush=True)
 
 
-def _answer(function: Callable[..., Any], arguments: list[Any]) -> Answer:
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
     try:
         return {"value": function(*arguments)}
     except MemoryError:
@@ -167,7 +164,7 @@ def _answer(function: Callable[..., Any], arguments: list[Any]) -> Answer:
     except Exception as error:
         kind = type(error).__name__
         text = " ".join(str(error).split())[:10_000]
-        answer: Answer = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
+        answer: CallResult = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
         if isinstance(error, OSError) and error.errno is not None:
             filename = None if error.filename is None else str(error.filename)
             answer |= {"errno": error.errno, "strerror": error.strerror or "", "filename": filename}

@@ -11,8 +11,6 @@ from typing import Any
 
 from contrastive_core.storage.atomic import writing
 
-__all__ = ["parquet_of", "safe_cell", "write_table"]
-
 BATCH = 20_000  # rows that are plain values at a time
 
 

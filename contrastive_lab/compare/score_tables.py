@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
-from contrastive_core.records.run_metrics import cost_of
 
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
 from contrastive_lab import cache, format
 from contrastive_lab.locale import N_, _
@@ -46,7 +46,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     record = cache.scores(run) if run else None
     by_source = record.scores if record else {}
     rows += [{"run": _(SOURCES[k]), **_cells(by_source[k])} for k in ("raw", "random") if k in by_source]
-    accuracies = (_("kNN accuracy, %"), _("Linear probe accuracy, %"))
+    accuracies = (N_("kNN accuracy, %"), N_("Linear probe accuracy, %"))
     first = ["run", *(head for name in accuracies for head in (name, f"{name} (95 %)"))]
     known = dict.fromkeys(k for row in rows for k in row)
     heads = [h for h in first if h in known] + [h for h in known if h not in first]

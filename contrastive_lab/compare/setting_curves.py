@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine.sweep_results import SettingScores, best_setting
-from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.run import Run
-from contrastive_core.records.sweep_cells import Figure, figure_of, intervals_in_words
+from contrastive_core.records.score import Score
+from contrastive_core.records.sweep_grid import Figure, figure_of, intervals_in_words
 from contrastive_lab import cache, format, guard, plots, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import shown_name
@@ -22,6 +22,11 @@ Offered = Mapping[tuple[str, str], Points]
 GROUPS = ("loss_knobs", "method_knobs", "encoder_knobs")
 CURVE = 280  # pixels of a figure; below each other where there is no room beside each other
 PLAIN = ("epochs", "batch_size", "lr")
+METRICS = {  # name on the page, and what stands at its axis
+    "knn": (N_("kNN accuracy"), N_("kNN accuracy, %")),
+    "uniformity": ("uniformity", N_("uniformity, nats (lower: more even)")),
+    "tolerance": ("tolerance", N_("tolerance (higher: classes together)")),
+}
 
 
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
@@ -43,25 +48,22 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     points = sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0]))
     zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
     row = st.container(horizontal=True)
-    for title, unit in SHOWN.items():
+    for metric, (title, unit) in METRICS.items():
         with row.container(width=CURVE):
-            figure = _figure(points, layer, knob, title, unit)
-            if title == ACCURACY:
+            found = _found(points, layer, metric)
+            figure = _figure(found, knob, unit)
+            if metric == "knn":
                 plots.whole_range(figure, zoom)
             st.plotly_chart(figure, key=f"axis {title}")
-            st.caption(_intervals(points, layer, title))
+            st.caption(intervals_in_words(list(found.values()), "run"))
     _verdict(points, layer, knob)
-    _describe(knob)
+    dilemma = _(
+        "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is "
+        "alike (tolerance falls); accuracy is best in between. "
+    )
+    text = _("A dot is a run, the line goes through their means. Tolerance is the mean cosine within a class.")
+    st.caption((dilemma if knob == "temperature" else "") + text)
     draw_table([_row(value, run, knob, layer) for value, run in points], hide_index=True)
-
-
-def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
-    """The scored runs along each setting that differs between runs of one method on one data set."""
-    groups: dict[str, list[Run]] = {}
-    for run in ready:
-        name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}"
-        groups.setdefault(name.strip(), []).append(run)
-    return {(name, knob): points for name, runs in groups.items() for knob, points in _knobs(runs).items()}
 
 
 def _offer_sweep() -> None:
@@ -71,63 +73,56 @@ def _offer_sweep() -> None:
             "… The sweep *temperature* trains some."
         )
     )
-    st.page_link(
-        "pages/runs.py",
-        label=_("Start a sweep"),
-        icon=":material/tune:",
-        query_params={"view": "sweeps", "sweep": "temperature"},
-    )
+    sweep = {"view": "sweeps", "sweep": "temperature"}
+    st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
+
+
+def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
+    """The scored runs along each setting that differs between runs of one method on one data set."""
+    found: dict[tuple[str, str], list[tuple[Any, Run]]] = {}
+    for run in ready:
+        with guard.on_its_own(run.name):
+            name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}".strip()
+            for knob, value in _settings(run).items() if cache.scores(run) else ():
+                found.setdefault((name, knob), []).append((value, run))
+    return {at: points for at, points in found.items() if len({str(value) for value, _run in points}) > 1}
 
 
 def _row(value: object, run: Run, knob: str, layer: str) -> dict[str, object]:
+    scores = {metric: score.value if (score := _score(run, layer, metric)) else None for metric in METRICS}
+    scores["knn"] = None if scores["knn"] is None else 100 * scores["knn"]
+    return {shown_name(knob): value, "run": run.name, **{METRICS[metric][0]: v for metric, v in scores.items()}}
+
+
+def _score(run: Run, layer: str, metric: str) -> Score | None:
     record = cache.scores(run)
-    return {shown_name(knob): value, "run": run.name, **(_values(record, layer) if record else {})}
-
-
-def _describe(knob: str) -> None:
-    dilemma = _(
-        "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is "
-        "alike (tolerance falls); accuracy is best in between. "
-    )
-    st.caption(
-        (dilemma if knob == "temperature" else "")
-        + _("A dot is a run, the line goes through their means. Tolerance is the mean cosine within a class.")
-    )
+    return record.score(layer, metric) if record else None
 
 
 def _title(of: tuple[str, str]) -> str:
     """Runs and setting as pages name them: "SimCLR with NT-Xent on digits: temperature τ"."""
-    catalog = cache.catalog()
-    method, _unused, rest = of[0].partition(" with ")
-    loss, _unused, data = rest.partition(" on ")
-    about = catalog["methods"].get(method, {}), catalog["losses"].get(loss, {})
-    names = about[0].get("title", method), about[1].get("title", loss)
+    method, _with, rest = of[0].partition(" with ")
+    loss, _on, data = rest.partition(" on ")
     return _("{method} with {loss} on {data}: {setting}").format(
-        method=names[0], loss=names[1], data=data, setting=shown_name(of[1])
+        method=cache.method_title(method), loss=cache.loss_title(loss), data=data, setting=shown_name(of[1])
     )
 
 
 def _first(offered: Offered, chosen: Collection[str]) -> tuple[str, str] | None:
-    """What most of the chosen runs differ in, if any two do."""
-    found = {at: len({str(value) for value, run in points if run.name in chosen}) for at, points in offered.items()}
-    best = max(found, key=lambda at: found[at])
-    return (
-        best
-        if found[best] > 1
-        else next((at for at, points in offered.items() if any(run.name in chosen for _unused, run in points)), None)
-    )
+    """What most of the chosen runs differ in; else what some of them have."""
+    values = {at: {str(value) for value, run in points if run.name in chosen} for at, points in offered.items()}
+    best = max(values, key=lambda at: len(values[at]))
+    return best if len(values[best]) > 1 else next((at for at, some in values.items() if some), None)
 
 
 def _verdict(points: Points, layer: str, knob: str) -> None:
     """What paired tests on the same test images show of the values, and what else differs."""
     settings: dict[str, SettingScores] = {}
     for value, run in points:
-        record = cache.scores(run)
-        score = record.score(layer, "knn") if record else None
+        score = _score(run, layer, "knn")
         if score is None or score.value is None:
             continue
-        one = settings.setdefault(str(value), SettingScores(str(value)))
-        seed = int(run.config.get("seed") or 0)
+        one, seed = settings.setdefault(str(value), SettingScores(str(value))), int(run.config.get("seed") or 0)
         one.scores.setdefault(seed, score.value)
         if score.per_sample is not None:
             one.right.setdefault(seed, score.per_sample)
@@ -138,94 +133,43 @@ def _verdict(points: Points, layer: str, knob: str) -> None:
     st.markdown(f"**{format.plain(shown)}**")
     st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))
     if others := _others(points, knob):
-        listed = format.plain(", ".join(others))
-        st.caption(
-            _("These runs differ in other settings too, which may be the reason: {listed}.").format(listed=listed)
-        )
+        text = _("These runs differ in other settings too, which may be the reason: {listed}.")
+        st.caption(text.format(listed=format.plain(", ".join(others))))
 
 
 def _others(points: Points, knob: str) -> list[str]:
     """Further settings that these runs do not share."""
-    every = [_settings(run) for _unused, run in points]
+    every = [_settings(run) for _value, run in points]
     names = dict.fromkeys(k for settings in every for k in settings if k != knob)
     return [shown_name(k) for k in names if len({str(s.get(k)) for s in every}) > 1]
 
 
-ACCURACY = N_("kNN accuracy")
-METRICS = {ACCURACY: "knn", "uniformity": "uniformity", "tolerance": "tolerance"}
-SHOWN = {
-    ACCURACY: N_("kNN accuracy, %"),
-    "uniformity": N_("uniformity, nats (lower: more even)"),
-    "tolerance": N_("tolerance (higher: classes together)"),
-}
-
-
-def _figure(points: Points, layer: str, knob: str, title: str, unit: str) -> Any:
+def _figure(found: dict[Any, Figure], knob: str, unit: str) -> Any:
     """A dot for each run, and a line through the mean of those with one value, with intervals."""
-    found = _found(points, layer, title)
     values, means = list(found), [f.mean for f in found.values() if f.mean is not None]
     figure = plots.curves({"mean": (values, means)}, shown_name(knob), unit)
     plots.intervals(figure, means, [f.interval for f in found.values()])
     figure.update_layout(showlegend=False)
     if any(len(f.values) > 1 for f in found.values()):
-        dots = [(value, one) for value, f in found.items() for one in f.values]
-        figure.add_scatter(
-            x=[d[0] for d in dots],
-            y=[d[1] for d in dots],
-            mode="markers",
-            opacity=0.55,
-            name="run",
-            marker={"symbol": "circle-open"},
-        )
+        x, y = zip(*((value, one) for value, f in found.items() for one in f.values), strict=True)
+        marker = {"symbol": "circle-open"}
+        figure.add_scatter(x=x, y=y, mode="markers", opacity=0.55, name="run", marker=marker)
     if knob == "temperature" and all(isinstance(v, (int, float)) for v in values):
         xs = sorted(values)
         figure.update_xaxes(type="log", tickvals=xs, ticktext=[f"{x:g}" for x in xs])
     return figure
 
 
-def _found(points: Points, layer: str, title: str) -> dict[Any, Figure]:
+def _found(points: Points, layer: str, metric: str) -> dict[Any, Figure]:
     """By value of the setting: the runs' figures, their mean and its interval."""
     rows: dict[Any, list[dict[str, Any]]] = {}
     for value, run in points:
-        record = cache.scores(run)
-        score = record.score(layer, METRICS[title]) if record else None
-        if score is None:
-            continue
-        rows.setdefault(value, []).append(
-            {
-                "status": "done",
-                "seed": int(run.config.get("seed") or 0),
-                METRICS[title]: score.value,
-                "images": {METRICS[title]: int(score.number("n") or 0)},
-            }
-        )
-    measure = "accuracy" if title == ACCURACY else METRICS[title]
-    return {value: figure_of(some, measure, METRICS[title]) for value, some in rows.items()}
-
-
-def _intervals(points: Points, layer: str, title: str) -> str:
-    return intervals_in_words(list(_found(points, layer, title).values()), "run")
-
-
-def _values(record: Evaluation, layer: str) -> dict[str, float | None]:
-    knn = record.value(layer, "knn")
-    return {
-        N_("kNN accuracy"): None if knn is None else 100 * knn,
-        "uniformity": record.value(layer, "uniformity"),
-        "tolerance": record.value(layer, "tolerance"),
-    }
-
-
-def _knobs(runs: list[Run]) -> dict[str, list[tuple[Any, Run]]]:
-    """Knobs of which these runs have two values or more, with (value, run)."""
-    values_by_knob: dict[str, list[tuple[Any, Run]]] = {}
-    for run in runs:
-        with guard.on_its_own(run.name):
-            if cache.scores(run) is None:
-                continue
-            for knob, value in _settings(run).items():
-                values_by_knob.setdefault(knob, []).append((value, run))
-    return {k: v for k, v in values_by_knob.items() if len({str(value) for value, _unused in v}) > 1}
+        if (score := _score(run, layer, metric)) is not None:
+            cell = {"status": "done", "seed": int(run.config.get("seed") or 0)}
+            cell |= {metric: score.value, "images": {metric: int(score.number("n") or 0)}}
+            rows.setdefault(value, []).append(cell)
+    measure = "accuracy" if metric == "knn" else metric
+    return {value: figure_of(some, measure, metric) for value, some in rows.items()}
 
 
 def _settings(run: Run) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
 
 from contrastive_core.engine.vectors import file_formats, label_files, open_vectors, uploaded
-from contrastive_core.records import loaded_vectors
-from contrastive_core.records.files import printable
+from contrastive_core.records import loaded_vectors, printable
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
@@ -48,8 +47,8 @@ def opener() -> None:
                 "split are known by name; a column image holds pictures or their file names."
             )
         )
-        upload = st.file_uploader(_("A file"), [e[1:] for e in file_formats.ENDINGS], key="vectors-file")
-        path = st.text_input(_("or, instead, its path on this computer"), key="vectors-path")
+        upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key="vectors-file")
+        path = st.text_input(_("or, instead, its path on this computer"), key="vectors-path").strip()
         label_upload, label_path = _label_fields()
         pictures = st.text_input(
             _("Folder of its pictures, if it holds file names"),
@@ -66,12 +65,10 @@ def opener() -> None:
                 "columns of numbers are, but these."
             ),
         )
-        if st.button(_("Look at it"), type="primary", disabled=not (upload or path.strip())):
+        if st.button(_("Look at it"), type="primary", disabled=not (upload or path)):
             names = [name.strip() for name in left_out.split(",") if name.strip()]
-            with (
-                _given(upload, path.strip(), "vectors") as vectors,
-                _given(label_upload, label_path.strip(), "labels") as labels,
-            ):
+            with ExitStack() as copies:
+                vectors, labels = _given(copies, upload, path), _given(copies, label_upload, label_path)
                 if vectors is not None:
                     _open(vectors, labels, pictures.strip(), names)
         _recent_files()
@@ -81,24 +78,27 @@ def _label_fields() -> tuple[Any, str]:
     """A file of labels as it was uploaded, and the path of one."""
     upload = st.file_uploader(
         _("Labels of its rows, if they lie in a file of their own"),
-        [e[1:] for e in label_files.ENDINGS],
+        _kinds(label_files.ENDINGS),
         key="vectors-label-file",
         help=_(
             "A .npy of one label a row, or a text or CSV with one label a line: names of classes "
             "or whole numbers, in the order of the rows."
         ),
     )
-    return upload, st.text_input(_("or the path of the labels"), key="vectors-label-path")
+    return upload, st.text_input(_("or the path of the labels"), key="vectors-label-path").strip()
 
 
-@contextmanager
-def _given(upload: Any, path: str, stem: str) -> Iterator[Given | None]:
-    """What was named: a path counts before an upload."""
-    if path or upload is None:
-        yield Given(path, Path(path).name) if path else None
-        return
-    with uploaded(upload.name, upload.getbuffer(), stem) as copy:
-        yield Given(str(copy), upload.name)
+def _kinds(endings: Iterable[str]) -> list[str]:
+    return [ending.removeprefix(".") for ending in endings]
+
+
+def _given(copies: ExitStack, upload: Any, path: str) -> Given | None:
+    """What was named: a path counts before an upload, which is read from a copy."""
+    if path:
+        return Given(path, Path(path).name)
+    if upload is None:
+        return None
+    return Given(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
 
 
 def _open(vectors: Given, labels: Given | None, pictures: str, left_out: list[str]) -> None:
@@ -144,8 +144,7 @@ def _recent_files() -> None:
 def about_left_out(key: str) -> str:
     """What was not taken over from the file, in sentences; "" if all was."""
     about = loaded_vectors.loaded()[key]
-    counts = about.get("left_out", {})
     reasons = {"not_finite": _("with values that are not finite"), "zero": _("of zeros only")}
-    parts = [f"{n} {reasons[k]}" for k, n in counts.items()]
-    rows = _("Rows left out: {parts}.").format(parts=", ".join(parts)) if parts else ""
+    parts = ", ".join(f"{n} {reasons[k]}" for k, n in about.get("left_out", {}).items())
+    rows = _("Rows left out: {parts}.").format(parts=parts) if parts else ""
     return f"{rows} {about.get('note', '')}".strip()

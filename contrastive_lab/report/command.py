@@ -6,7 +6,7 @@ from argparse import Namespace
 from datetime import UTC, datetime
 
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.records.files import atomic
+from contrastive_core.records import atomic
 from contrastive_lab.report.contents import ReportRequest, gather
 from contrastive_lab.report.document import document
 

@@ -66,8 +66,7 @@ def order(table: SampleTable, name: str) -> np.ndarray:
 
 
 def by_place(table: SampleTable) -> np.ndarray:
-    """The rows by loss, each by its place among those of its own split: a loss against more samples
-    is a higher one."""
+    """The rows by loss, each by its place among those of its own split: a loss against more samples is a higher one."""
     share, split = np.full(len(table), np.nan), table.extra["split"]
     for name in np.unique(split):
         some = (split == name) & np.isfinite(table.columns["loss"])
@@ -77,8 +76,7 @@ def by_place(table: SampleTable) -> np.ndarray:
 
 
 def show_explanation(table: SampleTable, name: str, method: str) -> None:
-    """How the list is made, and what is known of the whole set beside it; `method` trained the
-    encoder ("": none)."""
+    """How the list is made, and what is known of the whole set beside it; `method` trained the encoder ("": none)."""
     facts, extra, lines = table.facts, table.extra, [LISTS[name][1]]
     if name == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
         lines.append(
@@ -135,9 +133,8 @@ def show_precision(tables: Sequence[SampleTable], name: str) -> None:
         elif name == "loss" and facts.get("estimate_checked"):
             st.caption(
                 _(
-                    "Losses of these {n} images are estimated from {candidates} candidates each: off by "
-                    "{off} at most for 95 % of {checked} checked, by {bias} on average; rank correlation "
-                    "with the exact ones {ranks}."
+                    "Losses of these {n} images are estimated from {candidates} candidates each: off by {off} at most "
+                    "for 95 % of {checked} checked, by {bias} on average; rank correlation with the exact ones {ranks}."
                 ).format(
                     n=n,
                     candidates=f"{int(facts['estimate_candidates']):,}",
@@ -164,10 +161,10 @@ def filtered(findings: Findings, rows: np.ndarray, followed: np.ndarray | None) 
         low, high = b.slider(_("Loss"), *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
         keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
     if "correct" in table.extra:
-        words = (_("its label"), _("another"))
+        words = (_("its label"), "another")
         keep &= np.isin(table.extra["correct"][rows], yes_or_no(c, _("Probe says"), "probe", words))
     has = np.isin(columns["id"][rows], list(findings.marked))
-    keep &= np.isin(has, yes_or_no(d, N_("Decided"), "marked"))
+    keep &= np.isin(has, yes_or_no(d, "Decided", "marked"))
     if followed is not None:
         keep &= np.isin(followed[rows], yes_or_no(d, _("In the run's snapshots"), "followed"))
     if not keep.all():

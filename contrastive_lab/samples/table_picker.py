@@ -30,8 +30,7 @@ SHOWN = 50  # snapshots of a recording that are offered
 
 
 def choose() -> list[SampleRequest]:
-    """The requests of the address or of the pickers, one for each split; none where there is
-    nothing to look at."""
+    """The requests of the address or of the pickers, one for each split; none where there is nothing to look at."""
     run, loaded = state.chosen_run(), loaded_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
@@ -81,16 +80,11 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
 
 
 def _choose_loss(line: Any, run: Run | None, name: str) -> str:
-    losses = cache.catalog()["losses"]
+    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
     trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
+    first = str(trained_with or "sup_con")
     return query_params.one_of(
-        line.selectbox,
-        _("Loss"),
-        losses,
-        name="loss",
-        default=str(trained_with or "sup_con"),
-        format_func=lambda n: losses[n]["title"],
-        key=f"samples-loss-{cache.digest(name)}",
+        line.selectbox, _("Loss"), titles, name="loss", default=first, format_func=titles.get, key=key
     )
 
 
@@ -201,8 +195,7 @@ class Pictures:
         return None if images is None or sample not in places else np.asarray(images[places[sample]])
 
     def stack(self, samples: Sequence[str], splits: Sequence[str] | None = None) -> np.ndarray | None:
-        """Images (n, c, h, w) of samples of the request's split, or of a split for each; None where
-        one has none."""
+        """Images (n, c, h, w) of samples of the request's split, or of a split for each; None where one has none."""
         images = [self.get(sample, split) for sample, split in zip(samples, splits or repeat(None), strict=False)]
         known = [image for image in images if image is not None]
         return np.stack(known) if known and len(known) == len(images) else None

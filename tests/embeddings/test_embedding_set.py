@@ -37,7 +37,7 @@ def test_problems_name_rows_and_can_be_left_out() -> None:
     rows.features[2], rows.features[4, 1] = 0, np.nan
     assert rows.problems["zero"].tolist() == [2]
     assert rows.problems["not_finite"].tolist() == [4]
-    kept = rows.without_problems()
+    kept = rows.take(rows.usable)
     assert kept.ids == ("0", "1", "3", "5")
     assert kept.labels is not None
     assert kept.labels.tolist() == [0, 1, 1, 1]

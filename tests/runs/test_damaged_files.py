@@ -22,7 +22,7 @@ from contrastive_core.errors import Damaged
 from contrastive_core.records import run_files, runs
 from contrastive_core.records.evaluation import VERSION, read_evaluation
 from contrastive_core.records.run import Run
-from contrastive_core.records.run_cost import cost_of
+from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.sweep_grid import Axis, Sweep
 from contrastive_core.records.train_config import TrainConfig, settings_of
 from contrastive_core.runs import verify as run_verify

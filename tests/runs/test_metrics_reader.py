@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from contrastive_core.records import metrics_reader, runs
-from contrastive_core.records.metrics_reader import KEPT, LAST, MetricsReader
+from contrastive_core.records import run_metrics, runs
+from contrastive_core.records.run_metrics import KEPT, LAST, MetricsReader
 
 
 def step(number: int) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def test_a_second_look_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytes
     path.write_text("".join(json.dumps(step(n)) + "\n" for n in range(1, 5001)))
     reader = MetricsReader(path).update()
     read: list[bytes] = []
-    monkeypatch.setattr(metrics_reader, "_object", lambda line: read.append(line))
+    monkeypatch.setattr(run_metrics, "_object", lambda line: read.append(line))
     reader.update()
     assert read == []
     with path.open("a") as file:
@@ -64,7 +64,7 @@ def test_of_a_long_run_a_bounded_part_is_kept_and_parsed(tmp_path: Path, monkeyp
         parsed += 1
         return loads(line, **more)
 
-    monkeypatch.setattr(metrics_reader.json_files.json, "loads", counted)
+    monkeypatch.setattr(run_metrics.json_files.json, "loads", counted)
     reader = MetricsReader(path).update()
     assert KEPT / 2 <= len(reader.steps) <= KEPT
     assert [x["epoch"] for x in reader.epochs] == list(range(1, 51))
