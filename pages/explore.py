@@ -10,7 +10,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, forming_map, guard, state
-from contrastive_lab.explore import heading, load_vectors, more, selection, space_map, split_picker
+from contrastive_lab.explore import heading, load_vectors, scores, selection, space_map
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
 from contrastive_lab.recordings import place
@@ -31,7 +31,7 @@ def page() -> None:
 
 
 def of_vectors(key: str) -> None:
-    space = split_picker.space_of_vectors(key)
+    space = space_map.space_of_vectors(key)
     heading.of_vectors(space)
     show(space, lambda: heading.scores_of_vectors(space))
 
@@ -47,7 +47,7 @@ def of_run(run: Run) -> None:
         forming_map.show_last(run)
         return
     try:
-        space = split_picker.space_of_run(run)
+        space = space_map.space_of_run(run)
     except ValueError as error:
         st.warning(format.plain(error))
         return
@@ -55,7 +55,7 @@ def of_run(run: Run) -> None:
     if embedded_or_wait(run, space.split, space.layer):
         show(space, lambda: heading.scores_of_run(run, space.layer))
     else:
-        split_picker.split_and_layer(space)  # the way back, while it is made
+        space_map.split_and_layer(space)  # the way back, while it is made
         forming_map.show_last(run)
 
 
@@ -75,26 +75,26 @@ def of_recording(run: Run) -> None:
     side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
 
 
-def show(space: EmbeddingRef, scores: Callable[[], None]) -> None:
+def show(space: EmbeddingRef, first_scores: Callable[[], None]) -> None:
     """Choices, the map, and beside it the scores and the selection."""
     rows = cache.embedding(space)
     if rows is None:
         heading.not_embedded(space)
         return
-    side_by_side(space, rows, space_map.choose(space, rows), scores)
+    side_by_side(space, rows, space_map.choose(space, rows), first_scores)
 
 
 def side_by_side(
-    space: EmbeddingRef, rows: EmbeddingSet, view: space_map.View, scores: Callable[[], None] = lambda: None
+    space: EmbeddingRef, rows: EmbeddingSet, view: space_map.View, first_scores: Callable[[], None] = lambda: None
 ) -> None:
     """The map; at its right the scores and what is selected on it; below what is asked for."""
     left, right = st.columns(SHARES, gap="medium")
     with left:
         xy, picked = space_map.draw(space, rows, view)
     with right, st.container(gap="xsmall"):
-        scores()
+        first_scores()
         selection.beside(space, rows, picked)
-    more.show(space, rows, xy, picked)
+    scores.more(space, rows, xy, picked)
 
 
 state.run(page)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.run import Run
 from contrastive_lab.digest import digest
 from contrastive_lab.locale import N_
 
@@ -17,19 +16,13 @@ CLAIMED = N_(
 
 
 def comparison_of(spaces: Sequence[EmbeddingRef]) -> dict[str, Any]:
-    """The values of the analysis "comparison"."""
-    return {
-        "names": [s.title for s in spaces],
-        "spaces": [s.values for s in spaces],
-        "groups": [[_method_of(s.run), _seed_of(s.run)] if s.run else [s.title, 0] for s in spaces],
-    }
-
-
-def _method_of(run: Run) -> str:
-    """What runs that differ in their seed alone have in common."""
-    config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
-    return f"{config.get('method')} {digest(sorted(config.items(), key=str))[:4]}"
-
-
-def _seed_of(run: Run) -> int:
-    return int(run.config.get("seed") or 0)
+    """The values of the analysis "comparison"; a group is a method with all its settings, and a seed."""
+    groups: list[list[Any]] = []
+    for space in spaces:
+        if run := space.run:
+            config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
+            method = f"{config.get('method')} {digest(sorted(config.items(), key=str))[:4]}"
+            groups.append([method, int(run.config.get("seed") or 0)])
+        else:
+            groups.append([space.title, 0])
+    return {"names": [s.title for s in spaces], "spaces": [s.values for s in spaces], "groups": groups}

@@ -9,11 +9,11 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, query_params, state
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import _
 from contrastive_lab.recordings.place import has_rows
 
 MOST = 8
-MISSING, TOO_MANY = N_("compare: not there"), N_("compare: too many")  # names that were asked for
+NOT_COMPARED = "compare: left out"  # of the session: names that were asked for and are unknown, or too many
 
 
 def ready() -> list[Run]:
@@ -44,34 +44,30 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             name="runs",
             most=MOST,
             default=_start(ready),
-            format_func=lambda n: titles[n],
-            on_change=_chosen_anew,
+            format_func=titles.get,
+            on_change=lambda: st.session_state.pop(NOT_COMPARED, None),
         )
         layer = query_params.one_of(
             st.segmented_control, _("Features"), ["h", "z"], name="features", format_func=SOURCES.get, width="content"
         )
     if len(names) < 2:
         st.info(_("Choose at least two."))
-    return list(names), layer
+    return names, layer
 
 
 def _missing(known: list[str]) -> None:
     """What was asked to be compared and cannot be is named, until something else is chosen."""
     if (asked := query_params.requested("runs")) is not None:
         names = list(dict.fromkeys(filter(None, asked.split(","))))
-        st.session_state[MISSING] = [n for n in names if n not in known]
-        st.session_state[TOO_MANY] = [n for n in names if n in known][MOST:]
-    if missing := st.session_state.get(MISSING):
-        listed = format.plain(", ".join(missing))
-        st.warning(_("Not compared, since there are no weights or no such run: {listed}.").format(listed=listed))
-    if left := st.session_state.get(TOO_MANY):
-        listed = format.plain(", ".join(left))
-        st.warning(_("At most {most} are compared at once; left out: {listed}.").format(most=MOST, listed=listed))
-
-
-def _chosen_anew() -> None:
-    for key in (MISSING, TOO_MANY):
-        st.session_state.pop(key, None)
+        unknown, found = [n for n in names if n not in known], [n for n in names if n in known]
+        st.session_state[NOT_COMPARED] = (unknown, found[MOST:])
+    texts = (
+        _("Not compared, since there are no weights or no such run: {listed}."),
+        _("At most {most} are compared at once; left out: {listed}."),
+    )
+    for names, text in zip(st.session_state.get(NOT_COMPARED, ()), texts, strict=False):
+        if names:
+            st.warning(text.format(most=MOST, listed=format.plain(", ".join(names))))
 
 
 def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
@@ -87,4 +83,4 @@ def _start(ready: list[Run]) -> list[str]:
     chosen = state.chosen_run()
     run = chosen if chosen in ready else ready[0]
     same = [r.name for r in ready if state.data_key(r) == state.data_key(run)]
-    return [run.name, *[n for n in same if n != run.name]][:2]
+    return list(dict.fromkeys([run.name, *same]))[:2]

@@ -1,29 +1,33 @@
-"""The first thing on Compare: which space is better, by how much, and what that rests on."""
+"""The first thing on Compare: which space is better, by how much, what that rests on, and a warning where
+test labels are likely wrong, undecided, and enough to matter."""
 
 from __future__ import annotations
 
+from itertools import permutations
+
+import numpy as np
 import streamlit as st
 
+from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_lab import cache, format, state
-from contrastive_lab.compare import score_tables, suspects
+from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
+from contrastive_lab.samples.cut_off import START
 
 
 def comparable(spaces: list[EmbeddingRef]) -> bool:
     """Whether they can have samples in common; says so where they cannot."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) > 1:
-        data_names = ", ".join(sorted(d.strip() for d in data))
-        st.warning(
-            _("These runs have no samples in common: they are of {data_names}. Choose runs of one data set.").format(
-                data_names=format.plain(data_names)
-            )
-        )
+        names = format.plain(", ".join(sorted(d.strip() for d in data)))
+        text = _("These runs have no samples in common: they are of {data_names}. Choose runs of one data set.")
+        st.warning(text.format(data_names=names))
     return len(data) < 2
 
 
@@ -32,8 +36,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
     if not all(scored):
         return None
-    values = comparison_of(spaces)
-    result = answer_or_wait("comparison", values, message("Comparing"))
+    result = answer_or_wait("comparison", comparison_of(spaces), message("Comparing"))
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)
@@ -43,7 +46,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
         st.markdown(_("By the linear probe: {probe}").format(probe=format.plain(probe)))
     for text in filter(None, comparison.seeds.values()):
         st.markdown(f"**{format.plain(text)}**")
-    suspects.warn(spaces, comparison)
+    _warn(spaces, comparison)
     st.caption(_rests_on(comparison, spaces))
     score_tables.table(spaces, comparison)
     return comparison
@@ -52,9 +55,53 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
 def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
     """How many samples and which features the verdict is of, and when a difference is claimed."""
     n, whole = len(comparison.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
-    text = _("{n} samples that all have in common").format(n=f"{n:,}") + (
-        _(" of {whole}. ").format(whole=f"{whole:,}") if n < whole else _(". ")
-    )
+    text = _("{n} samples that all have in common").format(n=f"{n:,}")
+    text += _(" of {whole}. ").format(whole=f"{whole:,}") if n < whole else _(". ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
     return text + _(CLAIMED)
+
+
+def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
+    """Say so where undecided suspects among the test labels could change the order of runs; nothing
+    where no run's test samples were looked at."""
+    runs = [run for space in spaces if (run := space.run) and run.weights.exists()]
+    requests = (request_of(run.name, "test", str(run.config.get("loss"))) for run in runs)
+    request = next((r for r in requests if r.path().exists()), None)
+    if request is None or comparison.right is None:
+        return
+    doubtful = np.isin(np.array(comparison.ids), list(undecided(request)))
+    if not any(order_may_change(right, doubtful) for right in comparison.correct.values()):
+        return
+    count = int(doubtful.sum())
+    labels = _("1 test label is") if count == 1 else _("{count} test labels are").format(count=f"{count:,}")
+    text = _("{labels} likely wrong and undecided: enough to change the order of these runs.")
+    st.warning(text.format(labels=labels), icon=":material/label:")
+    st.page_link(
+        "pages/samples.py",
+        label=_("Decide on them"),
+        icon=":material/image_search:",
+        query_params={"run": request.name, "split": "test", "list": "mislabeled"},
+    )
+
+
+def undecided(request: SampleRequest) -> set[str]:
+    """Ids whose label is more likely wrong than right, and that nobody decided on."""
+    table = cache.sample_table(request, str(request.path()))
+    over = table.score("mislabeled") > START
+    return set(table.columns["id"][over].tolist()) - set(sample_annotations.marks(request.marked))
+
+
+def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
+    """Whether other labels of some samples (n) bool could undo a run's lead over another, from who is right (runs, n).
+
+    Where the leader alone is right the lead can fall by two, where both are wrong by one; where both are right they
+    said the same, and are wrong together.
+    """
+    is_right = np.asarray(right) > 0.5
+    for a, b in permutations(is_right, 2):
+        lead = int(a.sum()) - int(b.sum())
+        fall = 2 * int((a & ~b)[doubtful].sum()) + int((~a & ~b)[doubtful].sum())
+        if lead > 0 and fall >= lead:
+            return True
+    return False

@@ -32,12 +32,10 @@ def of_vectors(space: EmbeddingRef) -> None:
     title(space.title)
     about = loaded_vectors.about(space.key)
     labels = _("with labels") if about["labels"] else _("no labels")
+    rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(
-            _("Loaded vectors · {rows} rows × {width} · {labels}").format(
-                rows=f"{about['rows']:,}", width=f"{about['width']:,}", labels=labels
-            )
-        )
+        text = _("Loaded vectors · {rows} rows × {width} · {labels}")
+        st.caption(text.format(rows=rows, width=width, labels=labels))
         st.page_link(
             "pages/samples.py",
             label=_("Its lists: mislabeled, duplicate, outlying"),
@@ -50,17 +48,10 @@ def of_vectors(space: EmbeddingRef) -> None:
 
 def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
-    config = run.config
-    method = catalog.title("methods", str(config.get("method")))
-    loss = catalog.title("losses", str(config.get("loss")))
-    data = format.data_of(config.get("dataset"))
-    about = [
-        method,
-        loss,
-        data,
-        _("{epochs} epochs").format(epochs=config.get("epochs")),
-        _("seed {seed}").format(seed=config.get("seed")),
-    ]
+    config, data = run.config, format.data_of(run.config.get("dataset"))
+    names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
+    epochs, seed = _("{epochs} epochs"), _("seed {seed}")
+    about = [*names, data, epochs.format(epochs=config.get("epochs")), seed.format(seed=config.get("seed"))]
     if imported := run.manifest.get("imported"):
         about = [_("{kind}, not trained here").format(kind=imported.get("kind")), data]
         about += [_("random weights: it has learned nothing")] if imported.get("random") else []
@@ -71,13 +62,13 @@ def of_run(run: Run) -> None:
 def left_out(run: Run, split: str) -> None:
     """Which files of a folder are not among the images of a split, or only in part: as its decoded
     images tell; while there are none, as its manifest tells of those it was trained on."""
-    name, said = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
+    name, lacking = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
     if datasets.is_files(name):
         with contextlib.suppress(ValueError, OSError):
             if datasets.is_made(name, split, form_of(run.config)):
-                said = cache.dataset_of(run, split).left_out
-    if said:
-        st.caption(format.plain(said))
+                lacking = cache.dataset_of(run, split).left_out
+    if lacking:
+        st.caption(format.plain(lacking))
 
 
 def of_recording(run: Run) -> None:
@@ -109,11 +100,9 @@ def scores_of_run(run: Run, layer: str) -> None:
     if record is None:
         follow(questions.evaluation(run), message("Scores (once)"))
         return
-    recorded = record.scores
     other = "z" if layer == "h" else "h"
-    by_source = {"own": recorded.get(layer, {}), "other": recorded.get(other, {})}
-    by_source |= {k: recorded[k] for k in ("raw", "random") if k in recorded}
-    strip.draw(by_source, "", other)
+    sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
+    strip.draw({name: record.scores.get(source, {}) for name, source in sources.items()}, "", other)
 
 
 def without_run() -> None:
@@ -128,17 +117,10 @@ def without_weights(run: Run) -> None:
         st.info(_("This run is still training; its map forms on the Train page."))
         st.page_link("pages/train.py", label=_("Watch it train"), icon=":material/play_circle:")
     else:
-        st.warning(
-            format.plain(
-                _("It is {status} and has no weights. {reason}").format(
-                    status=locale.text(status["status"]), reason=status["reason"]
-                )
-            )
-        )
+        text = _("It is {status} and has no weights. {reason}")
+        st.warning(format.plain(text.format(status=locale.text(status["status"]), reason=status["reason"])))
 
 
 def not_embedded(space: EmbeddingRef) -> None:
-    name = format.plain(space.title)
-    st.info(
-        _("{name} has no {layer} of its {split} images yet.").format(name=name, layer=space.layer, split=space.split)
-    )
+    text = _("{name} has no {layer} of its {split} images yet.")
+    st.info(text.format(name=format.plain(space.title), layer=space.layer, split=space.split))

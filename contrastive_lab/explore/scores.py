@@ -10,21 +10,37 @@ import streamlit as st
 from contrastive_core.engine.results import Result
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES, Evaluation
-from contrastive_core.records.score import ClassShare, Scores, scores_from_json
-from contrastive_lab import cache, format, plots, state
-from contrastive_lab.locale import N_, _
+from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
+from contrastive_lab import cache, format, plots, query_params, state
+from contrastive_lab.explore import selection
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.report import button
 from contrastive_lab.tables import draw_table
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 
 
-def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:
-    """One of the views under "More"."""
+def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
+    """What is asked for below the map: all scores, each with its own view, and the way out."""
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
+        view = query_params.one_of(st.segmented_control, _("More"), VIEWS, name="more", optional=True, width="content")
+        selection.out(space, rows, xy, picked)
+        if space.run and not space.epoch:
+            button.offer([space.name], space.split, space.layer)
+    if not view:
+        return
+    what = message("All scores and what they say of each sample")
+    if answer := answer_or_wait("scores", {"space": space.values}, what):
+        _show(space, view, answer, rows)
+
+
+def _show(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     if view == "All scores":
-        _table(scores, cache.scores(run) if (run := space.run) else None)
+        _table(space, scores)
     elif view == "kNN over k":
         _over_k(scores)
     elif view == "Classes":
@@ -33,16 +49,15 @@ def more(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> 
         _spectrum(scores)
     elif view == "Hubs":
         _hubs(space, scores["own"], answer)
-    elif view == "Factors":
+    else:
         _factors(scores)
 
 
-def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
-    rows = []
+def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
+    record, rows = cache.scores(run) if (run := space.run) else None, []
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [score.title, score.approximation]))
-        row = {"score": title, "value": format.figure_of(score)}
-        row["95 %"] = format.interval_of(score)
+        row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
         for source in ("raw", "random"):
             recorded = record.score(source, name) if record else None
             row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, recorded))
@@ -58,25 +73,29 @@ def _table(scores: dict[str, Scores], record: Evaluation | None) -> None:
         sides[number % 2].caption(f"**{format.plain(score.title)}**: {text}")
 
 
+def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
+    """The same score of each source that has it, by the source's name on the page."""
+    return {text: scores[source][name] for source, text in NAMES.items() if name in scores.get(source, {})}
+
+
 def _over_k(scores: dict[str, Scores]) -> None:
-    series = {}
-    for source, text in NAMES.items():
-        knn = scores.get(source, {}).get("knn")
-        if knn is not None and (curve := knn.curve):
-            series[text] = (list(curve), [100 * v for v in curve.values()])
+    series = {
+        text: (list(knn.curve), [100 * v for v in knn.curve.values()])
+        for text, knn in _by_source(scores, "knn").items()
+        if knn.curve
+    }
     if not series:
         st.info(_missing(scores["own"], "knn"))
         return
     figure = plots.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
-    ks = sorted({k for xs, _unused in series.values() for k in xs})
+    ks = sorted({k for xs, _ys in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
-    knn_score = scores["own"]["knn"]
     st.caption(
         _(
             "The score is the one at k = {k}, which follows from the number of training "
             "rows; the curve is for reading only, and nothing is selected by it."
-        ).format(k=f"{knn_score.number('k') or 0:g}")
+        ).format(k=f"{scores['own']['knn'].number('k') or 0:g}")
     )
 
 
@@ -101,16 +120,18 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
         st.info(_missing(space_scores, "knn"))
         return
     names = [c.name for c in per_class]
-    table = pd.DataFrame([_class_row(c, names) for c in per_class])
-    place = state.place_of(space)
+    table, place = pd.DataFrame([_class_row(c, names) for c in per_class]), state.place_of(space)
     key = f"confusion-{cache.digest(place)}"
 
     def clicked() -> None:
-        cells = st.session_state[key].selection.cells
-        if cells:
+        if cells := st.session_state[key].selection.cells:
             at, column = cells[0]
-            chosen = _of_cell(rows, answer, labels, int(at), str(column), names)
-            state.select(chosen, place)
+            chosen = rows.labels == labels[int(at)]
+            if str(column).startswith("→ "):
+                chosen &= answer.arrays["knn:predicted"] == labels[names.index(column[2:])]
+            else:
+                chosen &= answer.arrays["knn:per_sample"] == 0
+            state.select(np.flatnonzero(chosen), place)
 
     draw_table(
         table.style.apply(_shade, subset=[f"→ {n}" for n in names], axis=None).format({N_("right, %"): "{:.1f}"}),
@@ -128,97 +149,68 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
     )
 
 
-def _of_cell(
-    rows: EmbeddingSet, answer: Result, labels: np.ndarray, at: int, column: str, names: list[str]
-) -> list[int]:
-    predicted, right = answer.arrays["knn:predicted"], answer.arrays["knn:per_sample"]
-    assert rows.labels is not None
-    of_class = rows.labels == labels[at]
-    if column.startswith("→ "):
-        return np.flatnonzero(of_class & (predicted == labels[names.index(column[2:])])).tolist()
-    return np.flatnonzero(of_class & (right == 0)).tolist()
-
-
 def _shade(table: Any) -> Any:
     """Cells tinted by their share of the row: blue on the diagonal, orange off it."""
     share = table.to_numpy() / np.maximum(1, table.to_numpy().sum(1, keepdims=True))
     tint = np.empty(share.shape, object)
     for (i, j), v in np.ndenumerate(share):
-        color = "59, 125, 216" if i == j else "232, 131, 58"
-        tint[i, j] = f"background-color: rgba({color}, {min(0.8, v * (0.7 if i == j else 3)):.2f})"
+        color, strength = ("59, 125, 216", 0.7) if i == j else ("232, 131, 58", 3)
+        tint[i, j] = f"background-color: rgba({color}, {min(0.8, v * strength):.2f})"
     return tint
 
 
 def _spectrum(scores: dict[str, Scores]) -> None:
-    series = {}
-    for source, text in NAMES.items():
-        rankme = scores.get(source, {}).get("rankme")
-        if rankme is not None and (values := rankme.spectrum):
-            series[text] = (list(range(1, len(values) + 1)), values)
+    by_source = _by_source(scores, "rankme")
+    series = {text: (range(1, len(s.spectrum) + 1), s.spectrum) for text, s in by_source.items() if s.spectrum}
     if not series:
         st.info(_missing(scores["own"], "rankme"))
         return
     figure = plots.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
     figure.update_yaxes(type="log")
     st.plotly_chart(figure)
-    rankme_score = scores["own"]["rankme"]
-    st.caption(
-        _("RankMe {value} of {width} dimensions. {reading} A curve that falls steeply uses few directions.").format(
-            value=format.figure_of(rankme_score),
-            width=f"{rankme_score.number('width') or 0:g}",
-            reading=format.plain(rankme_score.reading),
-        )
-    )
+    rankme = scores["own"]["rankme"]
+    text = _("RankMe {value} of {width} dimensions. {reading} A curve that falls steeply uses few directions.")
+    value, width = format.figure_of(rankme), f"{rankme.number('width') or 0:g}"
+    st.caption(text.format(value=value, width=width, reading=format.plain(rankme.reading)))
 
 
 def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
-    counts = answer.arrays.get("hubness:per_sample")
-    hubness = space_scores.get("hubness")
+    counts, hubness = answer.arrays.get("hubness:per_sample"), space_scores.get("hubness")
     if counts is None or hubness is None or hubness.value is None:
         st.info(_missing(space_scores, "hubness"))
         return
     numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
-    figure = plots.curves(
-        {"samples": (range(len(numbers)), numbers.tolist())},
-        _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}"),
-        "samples",
-    )
-    st.plotly_chart(figure)
-    st.caption(
-        _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.").format(
-            reading=format.plain(hubness.reading),
-            value=f"{hubness.value:.2f}",
-            share=f"{100 * (hubness.number('never') or 0):.1f}",
-        )
-    )
-    place, row = state.place_of(space), st.container(horizontal=True)
-    row.button(_("Select the 50 largest hubs"), on_click=state.select, args=(np.argsort(-counts)[:50].tolist(), place))
-    row.button(
-        _("Select those that are nobody's neighbor"),
-        on_click=state.select,
-        args=(np.flatnonzero(counts == 0).tolist(), place),
-    )
+    often = _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}")
+    st.plotly_chart(plots.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples"))
+    text = _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.")
+    share = f"{100 * (hubness.number('never') or 0):.1f}"
+    st.caption(text.format(reading=format.plain(hubness.reading), value=f"{hubness.value:.2f}", share=share))
+    place, line = state.place_of(space), st.container(horizontal=True)
+    buttons = {
+        _("Select the 50 largest hubs"): np.argsort(-counts)[:50],
+        _("Select those that are nobody's neighbor"): np.flatnonzero(counts == 0),
+    }
+    for label, some in buttons.items():
+        line.button(label, on_click=state.select, args=(some, place))
 
 
 def _factors(scores: dict[str, Scores]) -> None:
-    factor_score = scores["own"].get("factors")
-    if factor_score is None or factor_score.value is None:
+    own = scores["own"].get("factors")
+    if own is None or own.value is None:
         st.info(_missing(scores["own"], "factors"))
         return
-    names = [k for k in factor_score.extras if k != "n"]
     table = []
-    for name in names:
-        row: dict[str, Any] = {"factor": name.replace("_", " ")}
-        for source, text in NAMES.items():
-            factors = scores.get(source, {}).get("factors")
-            value = factors.number(name) if factors else None
+    for name in (k for k in own.extras if k != "n"):
+        row: dict[str, Any] = {"factor": name.replace("_", " "), **dict.fromkeys(NAMES.values())}
+        for text, factors in _by_source(scores, "factors").items():
+            value = factors.number(name)
             row[text] = None if value is None else max(0.0, value)
         table.append(row)
     bars = {
         text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f") for text in NAMES.values()
     }
     draw_table(table, hide_index=True, column_config=bars, width="stretch")
-    st.caption(format.plain(factor_score.reading))
+    st.caption(format.plain(own.reading))
 
 
 def _missing(space_scores: Scores, name: str) -> str:

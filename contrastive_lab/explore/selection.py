@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import recall_text
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
-from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.components.gallery import draw_gallery, draw_strip
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
@@ -32,17 +33,17 @@ def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
     if not picked:
         st.caption(_("Click a point, or draw around some: their images and nearest neighbors appear here."))
         return
-    one = picked[0]
+    one, known = picked[0], _("What is known of it")
     if len(picked) == 1:
         st.header(format.plain(rows.ids[one]))
         st.caption(_("Nearest to it in the embedding; an image leads to its point."))
     else:
         st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
         _classes(rows, picked)
-        one = _one_of(space, rows, picked[:LISTED])
-    neighbors(space, rows, int(one))
+        one, known = _one_of(space, rows, picked[:LISTED]), _("The selection as a table")
+    neighbors(space, rows, one)
     if rows.columns or rows.labels is not None:
-        with st.expander(_("What is known of it") if len(picked) == 1 else _("The selection as a table")):
+        with st.expander(known):
             draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
@@ -50,171 +51,128 @@ def _classes(rows: EmbeddingSet, picked: list[int]) -> None:
     if rows.labels is not None:
         labels = rows.labels[picked]
         counts = np.bincount(labels[labels >= 0])
-        order = np.argsort(-counts)[:12]
-        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in order if counts[c]]
+        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
         st.caption(format.plain(" · ".join(counted)))
 
 
 def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
     """The selected sample that is looked at: by its image, or by its id."""
     place = state.place_of(space)
-    key = f"one-{cache.digest(place)}"
+    key, shown = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}"
+
+    def title(row: int) -> str:
+        return rows.ids[row]
+
     if pictures.are_decoded(space):
-        images = pictures.of(space)
-        shown = f"selected-{cache.digest(place, listed)}"
-        clicked = draw_gallery(
-            np.stack([images[i] for i in listed]),
-            [""] * len(listed),
-            size=SMALL,
-            single=True,
-            labels=[rows.ids[i] for i in listed],
-            height=TWO_LINES,
-            title=_("selected images"),
-            key=shown,
-        )
+        images, titles = _images(space, listed), [title(row) for row in listed]
+        clicked = draw_strip(images, titles, SMALL, TWO_LINES, _("selected images"), shown)
         if clicked != st.session_state.get(f"{shown}:before", []):  # else the list may say another
             st.session_state[f"{shown}:before"] = clicked
             query_params.choose(key, listed[clicked[0]] if clicked else listed[0])
     return query_params.one_of(
-        st.selectbox,
-        _("Neighbors of"),
-        listed,
-        format_func=lambda i: rows.ids[i],
-        name="one",
-        text=lambda i: rows.ids[i],
-        key=key,
+        st.selectbox, _("Neighbors of"), listed, format_func=title, name="one", text=title, key=key
     )
+
+
+def _images(space: EmbeddingRef, some: list[int]) -> np.ndarray:
+    images = pictures.of(space)
+    return np.stack([images[i] for i in some])
 
 
 def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
     near, similarity = nearest_of(rows, i, min(SHOWN, len(rows) - 1))
-    others = _ranks(space, rows, i, near)
-    table = []
-    for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True), 1):
-        row: dict[str, Any] = {"rank": q, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
+    others, table, captions = _ranks(space, rows, i, near), [], [str(_("itself"))]
+    for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
+        row: dict[str, Any] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
-        table.append(row | {_("rank in {name}").format(name=name): int(r[q - 1]) for name, r in others.items()})
-    place = state.place_of(space)
-    with_pictures = pictures.are_decoded(space)
+        table.append(row | {_("rank in {name}").format(name=name): int(r[q]) for name, r in others.items()})
+        captions.append(f"{row.get('class', row['id'])} {s:.2f}")
+    place, with_pictures = state.place_of(space), pictures.are_decoded(space)
     if with_pictures:
-        images = pictures.of(space)
-        pictured = [i, *near.tolist()]
-        captions = [_("itself"), *(_caption(row) for row in table)]
-        key = f"near-{cache.digest(place, space.layer, i)}"
-        picked = draw_gallery(
-            np.stack([images[j] for j in pictured]), captions, size=NEAR, title=_("nearest samples"), key=key
-        )
-        if picked and pictured[picked[0]] != i:
-            state.select([pictured[picked[0]]], place)
+        shown, key = [i, *near.tolist()], f"near-{cache.digest(place, space.layer, i)}"
+        picked = draw_gallery(_images(space, shown), captions, size=NEAR, title=_("nearest samples"), key=key)
+        if picked and shown[picked[0]] != i:
+            state.select([shown[picked[0]]], place)
             st.rerun()
     with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
         draw_table(table, hide_index=True)
 
 
-def _caption(row: dict[str, Any]) -> str:
-    return f"{row.get('class', row['id'])} {row['cosine similarity']:.2f}"
-
-
 def _ranks(space: EmbeddingRef, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
     """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
-    if space.is_loaded:
-        return {}
-    data, by_run = state.data_of(space), {}
-    for run in state.all_runs():
-        if run.name == space.name or state.data_key(run) != data:
+    by_run: dict[str, np.ndarray] = {}
+    data = state.data_of(space)
+    for run in [] if space.is_loaded else state.all_runs():
+        if run.name == space.name or state.data_key(run) != data or len(by_run) == OTHERS:
             continue
-        other = None
         with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
-            if run.weights.exists():
-                other = cache.embedding(embedding_ref.of_run(run, space.split, space.layer))
-        if other is None or other.ids != rows.ids:
-            continue
-        by_run[run.name] = ranks_of(other, i, near)
-        if len(by_run) == OTHERS:
-            break
+            other = (
+                cache.embedding(embedding_ref.of_run(run, space.split, space.layer)) if run.weights.exists() else None
+            )
+            if other is not None and other.ids == rows.ids:
+                by_run[run.name] = ranks_of(other, i, near)
     return by_run
 
 
 def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it
-    is asked for."""
-    name = space.title.rsplit(".", 1)[0]
+    """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it is asked for."""
+    name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
+    selected = _("What is selected: {picked} of {rows} (.{ending})")
+    tables: dict[str, tuple[str, list[int] | None]] = {
+        "map": (_("Map, neighbors and columns (.{ending})"), None),
+        "selection": (selected, picked),
+    }
     with st.popover(_("Export"), icon=":material/download:", width="content"):
         _about_neighbors(rows, len(picked))
-        for ending in ("parquet", "csv"):
-            if ending == "csv" and not export.fits_csv(len(rows), export.COLUMNS):
-                continue
-            st.download_button(
-                _("Map, neighbors and columns (.{ending})").format(ending=ending),
-                partial(export.table, rows, xy, None, ending),
-                f"{name}-map.{ending}",
-                key=f"map-{ending}",
-            )
-        for ending in ("parquet", "csv"):
-            if ending == "csv" and not export.fits_csv(len(picked), export.COLUMNS):
-                continue
-            st.download_button(
-                _("What is selected: {picked} of {rows} (.{ending})").format(
-                    picked=f"{len(picked):,}", rows=f"{len(rows):,}", ending=ending
-                ),
-                partial(export.table, rows, xy, picked, ending),
-                f"{name}-selection.{ending}",
-                disabled=not picked,
-                key=f"selection-{ending}",
-            )
+        for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
+            if ending == "parquet" or export.fits_csv(len(rows if some is None else some), export.COLUMNS):
+                st.download_button(
+                    label.format(picked=chosen, rows=n, ending=ending),
+                    partial(export.table, rows, xy, some, ending),
+                    f"{name}-{what}.{ending}",
+                    disabled=some is not None and not some,
+                    key=f"{what}-{ending}",
+                )
         _vector_files(rows, name)
         st.caption(_("Pictures: the button PNG above each map."))
 
 
 def _vector_files(rows: EmbeddingSet, name: str) -> None:
-    """The vectors themselves: sent, or written to a file where they are large."""
+    """The vectors themselves: sent, or written to a file of this computer where they are large."""
+    size = f"{rows.features.nbytes / 1e9:.1f}"
     if export.is_sent(rows):
         st.download_button(_("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet")
-    elif st.button(
-        _("Write the vectors ({nbytes} GB) to a file").format(nbytes=f"{rows.features.nbytes / 1000000000.0:.1f}")
-    ):
-        _write(rows, name)
+    elif st.button(_("Write the vectors ({nbytes} GB) to a file").format(nbytes=size)):
+        try:
+            with st.spinner(_("Writing the vectors…")):
+                path = export.keep_vectors(rows, name)
+        except OSError as error:
+            st.error(format.plain(error))
+        else:
+            st.caption(format.plain(_("They lie in {path}.").format(path=path)))
     if export.fits_csv(len(rows), rows.width):
         st.download_button(_("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv")
     else:
-        st.caption(
-            _("CSV holds up to {csv_up_to} values here; Parquet holds them all.").format(
-                csv_up_to=f"{export.CSV_UP_TO:,}"
-            )
-        )
-
-
-def _write(rows: EmbeddingSet, name: str) -> None:
-    """Write so many vectors where the app runs, and say where they lie."""
-    try:
-        with st.spinner(_("Writing the vectors…")):
-            path = export.keep_vectors(rows, name)
-    except OSError as error:
-        st.error(format.plain(error))
-    else:
-        st.caption(format.plain(_("They lie in {path}.").format(path=path)))
+        text = _("CSV holds up to {csv_up_to} values here; Parquet holds them all.")
+        st.caption(text.format(csv_up_to=f"{export.CSV_UP_TO:,}"))
 
 
 def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """How the tables name what they hold, and which of them are without neighbors."""
     st.caption(_("x, y and neighbors are named as Embedding Atlas reads them."))
     are_known, recall = export.about_neighbors(rows)
+    most = f"{EXACT_UP_TO:,}"
     if not are_known:
-        st.caption(
-            _(
-                "The neighbors are left out: of more than {exact_up_to} rows they are written where "
-                "a UMAP map by cosine has found those of every row."
-            ).format(exact_up_to=f"{EXACT_UP_TO:,}")
+        text = _(
+            "The neighbors are left out: of more than {exact_up_to} rows they are written where "
+            "a UMAP map by cosine has found those of every row."
         )
+        st.caption(text.format(exact_up_to=most))
     elif recall is not None:
-        st.caption(
-            _("These are {recall_text}; the column neighbors_recall says so.").format(recall_text=recall_text(recall))
-        )
+        text = _("These are {recall_text}; the column neighbors_recall says so.")
+        st.caption(text.format(recall_text=recall_text(recall)))
     if chosen > EXACT_UP_TO:
-        st.caption(
-            _("Within a selection of more than {exact_up_to} rows neighbors are left out.").format(
-                exact_up_to=f"{EXACT_UP_TO:,}"
-            )
-        )
+        text = _("Within a selection of more than {exact_up_to} rows neighbors are left out.")
+        st.caption(text.format(exact_up_to=most))

@@ -1,4 +1,4 @@
-"""The map of the space that Explore looks at: its kind, its colors, what else is placed on it."""
+"""The space that Explore looks at: which split and layer of it, its map, what else is placed on it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from contrastive_core.records.recorded_rows import Recorded
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
-from contrastive_lab.explore.split_picker import split_and_layer
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.recordings.place import choose_place, follows_newest, quick_map
+from contrastive_lab.recordings.place import LAYER_TITLES, choose_place, follows_newest, quick_map
 
+LAYERS = ("h", "z")
 MANY = 50_000  # rows, of which UMAP takes minutes
 WIDTH = 150  # pixels of a list of choices
 NOTHING = N_("nothing else")
@@ -38,6 +38,31 @@ class View:
     of: str = ""
 
 
+def space_of_run(run: Run) -> EmbeddingRef:
+    """The split and the layer that the address or the controls ask for."""
+    return _with_split(embedding_ref.of_run(run, layer=query_params.current("features", LAYERS, "h")))
+
+
+def space_of_vectors(key: str) -> EmbeddingRef:
+    return _with_split(embedding_ref.of_vectors(key))
+
+
+def _with_split(space: EmbeddingRef) -> EmbeddingRef:
+    splits = space.splits
+    return space.with_split(query_params.current("split", splits, splits[0]) if splits else "")
+
+
+def split_and_layer(space: EmbeddingRef) -> None:
+    """The controls of both."""
+    if space.splits:
+        label = _("Rows") if space.is_loaded else _("Images")
+        query_params.one_of(st.segmented_control, label, space.splits, name="split", width="content")
+    if not space.is_loaded:
+        query_params.one_of(
+            st.segmented_control, _("Features"), LAYERS, name="features", format_func=LAYER_TITLES.get, width="content"
+        )
+
+
 def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
     """The choices above the map, in one line."""
     with _line():
@@ -45,14 +70,9 @@ def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
         kind, settings = _kind(rows, "pca" if len(rows) > MANY else "umap")
         color, other = _color(space, rows), NOTHING
         if kind == "umap" and (others := _others_of(space)):
-            other = query_params.one_of(
-                st.selectbox,
-                _("Place on this map"),
-                [NOTHING, *others],
-                name="placed",
-                width=WIDTH,
-                key=f"place-{cache.digest(state.data_of(space), space.split)}",
-            )
+            key = f"place-{cache.digest(state.data_of(space), space.split)}"
+            label, options = _("Place on this map"), [NOTHING, *others]
+            other = query_params.one_of(st.selectbox, label, options, name="placed", width=WIDTH, key=key)
     return View(kind, settings, color, "" if other == NOTHING else other)
 
 
@@ -64,9 +84,8 @@ def choose_recorded(run: Run, place: Recorded, space: EmbeddingRef, rows: Embedd
         follows = follows_newest(run, place)
         kind, settings = ("pca", {}) if follows else _kind(rows, "pca")
         color = _color(space, rows)
-    return View(
-        kind, settings, color, is_quick=follows, of=_(" of the {rows_title}").format(rows_title=place.rows_title)
-    )
+    of = _(" of the {rows_title}").format(rows_title=place.rows_title)
+    return View(kind, settings, color, is_quick=follows, of=of)
 
 
 def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarray, list[int]]:
@@ -82,14 +101,12 @@ def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarra
 
 
 def _line() -> Any:
-    """One line, which a narrow screen moves sideways (app.py): there the map comes next, not a
-    screen of choices."""
+    """One line, which a narrow screen moves sideways (app.py): there the map comes next, not a screen of choices."""
     return st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="map-choices")
 
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
     """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
-    large = len(rows) > MANY
     kind = query_params.one_of(
         st.segmented_control,
         _("Map"),
@@ -98,7 +115,7 @@ def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
         default=default,
         format_func=str.upper,
         width="content",
-        key=f"map-kind-{large}-{default}",
+        key=f"map-kind-{len(rows) > MANY}-{default}",
     )
     return kind, embedding_map.settings(kind)
 

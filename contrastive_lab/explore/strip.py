@@ -4,6 +4,7 @@ and what raw pixels and an untrained encoder have. Each opens to how it is read.
 from __future__ import annotations
 
 import html
+from pathlib import Path
 
 import streamlit as st
 
@@ -30,43 +31,7 @@ RANGES = {  # uniformity: of rows that fill a sphere of many dimensions to one p
     "neighbor_stability": (0.0, 1.0),
 }
 MARKS = {source: SOURCES[source] for source in ("raw", "random")}
-STYLE = """<style>
-.scores { container-type: inline-size; }
-.scores details { border-bottom: 1px solid color-mix(in srgb, currentcolor 14%, transparent); }
-.scores summary { display: grid; align-items: center;
-  grid-template-columns: minmax(8rem, 2fr) minmax(4rem, 3fr) 3.9rem; gap: 0 0.6rem;
-  padding: 0.18rem 0; cursor: pointer; list-style: none;
-  font-size: 0.9rem; line-height: 1.25; }
-.scores summary::-webkit-details-marker { display: none; }
-.scores summary:focus-visible { outline: 2px solid #3B7DD8; outline-offset: 2px; }
-.scores .name::after { content: "?"; display: inline-block; margin-left: 0.35rem; width: 1rem;
-  border: 1px solid currentcolor; border-radius: 50%; font-size: 0.7rem; line-height: 0.9rem;
-  text-align: center; }
-.scores .value { text-align: right; font-weight: 600; font-variant-numeric: tabular-nums; }
-.scores .scale { position: relative; height: 1.5rem; margin: 0 0.35rem; }
-.scores .scale::before { content: ""; position: absolute; inset: calc(50% - 1px) 0 auto;
-  height: 2px; background: color-mix(in srgb, currentcolor 32%, transparent); }
-.scores i { position: absolute; box-sizing: border-box; }
-.scores .interval { top: calc(50% - 4px); height: 8px; min-width: 2px; border-radius: 2px;
-  background: #3B7DD880; }
-.scores .own { width: 4px; height: 14px; margin-left: -2px; top: calc(50% - 7px);
-  border-radius: 2px; background: #3B7DD8; }
-.scores .raw, .scores .random { width: 0; border-left: 2px solid currentcolor; height: 0.75rem;
-  margin-left: -1px; }
-.scores .raw { top: 0; }
-.scores .random { bottom: 0; border-left-style: dotted; border-left-width: 3px; }
-.scores .off::after { content: "›"; position: absolute; left: 3px; top: -0.35rem; }
-@container (max-width: 300px) {
-  .scores summary { grid-template-columns: 1fr auto; }
-  .scores .scale { grid-row: 2; grid-column: 1 / -1; }
-}
-.scores p { font-size: 0.85rem; margin: 0 0 0.5rem; white-space: pre-line; }
-.scores .key { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem; font-size: 0.8rem;
-  padding-top: 0.35rem; }
-.scores .key span { position: relative; padding-left: 0.9rem; }
-.scores .key i { left: 0.35rem; }
-.scores .key .raw, .scores .key .random { top: 0.2rem; bottom: auto; }
-</style>"""
+STYLE = Path(__file__).with_name("strip.css")
 
 
 def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
@@ -75,7 +40,7 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
     names = _first(own)
     if not names:
         return
-    st.html(STYLE + markup(scores, other))
+    st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other)}")
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
         st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
@@ -98,48 +63,46 @@ def _first(own: Scores) -> list[str]:
 def _row(name: str, scores: dict[str, Scores], other: str) -> str:
     """One score: its name, scale and figure, and below them, once it is opened, how it is read."""
     score = scores["own"][name]
-    title = NAMES.get(name, score.title)
-    parts = [*_beside(name, scores), *_read(name, score, scores, other)]
-    lines = "\n".join(map(_said, parts))
+    beside = _beside(name, scores)
+    lines = "\n".join(map(_html, [*beside, *_read(name, scores, other)]))
     return (
-        f'<details name="score"><summary><span class="name">{_said(title)}</span>'
-        f"{_scale(name, scores)}"
-        f'<span class="value">{html.escape(_figure(score))}</span></summary>'
-        f"<p>{lines}</p></details>"
+        f'<details name="score"><summary><span class="name">{_html(NAMES.get(name, score.title))}</span>'
+        f"{_scale(name, scores, '; '.join(map(_html, beside)))}"
+        f'<span class="value">{_html(_figure(score))}</span></summary><p>{lines}</p></details>'
     )
 
 
-def _said(text: str) -> str:
+def _html(text: str) -> str:
     """A text in the language of the page, as HTML."""
     return html.escape(locale.text(text))
 
 
-def _scale(name: str, scores: dict[str, Scores]) -> str:
+def _known(name: str, scores: dict[str, Scores], source: str) -> Score | None:
+    """A source's score, where it has a value."""
+    score = scores.get(source, {}).get(name)
+    return score if score is not None and score.value is not None else None
+
+
+def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
     """The line from one end of the score's range to the other, and the marks on it."""
-    score, ends = scores["own"][name], _range(name, scores["own"][name])
-    if score.value is None or ends is None:
+    score = scores["own"][name]
+    if score.value is None or (ends := _range(name, score)) is None:
         return '<span class="scale"></span>'
-    marks = []
+    low, high = ends
+
+    def place(value: float) -> float:
+        """Where a value stands, in per cent of the scale."""
+        return 100 * min(1.0, max(0.0, (value - low) / (high - low)))
+
+    marks = ""
     if score.interval is not None:
-        low, high = (_place(v, ends) for v in score.interval)
-        marks.append(f'<i class="interval" style="left:{low:.2f}%;width:{high - low:.2f}%"></i>')
-    for source in MARKS:
-        beside = scores.get(source, {}).get(name)
-        if beside is not None and beside.value is not None:
-            marks.append(_mark(source, beside.value, ends))
-    marks.append(_mark("own", score.value, ends))
-    said = "; ".join(map(_said, _beside(name, scores)))
-    return f'<span class="scale" role="img" aria-label="{said}">{"".join(marks)}</span>'
-
-
-def _mark(kind: str, value: float, ends: tuple[float, float]) -> str:
-    off = " off" if value > ends[1] else ""
-    return f'<i class="{kind}{off}" style="left:{_place(value, ends):.2f}%"></i>'
-
-
-def _place(value: float, ends: tuple[float, float]) -> float:
-    """Where a value stands, in per cent of the scale."""
-    return 100 * min(1.0, max(0.0, (value - ends[0]) / (ends[1] - ends[0])))
+        left, right = map(place, score.interval)
+        marks = f'<i class="interval" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
+    for source in (*MARKS, "own"):
+        if (one := _known(name, scores, source)) is not None and one.value is not None:
+            off = " off" if one.value > high else ""
+            marks += f'<i class="{source}{off}" style="left:{place(one.value):.2f}%"></i>'
+    return f'<span class="scale" role="img" aria-label="{alt}">{marks}</span>'
 
 
 def _range(name: str, score: Score) -> tuple[float, float] | None:
@@ -156,31 +119,28 @@ def _figure(score: Score) -> str:
 
 def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
     """Its interval, and what raw pixels and the untrained encoder have."""
-    score = scores["own"][name]
-    interval = format.interval_of(score)
-    said = [_("95 % interval: {interval}").format(interval=interval)] if interval else []
+    interval = format.interval_of(scores["own"][name])
+    lines = [_("95 % interval: {interval}").format(interval=interval)] if interval else []
     for source, text in MARKS.items():
-        beside = scores.get(source, {}).get(name)
-        if beside is not None and beside.value is not None:
-            said.append(f"{_(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
-    return said
+        if (beside := _known(name, scores, source)) is not None:
+            lines.append(f"{_(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
+    return lines
 
 
-def _read(name: str, score: Score, scores: dict[str, Scores], other: str) -> list[str]:
+def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
     """What the figure is of, and how it is read."""
-    said = []
-    beside = scores.get("other", {}).get(name)
-    if other in LAYER_TITLES and beside is not None and beside.value is not None:
-        said.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
+    score, lines = scores["own"][name], []
+    if other in LAYER_TITLES and (beside := _known(name, scores, "other")) is not None:
+        lines.append(f"{_(LAYER_TITLES[other])}: {_figure(beside)}")
     if score.value is None:
-        said.append(score.missing)
+        lines.append(score.missing)
     if name == "knn" and (k := score.number("k")) and (tau := score.number("temperature")):
-        said.append(_("The {k} nearest vote, at τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
+        lines.append(_("The {k} nearest vote, at τ {tau}.").format(k=f"{k:g}", tau=f"{tau:g}"))
     if score.approximation:
-        said.append(score.approximation)
+        lines.append(score.approximation)
     if score.value is not None and (ends := _range(name, score)):
-        said.append(_("The scale goes from {low} to {high}.").format(low=f"{ends[0]:g}", high=f"{ends[1]:g}"))
-    return [*said, score.reading]
+        lines.append(_("The scale goes from {low} to {high}.").format(low=f"{ends[0]:g}", high=f"{ends[1]:g}"))
+    return [*lines, score.reading]
 
 
 def _key(names: list[str], scores: dict[str, Scores]) -> str:
@@ -190,5 +150,5 @@ def _key(names: list[str], scores: dict[str, Scores]) -> str:
     known = {"own": own} | {k: v for k, v in MARKS.items() if scores.get(k)}
     if len(known) == 1:
         return ""
-    marks = "".join(f'<span><i class="{kind}"></i>{_said(text)}</span>' for kind, text in known.items())
+    marks = "".join(f'<span><i class="{kind}"></i>{_html(text)}</span>' for kind, text in known.items())
     return f'<div class="key">{marks}</div>'

@@ -21,9 +21,8 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab import temperature_trade
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
-from contrastive_lab.loss_lab.controls import formula, knob_form
+from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, panel_state, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.panel_state import PanelState, panel_state, reported
 from contrastive_lab.loss_setting import live_knob, setting_of
 from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
@@ -39,17 +38,11 @@ FROZEN = N_(
 class LabSetting:
     """A loss with its knobs on rows of a run; `about`: the loss's entry in the catalog."""
 
-    run: str
-    weights: str  # what its rows are made of
-    request: BatchRequest
+    rows: tuple[str, str, BatchRequest]  # the run's name, what its rows are made of, and which
     pairing: str
     loss: str
     about: dict[str, Any]
     knobs: dict[str, Any]
-
-    @property
-    def batch(self) -> LabBatch:
-        return _batch(self.run, self.weights, self.request)
 
 
 def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
@@ -68,7 +61,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         st.info(_("Open a file of vectors in the settings above."))
         return
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
-    setting = LabSetting(run.name, content, request, pairing, loss, about, knobs)
+    setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
     try:
         view = computed(setting)
     except ValueError as error:
@@ -90,7 +83,7 @@ def _keep_open() -> None:
 
 def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
     """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
-    batch = setting.batch
+    batch = _batch(*setting.rows)
     if batch.memory is not None:
         return None
     views = batch.rows.shape[1]
@@ -101,7 +94,7 @@ def computed(setting: LabSetting) -> LabView:
     """The loss on the batch. A softmax is asked for at its default τ: the browser computes every
     other, so that letting go of the slider costs the server nothing. Raises ValueError."""
     live, about, knobs = live_knob(setting.about), setting.about, setting.knobs
-    where = (setting.run, setting.weights, setting.request, setting.pairing, setting.loss)
+    where = (*setting.rows, setting.pairing, setting.loss)
     if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
         at_default = knobs | {live: about["knobs"][live]["default"]}
         view = _view(*where, json.dumps(at_default, sort_keys=True))
@@ -112,7 +105,7 @@ def computed(setting: LabSetting) -> LabView:
 
 def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
     """The live view, with what may be set beside it."""
-    key, other_rows = key_of("lab", lesson), _other_rows(run, setting.request.source)
+    key, other_rows = key_of("lab", lesson), _other_rows(run, setting.rows[2].source)
     anchor = confusable_anchor(view) if panels.anchor is None else panels.anchor
     shown = LossView(
         _as_drawn(setting, view),
@@ -137,20 +130,17 @@ def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], p
 
 def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:
     """Thumbnails of the batch; none where vectors came without images."""
-    kind, _unused, key = setting.request.source.partition(":")
-    if kind == "file" and not loaded_vectors.loaded()[key]["images"]:
-        return NO_THUMBNAILS
-    if run.is_recording and setting.request.memory:
-        return NO_THUMBNAILS
-    return _thumbnails(setting.run, setting.weights, setting.request)
+    request = setting.rows[2]
+    kind, _colon, key = request.source.partition(":")
+    lacks_images = kind == "file" and not loaded_vectors.loaded()[key]["images"]
+    return NO_THUMBNAILS if lacks_images or (run.is_recording and request.memory) else _thumbnails(*setting.rows)
 
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
     """A loss on a batch, as the browser gets it."""
     live, knobs = live_knob(setting.about), setting.knobs
     held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
-    rows = (setting.run, setting.weights, setting.request, setting.pairing)
-    content = cache.digest(rows, setting.loss, sorted(held.items()))
+    content = cache.digest(setting.rows, setting.pairing, setting.loss, sorted(held.items()))
     return setting_of(view, setting.about, knobs, content)
 
 
@@ -171,25 +161,25 @@ def _second(
     first: LabSetting, view: LabView, losses: dict[str, Any], other_rows: dict[str, str], panels: PanelState
 ) -> LossSetting | None:
     """Another loss, or other rows, for the panel of two settings."""
-    kind, _unused, name = panels.second.partition(":")
+    kind, _colon, name = panels.second.partition(":")
     if panels.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
         return None
     if kind == "loss":
         second = replace(first, loss=name, about=losses[name], knobs={})
     else:
-        second = replace(first, request=replace(first.request, source=name))
+        second = replace(first, rows=(*first.rows[:2], replace(first.rows[2], source=name)))
     if live := live_knob(second.about):
         first_value = second.knobs.get(live, second.about["knobs"][live]["default"])
         value = first_value if panels.second_value is None else panels.second_value
         second = replace(second, knobs=second.knobs | {live: value})
+    reason: str = _("The second setting compares other pairs, so there is no difference to show.")
     try:
         second_view = computed(second)
+        if second_view.scores.shape == view.scores.shape:
+            return _as_drawn(second, second_view)
     except ValueError as error:
-        return LossSetting(cache.digest(str(error)), reason=sentence(error))
-    if second_view.scores.shape != view.scores.shape:
-        text = _("The second setting compares other pairs, so there is no difference to show.")
-        return LossSetting(cache.digest(text, name), reason=text)
-    return _as_drawn(second, second_view)
+        reason = sentence(error)
+    return LossSetting(cache.digest(reason, name), reason=reason)
 
 
 # --- kept for all sessions ---------------------------------------------------------------------

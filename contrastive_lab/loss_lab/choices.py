@@ -19,23 +19,21 @@ from contrastive_lab.recordings.place import choose_step
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
 VECTORS = N_(
-    "What the run's loss saw in training is what comes after the head (z); what is used "
-    "afterwards is the encoder's output (h). An untrained encoder shows the start of "
-    "training. Snapshots are z of the run's fixed sample of training images, one view of "
-    "each, as it was after an epoch."
+    "What the run's loss saw in training is what comes after the head (z); what is used afterwards is the encoder's "
+    "output (h). An untrained encoder shows the start of training. Snapshots are z of the run's fixed sample of "
+    "training images, one view of each, as it was after an epoch."
 )
 PAIRED = N_(
-    "Views: two augmentations of each image, self-supervised. Classes: every view of a "
-    "class, supervised. Queue: training images ask, against the key of each and a queue "
-    "of older keys. Bank: training images ask, against a slot for each image. A quarter "
-    "of the columns are the queries' own."
+    "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. Queue: "
+    "training images ask, against the key of each and a queue of older keys. Bank: training images ask, against a slot "
+    "for each image. A quarter of the columns are the queries' own."
 )
 
 
 def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     """What is chosen, before the settings are drawn: they are folded under this line."""
     sources = _sources(run)
-    loss = query_params.current("loss", losses, _first_loss(run, losses), _key_of_loss(run, losses))
+    loss = query_params.current("loss", losses, *_first_loss(run, losses))
     source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
     sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
@@ -53,21 +51,17 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
 def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchRequest | None]:
     """Loss, pairing and batch; no batch as long as no file of vectors has been opened."""
     a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
+    titles = {name: about["title"] for name, about in losses.items()}
+    first, key = _first_loss(run, losses)
     loss = query_params.one_of(
-        a.selectbox,
-        _("Loss"),
-        losses,
-        name="loss",
-        key=_key_of_loss(run, losses),
-        default=_first_loss(run, losses),
-        format_func=lambda n: losses[n]["title"],
+        a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
     )
     source = _choose_source(run, c)
-    first = _first_pairing(run, source)
+    paired = _first_pairing(run, source)
     if source == STEP:
         source = f"{STEP}{choose_step(run, 'step', recorded_steps.steps(run))}"
     pairing = query_params.one_of(
-        b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=first, format_func=PAIRINGS.get, help=PAIRED
+        b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, format_func=PAIRINGS.get, help=PAIRED
     )
     columns = _("Candidates: columns of the matrix.")
     size = query_params.one_of(d.selectbox, _("Images (views)"), SIZES, name="size", default=FIRST_SIZE, help=columns)
@@ -103,17 +97,14 @@ def _sources(run: Run) -> dict[str, str]:
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
-def _first_loss(run: Run, losses: dict[str, Any]) -> str:
+def _first_loss(run: Run, losses: dict[str, Any]) -> tuple[str, str]:
+    """The loss that stands there at first, and the key of its widget."""
     trained_with = run.config.get("loss")
-    return str(trained_with) if trained_with in losses else "nt_xent"
+    return str(trained_with) if trained_with in losses else "nt_xent", f"lab-loss-{trained_with in losses}"
 
 
 def _first_pairing(run: Run, source: str) -> str:
     return "classes" if source == "file" or source.startswith(SNAPSHOT) else default_pairing(run)
-
-
-def _key_of_loss(run: Run, losses: dict[str, Any]) -> str:
-    return f"lab-loss-{run.config.get('loss') in losses}"
 
 
 def key_of_rows(run: Run) -> str:
@@ -121,8 +112,7 @@ def key_of_rows(run: Run) -> str:
 
 
 def choose_vectors() -> str | None:
-    """The key of loaded vectors: those that are opened here, were opened before, or stand in the
-    address."""
+    """The key of loaded vectors: those that are opened here, were opened before, or stand in the address."""
     a, b = st.columns(2)
     _open_upload(b)
     loaded = loaded_vectors.loaded()

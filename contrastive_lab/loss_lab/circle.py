@@ -13,9 +13,8 @@ from contrastive_core.engine import client
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
 from contrastive_lab.locale import _
-from contrastive_lab.loss_lab.controls import formula, knob_form
+from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.panel_state import reported
 from contrastive_lab.loss_setting import knob_of, live_knob
 
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
@@ -27,21 +26,15 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     if not lesson:
         st.caption(
             _(
-                "Each point is the embedding of one view, on a circle instead of a sphere. Run, and "
-                "the points follow the loss's own gradient: arrows show the force on each. Drag a "
-                "point and watch the forces change."
+                "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the points follow "
+                "the loss's own gradient: arrows show the force on each. Drag a point and watch the forces change."
             )
         )
     choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
     with choices:  # a lesson sets them itself
+        titles, key = {n: about["title"] for n, about in losses.items() if about["kernel"]}, "lab-loss-circle"
         loss = query_params.one_of(
-            st.selectbox,
-            _("Loss"),
-            [n for n, about in losses.items() if about["kernel"]],
-            name="loss",
-            default="nt_xent",
-            key="lab-loss-circle",
-            format_func=lambda n: losses[n]["title"],
+            st.selectbox, _("Loss"), titles, name="loss", default="nt_xent", key=key, format_func=titles.get
         )
         about, key = losses[loss], key_of(f"circle-{loss}", lesson)
         knobs = knob_form(key, loss, about, {}, SAME_ON_A_CIRCLE)

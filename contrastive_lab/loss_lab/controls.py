@@ -1,22 +1,54 @@
-"""A loss on the page: its knobs, of which one is dragged in the browser part, and its formula."""
+"""A loss on the page: its knobs, of which one is dragged in the browser part, what that reported last,
+and its formula."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core.records.lab_view import DERIVATIVES
 from contrastive_lab import query_params
+from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import _
-from contrastive_lab.loss_lab.panel_state import reported
 from contrastive_lab.loss_setting import LIVE, live_knob
 from contrastive_lab.setting_names import shown_value
 
 VALUES = "lab-values"  # of the session: the dragged knob's last value, by loss
 BEFORE = "lab-before"  # of the session: the report that an address came after
+
+
+@dataclass(frozen=True)
+class PanelState:
+    """What the live view shows; "" and None: as at first."""
+
+    view: str = ""
+    panel: str = ""
+    order: str = ""
+    second: str = ""  # the second setting, as `loss:NAME`, `rows:SOURCE` or a form
+    second_value: float | None = None
+    masks: bool | None = None
+    share: bool | None = None  # bars among the negatives
+    anchor: int | None = None  # None: one that is easily confused
+
+
+def reported(key: str) -> dict[str, Any]:
+    """What the part of this key reported last."""
+    return dict(reported_state(key, "chosen") or {})
+
+
+def panel_state(key: str) -> PanelState:
+    """What the live view shows: as it said itself, or as the address asks."""
+    report = reported(key)
+    texts: dict[str, Any] = {
+        n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "panel", "order", "second")
+    }
+    flags: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) == "yes") or None for n in ("masks", "share")}
+    second_value, anchor = (report.get(n, query_params.kept_number(n)) for n in ("second_value", "anchor"))
+    return PanelState(**texts, second_value=second_value, **flags, anchor=None if anchor is None else int(anchor))
 
 
 def knob_form(

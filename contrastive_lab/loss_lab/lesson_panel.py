@@ -10,8 +10,8 @@ import streamlit as st
 from contrastive_core.records import SHIPPED
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
+from contrastive_lab.loss_lab.controls import reported
 from contrastive_lab.loss_lab.lessons import LESSONS, PANEL, RUN, LessonOption
-from contrastive_lab.loss_lab.panel_state import reported
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
@@ -35,7 +35,7 @@ def choose_lesson() -> int:
     titles = {n: _title(n) for n in range(len(LESSONS) + 1)}
     return query_params.one_of(
         st.selectbox,
-        _(PANEL["control"]),
+        _words()["control"],
         titles,
         name="lesson",
         key=CHOSEN,
@@ -74,7 +74,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "checks": [asdict(check) for check in lesson.checks],
         "region": lesson.region,
         "first": int(lesson.address.get("anchor", 0)),
-        "words": {name: _(text) for name, text in PANEL.items()},
+        "words": _words(),
         "choices": [_choice(choice) for choice in lesson.choices],
         "heard": st.session_state.get(HEARD, 0),
         "focus": st.session_state.get(BY_PANEL) == _round(),
@@ -118,10 +118,15 @@ def _known(number: Any) -> int:
     return int(text) if text.isdecimal() and int(text) <= len(LESSONS) else 0
 
 
+def _words() -> dict[str, str]:
+    """The words of the panel in the session's language."""
+    return {name: _(text) for name, text in PANEL.items()}
+
+
 def _title(number: int) -> str:
     if not number:
-        return _(PANEL["free"])
-    name = _(PANEL["name"]).format(n=number, of=len(LESSONS))
+        return _words()["free"]
+    name = _words()["name"].format(n=number, of=len(LESSONS))
     return f"{name} · {_(LESSONS[number - 1].title)}"
 
 

@@ -167,9 +167,8 @@ LESSONS = (
         ),
         (N_("Positives of the anchor: {now}. Goal: the whole class."), N_("Form: {now}. Goal: in.")),
         N_(
-            "Labels make a whole class positive. With out, far positives are pulled and the "
-            "nearest can even be pushed off; with in, the nearest is pulled hardest and far ones "
-            "are given up."
+            "Labels make a whole class positive. With out, far positives are pulled and the nearest can even be pushed "
+            "off; with in, the nearest is pulled hardest and far ones are given up."
         ),
         choices=(
             LessonOption("positives", "loss_lab-pairing", N_("Labels"), {"views": N_("off"), "classes": N_("on")}),

@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.engine import client
 from contrastive_core.records.lab_view import LabView, Trade
 from contrastive_core.records.run import Run
-from contrastive_lab import format, query_params
+from contrastive_lab import format, plots, query_params
 from contrastive_lab.locale import N_, _
 
 NEGATIVE = 2  # of the view's mask
@@ -41,30 +41,23 @@ def offer(run: Run, view: LabView, classes: tuple[np.ndarray, np.ndarray] | None
 
 
 def _figure(found: list[Trade], at: float, trained: Any) -> Any:
-    import plotly.graph_objects as go
-
-    figure, x = go.Figure(), [f.temperature for f in found]
-    lines: dict[str, list[Any]] = {
+    shares = {
         N_("negatives that matter, of all"): [f.spread for f in found],
-        N_("push on images of the anchor's class"): [f.own_class for f in found],
+        N_("push on images of the anchor's class"): [f.own_class for f in found if f.own_class is not None],
         N_("push on the hardest negative"): [f.hardest for f in found],
     }
-    for (name, values), dash in zip(lines.items(), ("solid", "dash", "dot"), strict=True):
-        if values[0] is not None:
-            figure.add_scatter(x=x, y=values, name=name, mode="lines", line={"dash": dash})
-    figure.add_vline(at, annotation_text=f"τ {at:g}", line={"color": "#7C8794"})
+    x = [f.temperature for f in found]
+    figure = plots.curves({name: (x, values) for name, values in shares.items() if values}, "τ", "share", height=300)
+    dashes = dict(zip(shares, ("solid", "dash", "dot"), strict=True))
+    figure.for_each_trace(lambda trace: trace.update(mode="lines", line={"dash": dashes[trace.name]}))
+    gray = "#7C8794"
+    figure.add_vline(at, annotation_text=f"τ {at:g}", line={"color": gray})
     if isinstance(trained, (int, float)) and abs(trained - at) > 1e-9:
-        figure.add_vline(
-            trained,
-            annotation_text=_("trained at {trained}").format(trained=f"{trained:g}"),
-            annotation_position="bottom right",
-            line={"color": "#7C8794", "dash": "dash"},
-        )
-    figure.update_xaxes(type="log", title="τ")
-    figure.update_yaxes(range=[0, 1], title="share")
-    figure.update_layout(
-        height=300, margin={"l": 10, "r": 10, "t": 20, "b": 10}, legend={"orientation": "h", "y": 1.15}
-    )
+        text, line = _("trained at {trained}").format(trained=f"{trained:g}"), {"color": gray, "dash": "dash"}
+        figure.add_vline(trained, annotation_text=text, annotation_position="bottom right", line=line)
+    figure.update_xaxes(type="log")
+    figure.update_yaxes(range=[0, 1])
+    figure.update_layout(margin={"t": 20}, legend={"y": 1.15})
     return figure
 
 
@@ -72,21 +65,22 @@ def _in_words(found: list[Trade], at: float) -> str:
     """Where the chosen τ stands, and what a schedule would do."""
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
     low, high = (min(found, key=lambda f: abs(f.temperature - end)) for end in SCHEDULE)
-    text = _("At τ {at} the push is spread over {spread} % of the negatives").format(
-        at=f"{at:g}", spread=f"{100 * here.spread:.0f}"
-    )
+
+    def percent(share: float) -> str:
+        return f"{100 * share:.0f}"
+
+    template = _("At τ {at} the push is spread over {spread} % of the negatives")
+    text = template.format(at=f"{at:g}", spread=percent(here.spread))
     if here.own_class is not None:
-        text += _("; {own_class} % of it falls on images of the anchor's own class").format(
-            own_class=f"{100 * here.own_class:.0f}"
-        )
+        own = _("; {own_class} % of it falls on images of the anchor's own class")
+        text += own.format(own_class=percent(here.own_class))
     text += (
         ". A low τ spreads images (uniformity) and pushes hardest what is alike; a high one keeps "
         "what is alike together (tolerance) and separates little. "
         f"A schedule between {SCHEDULE[0]:g} and {SCHEDULE[1]:g} goes to and fro between "
-        f"{100 * low.spread:.0f} and {100 * high.spread:.0f} %"
+        f"{percent(low.spread)} and {percent(high.spread)} %"
     )
     if low.own_class is not None and high.own_class is not None:
-        text += _(", and {low} and {high} % on its own class").format(
-            low=f"{100 * low.own_class:.0f}", high=f"{100 * high.own_class:.0f}"
-        )
+        ends = _(", and {low} and {high} % on its own class")
+        text += ends.format(low=percent(low.own_class), high=percent(high.own_class))
     return _("{text}. (Wang and Liu, 2021; Kukleva et al., 2023.)").format(text=text)

@@ -23,40 +23,31 @@ HELP = N_(
 )
 
 
-def task_of(names: Sequence[str], split: str, layer: str, kind: str) -> Task:
+def task_of(names: Sequence[str], split: str, layer: str) -> Task:
     """The task that writes the report of some runs, kept by their weights. Raises ValueError."""
     weights = [runs.load(name).weights_hash() for name in names]
     titles = [runs.load(name).meta().get("title") for name in names]
-    key = f"report-{digest(VERSION, list(names), weights, titles, split, layer, kind)}"
+    key = f"report-{digest(VERSION, list(names), weights, titles, split, layer)}"
     out = data_home() / "reports" / f"{key}.html"
-    chosen = ("--split", split, "--layer", layer, "--map", kind)
-    return Task(key, ("report", *names, "--out", str(out), *chosen), out)
+    return Task(key, ("report", *names, "--out", str(out), "--split", split, "--layer", layer), out)
 
 
-def offer(names: Sequence[str], split: str = "test", layer: str = "h", kind: str = "pca") -> None:
+def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
     """A button; then how far the report is; then the file. None where a recording is among them:
     a report is of what its weights give."""
     if any(not name.startswith(PREFIX) and runs.load(name).is_recording for name in names):
         st.caption(_("A report needs runs with weights; a recording has none."))
         return
-    task = task_of(names, split, layer, kind)
+    task, about = task_of(names, split, layer), locale.text(HELP)
+    asked, file = f"asked {task.key}", f"{'-'.join(names)[:80]}.html"
     if task.has_result():
-        st.download_button(
-            _("Download the report (.html)"),
-            partial(Path.read_bytes, task.result_path),
-            f"{'-'.join(names)[:80]}.html",
-            "text/html",
-            icon=":material/download:",
-            key=f"get-{task.key}",
-            help=locale.text(HELP),
-        )
+        label, content = _("Download the report (.html)"), partial(Path.read_bytes, task.result_path)
+        key, icon = f"get-{task.key}", ":material/download:"
+        st.download_button(label, content, file, "text/html", icon=icon, key=key, help=about)
         return
-    asked = f"asked {task.key}"
     if not st.session_state.get(asked) and not task.is_running():
-        pressed = st.button(
-            _("Report as one HTML file"), icon=":material/description:", help=locale.text(HELP), key=f"make-{task.key}"
-        )
-        if not pressed:
+        label, key, icon = _("Report as one HTML file"), f"make-{task.key}", ":material/description:"
+        if not st.button(label, icon=icon, key=key, help=about):
             return
     st.session_state[asked] = True
     task.result_path.parent.mkdir(parents=True, exist_ok=True)

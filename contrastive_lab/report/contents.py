@@ -77,9 +77,7 @@ def gather(names: Sequence[str], asked: ReportRequest, on_progress: OnProgress) 
         raise ValueError(f"a report is of at most {MOST} runs; got {len(names)}")
     chosen = [runs.load(name) for name in names]
     spaces = [embedding_ref.of_run(run, asked.split, asked.layer) for run in chosen]
-    parts = [
-        _part(run, space, asked, prefixed(on_progress, run.name)) for run, space in zip(chosen, spaces, strict=True)
-    ]
+    parts = [_part(*one, asked, prefixed(on_progress, one[0].name)) for one in zip(chosen, spaces, strict=True)]
     if len(parts) < 2:
         return Contents(parts)
     data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
@@ -91,69 +89,49 @@ def gather(names: Sequence[str], asked: ReportRequest, on_progress: OnProgress) 
 
 
 def _part(run: Run, space: EmbeddingRef, asked: ReportRequest, on_progress: OnProgress) -> RunPart:
-    on_fraction = fraction_of(on_progress, "embedding")
-    rows = embed_run(run, space.split, space.layer, asked.device, on_fraction)
-    evaluation = _evaluation(run, asked, on_progress)
-    values = answers.with_defaults({"space": space.values, "kind": asked.map})
-    drawn_map = answers.make("map", values, on_progress, asked.device)
-    shown, config = _some(len(rows)), run.config
-    on_progress("images and a batch", None)
-    images, notes = _images(space, shown)
-    view, problem = _loss_view(run)
-    trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
-    if imported := run.manifest.get("imported"):
-        trained = "random weights, not trained" if imported.get("random") else "not trained here"
-    about = (
-        f"{config.get('method')} · loss {config.get('loss')} · {config.get('dataset')} · "
-        f"{trained} · {space.split} split, {len(rows):,} rows of {space.layer}"
-        + (f" · {form}" if (form := described(config)) else "")
-    )
-    return RunPart(
-        str(run.meta().get("title") or run.name),
-        about,
-        rows,
-        shown,
-        drawn_map.arrays["xy"][shown],
-        images,
-        drawn_map.meta,
-        evaluation,
-        space.layer,
-        _settings(run),
-        view,
-        [*notes, *filter(None, [run.manifest.get("left_out"), problem])],
-    )
-
-
-def _evaluation(run: Run, asked: ReportRequest, on_progress: OnProgress) -> Evaluation | None:
-    """The scores that are kept of the split; made if they are of the test split and missing."""
+    rows = embed_run(run, space.split, space.layer, asked.device, fraction_of(on_progress, "embedding"))
     evaluation = read_evaluation(run, asked.split)
     if evaluation is None and asked.split == "test":
         evaluation = evaluate(run, device=asked.device, on_progress=on_progress)
-    return evaluation
+    values = answers.with_defaults({"space": space.values, "kind": asked.map})
+    drawn_map = answers.make("map", values, on_progress, asked.device)
+    shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:POINTS])  # the same of all runs on the same rows
+    on_progress("images and a batch", None)
+    images, without_images = _images(space, shown)
+    view, note = _loss_view(run)
+    notes = [text for text in (without_images, run.manifest.get("left_out"), note) if text]
+    title, points = str(run.meta().get("title") or run.name), drawn_map.arrays["xy"][shown]
+    about = _about(run, space, len(rows))
+    of_map = (rows, shown, points, images, drawn_map.meta)
+    return RunPart(title, about, *of_map, evaluation, space.layer, _settings(run), view, notes)
 
 
-def _some(n: int) -> np.ndarray:
-    """The rows of n that a map shows, the same for all runs on the same samples."""
-    if n <= POINTS:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(0).permutation(n)[:POINTS])
+def _about(run: Run, space: EmbeddingRef, n: int) -> str:
+    """What the run is and which of its rows are shown, in one line."""
+    config = run.config
+    trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
+    if imported := run.manifest.get("imported"):
+        trained = "random weights, not trained" if imported.get("random") else "not trained here"
+    loss, rows = f"loss {config.get('loss')}", f"{space.split} split, {n:,} rows of {space.layer}"
+    parts = [config.get("method"), loss, config.get("dataset"), trained, rows, described(config)]
+    return " · ".join(str(part) for part in parts if part != "")
 
 
-def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, str]:
     """Images of some rows; or a sentence where there are none."""
     try:
         images = read_images(space)
     except (ValueError, OSError) as error:
-        return None, [f"The map has no pictures: {error}"]
-    return (None if images is None else np.asarray(images[shown])), []
+        return None, f"The map has no pictures: {error}"
+    return (None if images is None else np.asarray(images[shown])), ""
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     """What the run was trained with, one line each, then who made it."""
     lines = [("run", run.name)]
     for key, value in run.config.items():
-        inner = value if isinstance(value, dict) else None
-        lines += [(key, str(value))] if inner is None else [(f"{key}.{name}", str(v)) for name, v in inner.items()]
+        named = {f"{key}.{name}": v for name, v in value.items()} if isinstance(value, dict) else {key: value}
+        lines += [(name, str(v)) for name, v in named.items()]
     for key in ("created", "data_fingerprint", "versions"):
         value = run.manifest.get(key)
         inner = value if isinstance(value, dict) else {"": value}
@@ -170,10 +148,7 @@ def _loss_view(run: Run) -> tuple[LossView | None, str]:
         view = compute_view(batch, pairing, loss, about["values"])
     except (ValueError, OSError, TypeError) as error:
         return None, f"There is no live loss view: {error}"
-    sheet = thumbnail_sheet(batch.thumbs)
-    thumbs = (view.row_thumbs, view.column_thumbs) if sheet.picture else ((), ())
     setting = setting_of(view, about, about["values"], digest(run.name, loss))
     if view.kernel is None:  # nothing can be dragged: there is no library behind a file
         setting = replace(setting, knob=None)
-    axes = PairAxes(view.names, view.column_names, sheet, *thumbs)
-    return LossView(setting, axes, loss, about["title"]), view.note
+    return LossView(setting, PairAxes.of(view, thumbnail_sheet(batch.thumbs)), loss, about["title"]), view.note

@@ -5,19 +5,16 @@ There is no other way from a text to markup, so that a class called `<script>` i
 
 from __future__ import annotations
 
+from base64 import b64encode
 from html import escape
 
 VOID = ("meta", "br", "hr")
-Child = "Html | str | float | None"
 
 
-class Html:
+class Html(str):
     """Markup; of it `el` makes more."""
 
-    __slots__ = ("markup",)
-
-    def __init__(self, markup: str) -> None:
-        self.markup = markup
+    __slots__ = ()
 
 
 def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
@@ -32,7 +29,7 @@ def el(tag: str, *children: Html | str | float | None, **attributes: str | None)
     )
     if tag in VOID:
         return Html(f"<{tag}{written}>")
-    inner = "".join(c.markup if isinstance(c, Html) else _text(str(c)) for c in children if c is not None)
+    inner = "".join(c if isinstance(c, Html) else _text(str(c)) for c in children if c is not None)
     return Html(f"<{tag}{written}>{inner}</{tag}>")
 
 
@@ -40,12 +37,12 @@ def verbatim(tag: str, text: str, **attributes: str | None) -> Html:
     """A script or style of ours, whose text HTML reads as it stands. Raises ValueError."""
     if "</" + tag in text.lower() or "<!--" in text:
         raise ValueError(f"a {tag} cannot hold what ends it")
-    return Html(el(tag, **attributes).markup.replace("></", f">{text}</", 1))
+    return Html(el(tag, **attributes).replace("></", f">{text}</", 1))
 
 
-def script_bytes(base64: str) -> Html:
+def data_script(data: bytes, **attributes: str | None) -> Html:
     """Data in base64, which the browser runs nothing of."""
-    return verbatim("script", base64, type="application/octet-stream")
+    return verbatim("script", b64encode(data).decode(), type="application/octet-stream", **attributes)
 
 
 def _text(text: str) -> str:

@@ -61,34 +61,27 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
     left, right = st.columns([3, 2], gap="large")
     with left:
         title = _("loss of {first} against loss of {second}").format(first=names[0], second=names[1])
-        drawn = [ids[i] for i in finite]
-        data = ScatterData(high, drawn, cache.digest(names, request), code[finite], kinds, title=title)
+        content, drawn = cache.digest(names, request), [ids[i] for i in finite]
+        data = ScatterData(high, drawn, content, code[finite], kinds, title=title)
         picked = draw_scatter(data, height=460, key=f"samples-across-{cache.digest(names[:2])}").tolist()
     with right:
-        kind = _choose_kind(kinds, code[finite])
-        both = np.corrcoef(high.T)[0, 1]
-        st.caption(_("Rank correlation of the two losses: {both}.").format(both=f"{both:.2f}"))
+        counts = np.bincount(code[finite], minlength=len(kinds))
+        titles = {q: format.plain(f"{kind}: {counts[q]}") for q, kind in enumerate(kinds)}
+        kind = query_params.one_of(st.radio, _("Samples"), titles, name="kind", default=2, format_func=titles.get)
+        st.caption(_("Rank correlation of the two losses: {both}.").format(both=f"{np.corrcoef(high.T)[0, 1]:.2f}"))
         listed = finite[picked] if picked else finite[code[finite] == kind]
         listed = listed[np.argsort(-losses[:, listed].mean(0), kind="stable")]
 
-        def as_csv() -> str:
-            heads = [_("loss of {n}").format(n=n) for n in names]
-            every = (
-                {"id": ids[i], "kind": kinds[code[i]], **dict(zip(heads, losses[:, i].tolist(), strict=True))}
-                for i in listed
-            )
-            return format.table_csv(every)
+        def record(i: int) -> dict[str, object]:
+            own = {_("loss of {n}").format(n=n): float(v) for n, v in zip(names, losses[:, i], strict=True)}
+            return {"id": ids[i], "kind": kinds[code[i]], **own}
 
-        st.download_button(_("These as CSV"), as_csv, "across.csv", "text/csv")
-    what = format.plain("selected" if picked else kinds[kind])
-    st.caption(_("{listed} {what}; a click opens one.").format(listed=len(listed), what=what))
+        st.download_button(
+            _("These as CSV"), lambda: format.table_csv(record(i) for i in listed.tolist()), "across.csv", "text/csv"
+        )
+    text, what = _("{listed} {what}; a click opens one."), "selected" if picked else kinds[kind]
+    st.caption(text.format(listed=len(listed), what=format.plain(what)))
     _gallery(request, first, [ids[i] for i in listed[:SHOWN]], f"across-{cache.digest(names, kind, picked)}")
-
-
-def _choose_kind(kinds: list[str], code: np.ndarray) -> int:
-    counts = np.bincount(code, minlength=len(kinds))
-    titles = {q: format.plain(f"{kind}: {counts[q]}") for q, kind in enumerate(kinds)}
-    return query_params.one_of(st.radio, _("Samples"), titles, name="kind", default=2, format_func=titles.get)
 
 
 def _gallery(request: SampleRequest, table: SampleTable, ids: list[str], key: str) -> None:

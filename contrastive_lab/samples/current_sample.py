@@ -56,7 +56,9 @@ def open_on_findings(sample: str) -> None:
 def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the sample at hand, else the list's first; None where the list is empty."""
     sample = st.session_state.get(AT)
-    row = _find(table, sample) if sample else None
+    row = table.row(sample) if sample else None
+    if sample and row is None:  # its id in its own split, where the list has another for it
+        row = next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None)
     if sample and sample == st.session_state.get(ASKED):
         if row is None:
             st.warning(format.plain(_("There is no sample {sample} in these images.").format(sample=sample)))
@@ -69,9 +71,3 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
         st.session_state[AT] = str(table.columns["id"][row])
         query_params.keep(sample=st.session_state[AT])
     return row
-
-
-def _find(table: SampleTable, sample: str) -> int | None:
-    """The row of an id, of that in its own split where the list has another for it."""
-    row = table.row(sample)
-    return next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None) if row is None else row

@@ -72,7 +72,8 @@ def around(request: SampleRequest, table: SampleTable, name: str, row: int, pict
         return
     first = NamedPicture(request.split, sample, _("itself"))
     if other := confused_with(request, table, name, row):
-        first = other._replace(text=f"{other.text}: {other.id}") if name == "duplicate" else other
+        named = _("nearest, {split}: {duplicate}").format(split=other.split, duplicate=other.id)
+        first = other._replace(text=named) if name == "duplicate" else other
     near = zip(*_nearest(rows.content_hash, rows.ids.index(sample), rows), strict=True)
     shown = [NamedPicture(request.split, i := rows.ids[j], f"{label_of(table, i)} {s:.2f}") for j, s in near]
     line = st.container(horizontal=True, gap="small")

@@ -65,7 +65,8 @@ class LossViewWidget(KnobWidget):
         super().__init__("loss_view", loss, knobs)
         self._batch, self._pairing = batch, pairing
         self._sheet = thumbnail_sheet(batch.thumbs)
-        self._view = self._compute(loss, self.knobs)
+        self._view = compute_view(batch, pairing, loss, self.knobs)
+        self._others = {f"loss:{n}": losses.get(n).card.title for n in losses.names() if n != loss}
         self._shown: dict[str, Any] = {}
         self._moves = 0  # of the anchor from Python: the browser reads its place anew
         with self.quietly():
@@ -89,25 +90,20 @@ class LossViewWidget(KnobWidget):
         super().hear(said)
         if isinstance(said.get("anchor"), int):
             self.anchor = said["anchor"]
-        before = self._shown
-        self._shown = {name: said[name] for name in SHOWN if name in said}
-        seconds = [[s.get(k) for k in ("panel", *SHOWN[-2:])] for s in (before, self._shown)]
-        if self._view.kernel is None or seconds[0] != seconds[1]:
+        before, self._shown = self._shown, {name: said[name] for name in SHOWN if name in said}
+        is_another = any(before.get(name) != self._shown.get(name) for name in ("panel", "second", "second_value"))
+        if self._view.kernel is None or is_another:
             self.draw()
 
     def draw(self) -> None:
         """Send the view; a loss that the browser cannot compute is computed here."""
         if self._view.kernel is None:
-            self._view = self._compute(self.loss, self.knobs)
-        view, others = self._view, self._others()
-        setting, axes = self._setting(view, self.about, self.knobs), PairAxes.of(view, self._sheet)
-        choice = str(self._shown.get("second", ""))
-        second = self._second(choice)
-        about = (self.loss, self.about["title"], self.anchor, self._shown, Alternatives(others), choice, second)
-        self.data = pack_loss_view(LossView(setting, axes, *about))
-
-    def _compute(self, loss: str, knobs: dict[str, Any]) -> LabView:
-        return compute_view(self._batch, self._pairing, loss, knobs)
+            self._view = compute_view(self._batch, self._pairing, self.loss, self.knobs)
+        setting = self._setting(self._view, self.about, self.knobs)
+        choice, others = str(self._shown.get("second", "")), Alternatives([*self._others.items()])
+        axes, second = PairAxes.of(self._view, self._sheet), self._second(choice)
+        about = (self.loss, self.about["title"], self.anchor, self._shown)
+        self.data = pack_loss_view(LossView(setting, axes, *about, others, choice, second))
 
     def _setting(self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]) -> LossSetting:
         live = live_knob(about)
@@ -117,25 +113,20 @@ class LossViewWidget(KnobWidget):
         content = digest(view.scores, view.mask, about["title"], sorted(held.items()), self._moves)
         return setting_of(view, about, knobs, content)
 
-    def _others(self) -> list[tuple[str, str]]:
-        """Losses that can be set beside this one."""
-        return [(f"loss:{n}", losses.get(n).card.title) for n in losses.names() if n != self.loss]
-
     def _second(self, choice: str) -> LossSetting | None:
         """Another loss on the same pairs, once it is asked for."""
-        if self._shown.get("panel") != "two" or choice not in dict(self._others()):
+        if self._shown.get("panel") != "two" or choice not in self._others:
             return None
-        name = choice.removeprefix("loss:")
-        about, value = about_loss(name), self._shown.get("second_value")
-        live = live_knob(about)
-        knobs = about["values"]
+        name, value = choice.removeprefix("loss:"), self._shown.get("second_value")
+        about = about_loss(name)
+        knobs, live = about["values"], live_knob(about)
         if live and isinstance(value, int | float) and np.isfinite(value):
             knobs = knobs | {live: value}
+        reason = "The second setting compares other pairs, so there is no difference to show."
         try:
-            view = self._compute(name, knobs)
+            view = compute_view(self._batch, self._pairing, name, knobs)
+            if view.scores.shape == self._view.scores.shape:
+                return self._setting(view, about, knobs)
         except ValueError as error:
-            return LossSetting(digest(str(error)), reason=str(error))
-        if view.scores.shape != self._view.scores.shape:
-            text = "The second setting compares other pairs, so there is no difference to show."
-            return LossSetting(digest(text, name), reason=text)
-        return self._setting(view, about, knobs)
+            reason = str(error)
+        return LossSetting(digest(reason, name), reason=reason)

@@ -13,7 +13,7 @@ from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterDa
 from contrastive_lab.components.scatter import rows_of as rows_reported
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.widgets.host import LabWidget, digest
-from contrastive_lab.widgets.validation import images_of, labels_of, rows_of, texts_of
+from contrastive_lab.widgets.validation import images_of, labels_of, rows_of
 
 
 def scatter(
@@ -39,31 +39,19 @@ def scatter(
     if rows.ndim != 2:
         raise ValueError(f"z must be rows (n, d); got shape {rows.shape}: a map has one row each")
     n, d = rows.shape
-    _check_number(n, images is not None)
+    if n > MAX_POINTS:
+        raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
+    if images is not None and n > MAX_IMAGES:
+        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
+    texts = [str(text) for text in (range(n) if ids is None else ids)]
+    if len(texts) != n:
+        raise ValueError(f"ids must be {n}, one for each row; got {len(texts)}")
     xy = rows if d == 2 else pca(rows)
     numbers, names = labels_of(labels, n, classes)
     values = numbers if labels is not None else None if color is None else _numbers(color, n)
     sheet = thumbnail_sheet(images_of(images, n))
-    return ScatterWidget(
-        ScatterData(
-            xy,
-            texts_of(ids, n, "ids") if ids is not None else [str(i) for i in range(n)],
-            digest(xy, sheet.picture),
-            values,
-            names,
-            thumbnails=sheet,
-            title=title,
-        ),
-        height,
-    )
-
-
-def _check_number(n: int, with_images: bool) -> None:
-    """Raises ValueError for more rows than a map draws, or more images than it holds."""
-    if n > MAX_POINTS:
-        raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
-    if with_images and n > MAX_IMAGES:
-        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
+    content = digest(xy, sheet.picture)
+    return ScatterWidget(ScatterData(xy, texts, content, values, names, thumbnails=sheet, title=title), height)
 
 
 class ScatterWidget(LabWidget):

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 
-def rows_of(z: Any, name: str = "z", least: int = 2) -> np.ndarray:
+def rows_of(z: Any, least: int = 2) -> np.ndarray:
     """Rows (n, d), or views (n, v, d), as float32. Raises ValueError with the reason."""
-    rows = _array(z, name)
+    rows = _array(z, "z")
     if rows.ndim not in (2, 3) or rows.dtype.kind not in "fiub":
         raise ValueError(
-            f"{name} must be numbers: rows (n, d), or views (images, views, d); got {rows.dtype} of shape {rows.shape}"
+            f"z must be numbers: rows (n, d), or views (images, views, d); got {rows.dtype} of shape {rows.shape}"
         )
     if len(rows) < least:
-        raise ValueError(f"{name} needs at least {least} rows; got {len(rows)}")
+        raise ValueError(f"z needs at least {least} rows; got {len(rows)}")
     if not rows.shape[-1] or not rows.shape[1]:
-        raise ValueError(f"{name} has no columns: its shape is {rows.shape}")
+        raise ValueError(f"z has no columns: its shape is {rows.shape}")
     with np.errstate(over="ignore"):
         rows = np.ascontiguousarray(rows, np.float32)
     bad = np.flatnonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(1))
     if len(bad):
         raise ValueError(
-            f"{len(bad)} of the {len(rows)} rows of {name} hold values that are not finite in "
+            f"{len(bad)} of the {len(rows)} rows of z hold values that are not finite in "
             f"float32, the first is row {bad[0]}: leave them out"
         )
     return rows
@@ -73,20 +73,11 @@ def images_of(images: Any, n: int, views: int = 1) -> np.ndarray | None:
     return given if len(given) == n * views else np.repeat(given, views, axis=0)
 
 
-def texts_of(texts: Any, n: int, name: str) -> list[str]:
-    """A text for each row. Raises ValueError where there are more or fewer."""
-    every = [str(t) for t in texts]
-    if len(every) != n:
-        raise ValueError(f"{name} must be {n}, one for each row; got {len(every)}")
-    return every
-
-
 def _array(given: Any, name: str) -> np.ndarray:
     """An array of anything that is one, a tensor on any device among them."""
     if hasattr(given, "detach"):
         given = given.detach().cpu()
-        given = given.float() if str(given.dtype) == "torch.bfloat16" else given
-        given = given.numpy()
+        given = (given.float() if str(given.dtype) == "torch.bfloat16" else given).numpy()
     try:
         return np.asarray(given)
     except ValueError:

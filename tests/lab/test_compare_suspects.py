@@ -10,7 +10,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_lab.compare import suspects
+from contrastive_lab.compare.verdict import order_may_change, undecided
 
 
 def test_who_leads_by_how_much_and_what_may_fall() -> None:
@@ -18,13 +18,13 @@ def test_who_leads_by_how_much_and_what_may_fall() -> None:
     b = np.array([1, 1, 0, 0, 0, 0.0])
 
     def may(*doubtful: int) -> bool:
-        return suspects.order_may_change(np.stack([a, b]), np.isin(np.arange(6), doubtful))
+        return order_may_change(np.stack([a, b]), np.isin(np.arange(6), doubtful))
 
     assert may(2)  # the leader alone is right: two may be lost of a lead of two
     assert not may(3)  # both are wrong: one
     assert may(3, 4)
     assert not may(0, 1)  # both are right, and so say the same
-    assert not suspects.order_may_change(np.stack([a, a]), np.ones(6, bool))  # nobody leads
+    assert not order_may_change(np.stack([a, a]), np.ones(6, bool))  # nobody leads
 
 
 def test_what_was_decided_is_no_suspect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,8 +34,8 @@ def test_what_was_decided_is_no_suspect(monkeypatch: pytest.MonkeyPatch) -> None
     run.write("weights.safetensors", runs.load("simclr-digits").weights.read_bytes())
     sample_build.samples_of_run(run, split="test")
     request = request_of("planted", "test", "nt_xent")
-    before = suspects.undecided(request)
+    before = undecided(request)
     assert 3 <= len(before) <= 6
     sample = min(before)
     sample_annotations.add(request.marked, sample, "keep")
-    assert suspects.undecided(request) == before - {sample}
+    assert undecided(request) == before - {sample}

@@ -70,7 +70,7 @@ def sheets(suspects: np.ndarray | None, near: np.ndarray | None) -> tuple[Thumbn
 
 def draw_bench(bench: Bench, key: str) -> None:
     """Draw the bench; what it reports is read by `reported`."""
-    mount("bench", pack(bench), "decided", style="bench", key=key, first={})
+    mount("bench", pack(bench), "decided", key, first={})
 
 
 def reported(key: str) -> dict[str, Any]:

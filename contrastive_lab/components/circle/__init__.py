@@ -39,7 +39,7 @@ def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], N
     """Draw the circle; `on_change` hears of each report. Returns what was last let go: `value` of the
     knob, the fields of CircleStart, and `report`, the number of the report."""
     state = None if view.bare else "chosen"
-    return dict(mount("circle", pack_circle(view), state, style="lab", key=key, first={}, on_change=on_change) or {})
+    return dict(mount("circle", pack_circle(view), state, key, first={}, on_change=on_change) or {})
 
 
 def pack_circle(view: CircleView) -> bytes:

@@ -23,4 +23,4 @@ class CutOff:
 
 def draw_cut_off(shown: CutOff, key: str, on_change: Callable[[], None]) -> None:
     """Draw it; `on_change` is called when a cut is let go, which is the part's state `cut`."""
-    mount("cut_off", pack(shown), "cut", style="bench", key=key, on_change=on_change)
+    mount("cut_off", pack(shown), "cut", key, on_change=on_change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,30 +16,27 @@ def draw_gallery(
     images: np.ndarray,
     captions: Sequence[str],
     *,
-    labels: Sequence[str] = (),
     selected: Sequence[int] = (),
     size: int = 72,
-    height: int = 0,
-    single: bool = False,
     title: str = "pictures",
     key: str = "gallery",
 ) -> list[int]:
-    """Show images (n, c, h, w) uint8 with a caption each; returns the chosen rows.
+    """Show images (n, c, h, w) uint8 with a caption each, `size` pixels wide; returns the chosen rows.
 
-    Captions are shown as text, whatever they hold; an empty one is none.
-
-    Args: labels: what each is called where its caption does not say it. size: a picture's side in
-    pixels. height: of all, in pixels, above which they scroll; 0: the usual. single: at most one
-    is chosen.
+    Captions are shown as text, whatever they hold.
     """
-    blob = pack(
-        thumbnails=thumbnail_sheet(images),
-        captions=captions,
-        labels=labels or captions,
-        selected=selected,
-        size=size,
-        height=height,
-        title=title,
-        single=single,
-    )
-    return list(mount("gallery", blob, "selected", style="map", key=key, first=list(selected)) or [])
+    return _draw(images, key, captions=captions, labels=captions, selected=selected, size=size, title=title)
+
+
+def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:
+    """Show images without captions in a box that scrolls above so many pixels; at most one is chosen.
+
+    Args: labels: what each is called for those who do not see it.
+    """
+    look = {"size": size, "height": height, "title": title, "single": True}
+    return _draw(images, key, captions=[""] * len(labels), labels=labels, selected=(), **look)
+
+
+def _draw(images: np.ndarray, key: str, **meta: Any) -> list[int]:
+    blob = pack(thumbnails=thumbnail_sheet(images), **meta)
+    return list(mount("gallery", blob, "selected", key, first=list(meta["selected"])) or [])

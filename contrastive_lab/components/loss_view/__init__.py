@@ -85,11 +85,10 @@ class LossView:
 
 
 def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`,
-    `anchor`, `view`, `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that
-    it was chosen for."""
+    """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`, `anchor`, `view`,
+    `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for."""
     blob = pack_loss_view(view)
-    return dict(mount("loss_view", blob, "chosen", style="lab", key=key, first={}, on_change=on_change) or {})
+    return dict(mount("loss_view", blob, "chosen", key, first={}, on_change=on_change) or {})
 
 
 def pack_loss_view(view: LossView) -> bytes:

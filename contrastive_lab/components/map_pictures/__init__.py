@@ -28,6 +28,6 @@ def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], Thumbn
         rows = rows[(rows >= 0) & (rows < n)]
         blob = pack(key=content, rows=rows.tolist(), thumbnails=sheet_of(rows) if len(rows) else NO_THUMBNAILS)
         with st.container(key="map-pictures"):
-            mount("map_pictures", blob, "wanted", style="map", key=own)
+            mount("map_pictures", blob, "wanted", own)
 
     st.fragment(bring)()

@@ -48,4 +48,4 @@ class SampleView:
 
 def draw_sample_view(view: SampleView, key: str = "sample") -> None:
     """Draw the view; everything in it is computed in the browser."""
-    mount("sample_view", pack(view), None, style="lab", key=key)
+    mount("sample_view", pack(view), None, key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,11 +16,12 @@ from contrastive_lab.components.shared.transport import pack
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
+GAP = 1.15  # from one map's middle to the next one's side by side, in widths of the widest
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Several maps of the same rows in one picture; see side_by_side.py."""
+    """Several maps of the same rows in one picture, with one selection in all of them."""
 
     rows: int
     names: list[str]
@@ -56,6 +58,27 @@ class LinkedSelection:
     on_change: Callable[[np.ndarray], None] | None = None  # called when a person chose some rows
 
 
+def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]) -> ScatterData:
+    """Maps (n, 2) of the rows of `data` in one scatter; a slider moves all to the first one.
+
+    Args: titles: of the maps. The places in `data` are not read.
+    """
+    n, count = len(maps[0]), len(maps)
+    across = count if count <= 3 else math.ceil(count / 2)
+    centered = [xy - (xy.min(0) + xy.max(0)) / 2 for xy in maps]
+    cell = GAP * max(float(np.ptp(xy, axis=0).max()) for xy in centered) or 1.0
+    middles = [np.array([q % across, -(q // across)]) * cell for q in range(count)]
+    at = [[float(m[0]), float(m[1] + 0.5 * cell)] for m in middles]
+    corners = [float(v) * cell for v in (-0.5, across - 0.5, 0.5 - math.ceil(count / across), 0.5)]
+    return replace(
+        data,
+        xy=np.concatenate([xy + m for xy, m in zip(centered, middles, strict=True)]),
+        color=None if data.color is None else np.tile(data.color, count),
+        panels=Panels(n, list(titles), at, corners),
+        target=np.concatenate([centered[0] + m for m in middles]),
+    )
+
+
 def draw_scatter(
     data: ScatterData,
     selection: LinkedSelection = LinkedSelection(),
@@ -78,7 +101,7 @@ def draw_scatter(
             selection.on_change(rows_of(reported_state(key, "selection")))
 
     first = pack_rows(lit, len(data.ids))
-    return rows_of(mount("scatter", blob, "selection", style="map", key=key, first=first, on_change=report))
+    return rows_of(mount("scatter", blob, "selection", key, first=first, on_change=report))
 
 
 def pack_scatter(

@@ -1,9 +1,8 @@
 """Mounts a browser part: its ES module is served as a file, and so are the modules it imports.
 
-All parts share one asset folder, this package, so that `../shared/dom.js` is a relative import.
-Streamlit finds such folders in the pyproject.toml of installed distributions only; the app also
-runs from a bare checkout, so the folder is declared here, in the same words, to whichever runtime
-is active.
+All parts share one asset folder, this package, so that `../shared/dom.js` is a relative import. Streamlit finds such
+folders in the pyproject.toml of installed distributions only; the app also runs from a bare checkout, so the folder is
+declared here, in the same words, to whichever runtime is active.
 """
 
 from __future__ import annotations
@@ -18,28 +17,30 @@ from typing import Any
 COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
-PARTS = ("bench", "circle", "cut_off", "gallery", "loss_view", "map_pictures", "sample_view", "scatter")
+PARTS = {  # each with its style sheet in shared/
+    "bench": "bench",
+    "circle": "lab",
+    "cut_off": "bench",
+    "gallery": "map",
+    "loss_view": "lab",
+    "map_pictures": "map",
+    "sample_view": "lab",
+    "scatter": "map",
+}
 
 
 def mount(
-    part: str,
-    blob: bytes,
-    state: str | None,
-    *,
-    style: str,
-    key: str,
-    first: Any = None,
-    on_change: Callable[[], None] | None = None,
+    part: str, blob: bytes, state: str | None, key: str, first: Any = None, on_change: Callable[[], None] | None = None
 ) -> Any:
     """Draw a part; returns its state `state` as the browser last reported it (None: it has none).
 
     Args:
         part: one of PARTS: the folder with its main.js. blob: what `pack` gives.
-        style: a style sheet in shared/. key: any text. first: the state at first.
+        key: any text. first: the state at first.
         on_change: called before the page is drawn anew, when the browser reports a state.
     """
     _declare()
-    renderer = _renderer(part, style)
+    renderer = _renderer(part)
     if state is None:
         return renderer(key=component_key(key), data=blob)
     report = {f"on_{state}_change": on_change or (lambda: None)}
@@ -63,11 +64,11 @@ def reported_state(key: str, state: str) -> Any:
 
 
 @cache
-def _renderer(part: str, style: str) -> Any:
+def _renderer(part: str) -> Any:
     import streamlit as st
 
     return st.components.v2.component(
-        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{style}.css", js=f"{part}/main.js"
+        f"{DISTRIBUTION}.{part}", html="<div></div>", css=f"shared/{PARTS[part]}.css", js=f"{part}/main.js"
     )
 
 
@@ -77,7 +78,7 @@ def _declare() -> None:
     from streamlit.components.v2.manifest_scanner import ComponentConfig, ComponentManifest
 
     manager = get_bidi_component_manager()
-    if manager.get_component_path(f"{DISTRIBUTION}.{PARTS[0]}") is not None:
+    if manager.get_component_path(f"{DISTRIBUTION}.{next(iter(PARTS))}") is not None:
         return
     components = [ComponentConfig(part, COMPONENTS.name) for part in PARTS]
     manager.register_from_manifest(ComponentManifest(DISTRIBUTION, "0", components), COMPONENTS.parent)

@@ -26,11 +26,6 @@ class ThumbnailSheet:
 NO_THUMBNAILS = ThumbnailSheet()
 
 
-def tile_of(n: int) -> int:
-    """Side in pixels of the thumbnails of n images: smaller where there are many."""
-    return TILE if n <= MANY else TILE // 2
-
-
 def thumbnail_sheet(
     images: np.ndarray | None, most: int | None = None, tile: int = 0, rows: np.ndarray | None = None
 ) -> ThumbnailSheet:
@@ -43,7 +38,7 @@ def thumbnail_sheet(
     if images is None or not len(images if rows is None else rows):
         return NO_THUMBNAILS
     rows = np.arange(len(images)) if rows is None else rows
-    tile = tile or tile_of(len(rows))
+    tile = tile or (TILE if len(rows) <= MANY else TILE // 2)
     if most is not None:
         return _limited_sheet(images, rows, tile, most)
     pixels, across = _tiles(images, rows, tile)
@@ -56,8 +51,7 @@ def _limited_sheet(images: np.ndarray, rows: np.ndarray, tile: int, most: int) -
     for side in (tile, tile // 2, tile // 4):
         pixels, across = _tiles(images, rows, side)
         for quality in QUALITIES:
-            picture = _encoded(pixels, "WEBP", quality=quality)
-            if len(picture) <= most:
+            if len(picture := _encoded(pixels, "WEBP", quality=quality)) <= most:
                 return ThumbnailSheet(picture, across, side)
     return NO_THUMBNAILS
 
@@ -75,7 +69,8 @@ def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray,
     n, (c, h, w) = len(rows), images.shape[1:]
     across = math.ceil(math.sqrt(n))
     down = math.ceil(n / across)
-    y, x = _nearest(h, tile), _nearest(w, tile)
+    middles = (np.arange(tile) + 0.5) / tile
+    y, x = (np.minimum(middles * size, size - 1).astype(np.int64) for size in (h, w))  # the nearest pixels
     sheet, step = np.zeros((down * across, tile, tile, 3), np.uint8), max(1, BLOCK // (c * h * w))
     for start in range(0, n, step):
         block = np.asarray(images[rows[start : start + step]])
@@ -83,8 +78,3 @@ def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray,
         sheet[start : start + step][: len(small)] = small[..., : 3 if c > 2 else 1]
     sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
     return sheet.reshape(down * tile, across * tile, 3), across
-
-
-def _nearest(size: int, tile: int) -> np.ndarray:
-    """Rows of an image of `size` pixels that its thumbnail shows."""
-    return np.minimum((np.arange(tile) + 0.5) * size / tile, size - 1).astype(np.int64)

@@ -1,7 +1,6 @@
 """One packed blob for the browser: a header in JSON, then arrays, each at a multiple of eight.
 
-Only data that are bytes as a whole reach a browser part as they are. `unpack` in transport.js is
-the inverse.
+Only data that are bytes as a whole reach a browser part as they are. `unpack` in transport.js is the inverse.
 """
 
 from __future__ import annotations
