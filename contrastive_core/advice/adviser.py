@@ -37,8 +37,7 @@ def advise(
         dataset = datasets.load(plan.dataset, "train", plan.root)
         search = Search(plan, dataset, on_progress)
         search.wait_for_device = wait_for_device
-        if plan.labeled:
-            search.baselines = _baselines(search, on_progress)
+        search.baselines = _baselines(search, on_progress) if plan.labeled else {}
         search.run(lambda search: json_files.write_json(folder / "answer.json", answer_of(search)))
         answer = answer_of(search)
         if plan.labeled and answer["best"] is not None:

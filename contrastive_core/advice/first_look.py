@@ -101,10 +101,9 @@ def _seen(facts: Facts) -> str:
     if facts["largest"] > facts["smallest"]:
         sizes += message(" to {largest}", largest=f"{facts['largest']:,}")
     return message(
-        "{text}; {classes} classes of {sizes}. {pixels_knn} % find their class by pixels, "
-        "{random_encoder} % by an untrained encoder, {chance} % by always naming the "
-        "largest. Centered pixels of two images of one class have a mean cosine of {same}, "
-        "of two classes {other}.",
+        "{text}; {classes} classes of {sizes}. {pixels_knn} % find their class by pixels, {random_encoder} % by an "
+        "untrained encoder, {chance} % by always naming the largest. Centered pixels of two images of one class have "
+        "a mean cosine of {same}, of two classes {other}.",
         text=text,
         classes=facts["classes"],
         sizes=sizes,
@@ -117,8 +116,7 @@ def _seen(facts: Facts) -> str:
 
 
 def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto") -> dict[str, float]:
-    """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an
-    untrained encoder.
+    """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an untrained encoder.
 
     Returns: shares right by name; {} where no held-out image has a label.
     """
@@ -230,16 +228,14 @@ def _parts(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _on_sphere(x: np.ndarray) -> np.ndarray:
-    """Rows on a sphere on which near rows stay near: cosine neighbors of them are Euclidean ones
-    of x."""
+    """Rows on a sphere on which near rows stay near: cosine neighbors of them are Euclidean ones of x."""
     scaled = x / max(1e-9, 3 * float(np.abs(x).max()))
     last = np.sqrt(np.maximum(0, 1 - (scaled**2).sum(1, keepdims=True)))
     return np.concatenate([scaled, last], 1).astype(np.float32)
 
 
 def vote_of(asked: np.ndarray, among: np.ndarray, labels: np.ndarray, device: str) -> np.ndarray:
-    """The class (m) that the nearest of `among` (n, d), of `labels` (n), give each of `asked`
-    (m, d)."""
+    """The class (m) that the nearest of `among` (n, d), of `labels` (n), give each of `asked` (m, d)."""
     k = min(default_k(len(among)), len(among))
     neighbors = nearest(asked.astype(np.float32), among.astype(np.float32), k, device=device)
     return vote(neighbors, labels, 0.07)

@@ -156,9 +156,8 @@ def _copied(facts: Facts) -> Suggestion | None:
     if not facts["copies_across"] and not facts["alike_across"]:
         return None
     reason = message(
-        "{copies_across} test images stand in the training part too, to the last bit; "
-        "{alike_across} of {asked_across} have a training image with almost the same pixels: "
-        "test figures come out too high",
+        "{copies_across} test images stand in the training part too, to the last bit; {alike_across} of "
+        "{asked_across} have a training image with almost the same pixels: test figures come out too high",
         copies_across=f"{facts['copies_across']:,}",
         alike_across=f"{facts['alike_across']:,}",
         asked_across=f"{facts['asked_across']:,}",

@@ -1,7 +1,6 @@
 """What commands write: results as text or JSON, progress, errors as one line, and tables.
 
-Text from files (names, titles, reasons) is made harmless here: control characters are escaped and
-long lines are cut.
+Text from files (names, titles, reasons) is made harmless here: control characters are escaped and long lines are cut.
 """
 
 from __future__ import annotations
@@ -117,11 +116,8 @@ def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
     if args.progress or not speaks:
         yield ProgressFile(Path(args.progress)) if speaks else ignore_progress
         return
-    terminal = Terminal()
-    try:
+    with contextlib.closing(Terminal()) as terminal:
         yield terminal
-    finally:
-        terminal.close()
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -142,12 +138,13 @@ def score_text(score: Score) -> str:
 def out_path(path: str, *endings: str) -> Path:
     """A file to write, checked before any work is done for it. Raises ValueError."""
     out = Path(path)
+    folder = out.resolve().parent
     if out.suffix not in endings:
         raise ValueError(f"--out must end in {' or '.join(endings)}; got {path!r}")
-    if not out.resolve().parent.is_dir():
-        raise ValueError(f"there is no folder {out.resolve().parent} to write {out.name} into")
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder} to write {out.name} into")
     if out.is_dir():
         raise ValueError(f"{out} is a folder, not a file to write")
-    if not os.access(out.resolve().parent, os.W_OK):
-        raise ValueError(f"nothing can be written into the folder {out.resolve().parent}")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"nothing can be written into the folder {folder}")
     return out

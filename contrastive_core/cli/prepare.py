@@ -8,6 +8,8 @@ from argparse import Namespace
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.data import datasets
 from contrastive_core.engine import answers, results
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.image_form import ImageForm
@@ -29,17 +31,14 @@ def decode(args: Namespace) -> None:
     form = ImageForm(args.image_size, args.resize)
     with progress_of(args) as on_progress:
         dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
-    count, left_out = len(dataset), dataset.left_out
-    record = {"dataset": args.dataset, "split": args.split, "images": count, "left_out": left_out}
-    text = f"{args.dataset}, {args.split}: {count:,} images"
+    left_out = dataset.left_out
+    record = {"dataset": args.dataset, "split": args.split, "images": len(dataset), "left_out": left_out}
+    text = f"{args.dataset}, {args.split}: {len(dataset):,} images"
     print_result(args, record, f"{text}. {left_out}" if left_out else text)
 
 
 def present(args: Namespace) -> None:
     """Embed and score a run, and draw its maps: all that its pages wait for."""
-    from contrastive_core.evaluation.embed import embed_run
-    from contrastive_core.evaluation.evaluate import evaluate
-
     run = runs.load(args.run)
     with progress_of(args) as on_progress:
         if read_evaluation(run) is None:

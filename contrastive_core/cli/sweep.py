@@ -34,7 +34,7 @@ def sweep(args: Namespace) -> None:
 
 def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
     """Score the done cells' test images, for the figure."""
-    from contrastive_core.evaluation.evaluate import evaluate
+    from contrastive_core.evaluation.evaluate import evaluate  # torch: `queue` is a small process
 
     names = sweep_runner.unscored(chosen)
     with progress_of(args) as on_progress:

@@ -5,11 +5,11 @@ from contrastive_core.data import image_list as image_list
 from contrastive_core.data import torchvision_sets as torchvision_sets
 from contrastive_core.data.folder_preview import changed as changed
 from contrastive_core.data.folder_preview import name_of as name_of
+from contrastive_core.data.folder_preview import pictures_in as pictures_in
+from contrastive_core.data.folder_preview import subfolders as subfolders
 from contrastive_core.data.folder_preview import values_of as values_of
 from contrastive_core.data.image_cache import space_of as space_of
 from contrastive_core.data.image_decoding import ENDINGS as IMAGE_ENDINGS
-from contrastive_core.data.subfolders import pictures_in as pictures_in
-from contrastive_core.data.subfolders import subfolders as subfolders
 from contrastive_core.data.uploaded_images import MOST_BYTES as MOST_BYTES
 from contrastive_core.data.uploaded_images import MOST_FILES as MOST_FILES
 from contrastive_core.data.uploaded_images import parts_of as parts_of

@@ -53,8 +53,7 @@ def at_work() -> list[str]:
 
 
 def wait_for(name: str, on_progress: OnProgress) -> None:
-    """Wait while a run is being made by an import. Raises: BadSetting where it did not come about,
-    with the reason."""
+    """Wait while a run is being made by an import. Raises: BadSetting where it did not come about, with the reason."""
     task = task_of(name)
     while task and (now := task.progress()):
         prefixed(on_progress, name)(now.stage, now.fraction)

@@ -1,10 +1,9 @@
 """Runs that wait for their turn: one at a time on each device, whoever closes what. Torch-free.
 
-A waiting run is a file in `.jobs/queue`: a kill loses none, and a damaged one hides no other. Who
-adds a run starts it when its device is free; else a small process of its own, which outlives the
-app, starts it later (`python -m contrastive_core queue`). A file is removed only after its training
-was started, and a run's folder can be made only once: killed in between, nothing is lost and
-nothing is trained twice.
+A waiting run is a file in `.jobs/queue`: a kill loses none, and a damaged one hides no other. Who adds a run starts it
+when its device is free; else a small process of its own, which outlives the app, starts it later (`python -m
+contrastive_core queue`). A file is removed only after its training was started, and a run's folder can be made only
+once: killed in between, nothing is lost and nothing is trained twice.
 """
 
 from __future__ import annotations
@@ -121,8 +120,7 @@ def remove(name: str) -> None:
 
 
 def go_on() -> None:
-    """Start what can start now, and see to it that a process starts the rest. Any page may call
-    it at any time."""
+    """Start what can start now, and see to it that a process starts the rest. Any page may call it at any time."""
     if not files():
         return
     with contextlib.suppress(Locked):
@@ -148,8 +146,7 @@ def start_due() -> list[str]:
 
 
 def work(report: Callable[[str], None] = lambda text: None) -> None:
-    """Start waiting runs until none is left to start. One process at a time does this: another
-    returns at once."""
+    """Start waiting runs until none is left to start. One process at a time does this: another returns at once."""
     while _has_due():  # again: more came as the lock went
         try:
             with lock(folder() / "runner.lock"):

@@ -34,8 +34,8 @@ def delete(name: str) -> Path:
 
 def binned() -> list[Path]:
     """Deleted runs, the last deleted first."""
-    run_paths = [p for p in (runs_home() / ".bin").glob("*") if (p / "run.json").exists()]
-    return sorted(run_paths, key=lambda p: p.stat().st_ctime, reverse=True)
+    found = (path.parent for path in (runs_home() / ".bin").glob("*/run.json"))
+    return sorted(found, key=lambda path: path.stat().st_ctime, reverse=True)
 
 
 def restore(binned: Path) -> Run:

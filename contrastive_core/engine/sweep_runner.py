@@ -27,9 +27,8 @@ MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 
 
 def status(sweep: Sweep) -> list[JsonObject]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`,
-    of how many each accuracy is, and `evaluation`, where it was scored. Cells that share a run have
-    a row each."""
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`, of how many each
+    accuracy is, and `evaluation`, where it was scored. Cells that share a run have a row each."""
     run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
@@ -57,9 +56,8 @@ def _test_scores(run: runs.Run) -> JsonObject:
 def estimate(sweep: Sweep) -> float | None:
     """Seconds that the cells still to be trained will take; None where nothing is known yet.
 
-    A cell is known from one that is done with the same settings and another seed, or from steps
-    that `measure` timed, times what done cells took over what was foretold of them; the others
-    take the mean of those.
+    A cell is known from one that is done with the same settings and another seed, or from steps that `measure` timed,
+    times what done cells took over what was foretold of them; the others take the mean of those.
     """
     rows, timed, cells = {row["run"]: row for row in status(sweep)}, _timings(), sweep.trained()
     done = [cell for cell in cells if rows[cell.run]["status"] == "done"]
@@ -68,7 +66,7 @@ def estimate(sweep: Sweep) -> float | None:
     both = took.keys() & foretold.keys()
     ratio = sum(took[s] for s in both) / sum(foretold[s] for s in both) if both else 1.0
     guessed = {s: ratio * t for s, t in foretold.items()} | took
-    durations = [guessed.get(_sign(cell)) for cell in cells if cell not in done]
+    durations = [guessed.get(_sign(cell)) for cell in cells if rows[cell.run]["status"] != "done"]
     known_ones = [t for t in durations if t is not None] or list(took.values())
     if not durations:
         return 0.0

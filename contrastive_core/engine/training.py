@@ -83,8 +83,7 @@ def check_resumable(name: str) -> None:
 
 
 def at_work(run: Run) -> bool:
-    """Whether a process works on a run, or is about to. One that has had its last word gets a
-    moment to end."""
+    """Whether a process works on a run, or is about to. One that has had its last word gets a moment to end."""
     end = time.monotonic() + PATIENCE
     while process.pid_of(run.name) and not run.is_claimed() and not _is_silent(run) and time.monotonic() < end:
         time.sleep(0.1)
@@ -154,18 +153,13 @@ def _set_aside(name: str) -> None:
 # --- how a run is made again, and whether it is whole ------------------------------------------
 
 
-def arguments_of(run: Run) -> list[str]:
-    """Arguments of `train` that give every setting of this run, whatever the defaults become."""
-    return settings_of(run.config)
-
-
 def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
     """The command line that trains this run anew, also with many processes or machines.
 
     With more than one, what belongs to the first machine (device, threads, bf16) is left out.
     """
     if processes * machines == 1:
-        return f"python -m contrastive_core train {shlex.join(arguments_of(run))}"
+        return f"python -m contrastive_core train {shlex.join(settings_of(run.config))}"
     settings = {k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")}
     begin = f"torchrun --nproc-per-node {processes}"
     if machines > 1:  # the same line on each machine, but for its rank

@@ -1,10 +1,9 @@
 """The worker: one warm process that computes what pages ask for, several answers at once in threads.
 
-It reads requests as pickles from standard input and writes replies to standard output; both ends
-are this library's own processes. It ends with the process that started it, and when it was idle
-for some time, which frees its memory. joblib's loky was used before: its worker makes one call at
-a time and ends itself when its memory has grown by 300 MB. `multiprocessing` imports the program's
-main module again, which Streamlit does not have.
+It reads requests as pickles from standard input and writes replies to standard output; both ends are this library's own
+processes. It ends with the process that started it, and when it was idle for some time, which frees its memory.
+joblib's loky was used before: its worker makes one call at a time and ends itself when its memory has grown by 300 MB.
+`multiprocessing` imports the program's main module again, which Streamlit does not have.
 
     python -m contrastive_core.engine.worker
 """

@@ -142,9 +142,8 @@ class WorkerProcess:
             call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
 
     def _fail_all(self) -> None:
-        self._process.wait()
         error = WorkerDied(KILLED)
-        error.was_idle = self._process.returncode == 0
+        error.was_idle = self._process.wait() == 0
         for number in list(self._calls):
             if call := self._calls.pop(number, None):
                 with suppress(InvalidStateError):

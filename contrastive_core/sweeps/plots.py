@@ -1,8 +1,7 @@
 """A sweep as the papers draw theirs: a table, curves, or a matrix with row means. Torch-free.
 
-What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation
-beside it in a table, and in a figure a dot each and the interval of the mean. Plotly is imported
-late.
+What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
+table, and in a figure a dot each and the interval of the mean. Plotly is imported late.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ def draw(
     colors: Sequence[str] = COLORS,
     zoom: bool = False,
 ) -> list[Any]:
-    """Plotly figures in the sweep's form, one for each measure; none for a table, or before a cell
-    is done.
+    """Plotly figures in the sweep's form, one for each measure; none for a table, or before a cell is done.
 
     Args: colors: of the series; zoom: axes end where the figures do, instead of 0 to 100 %.
     """

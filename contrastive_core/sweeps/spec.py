@@ -28,9 +28,8 @@
     series = "head"
     measures = ["accuracy", "uniformity"]
 
-Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed,
-so a sweep that was cut off goes on where it was: done runs are kept, stopped ones are resumed
-(runner.py).
+Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so a sweep that was
+cut off goes on where it was: done runs are kept, stopped ones are resumed (runner.py).
 """
 
 from __future__ import annotations

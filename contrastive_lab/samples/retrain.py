@@ -12,6 +12,7 @@ from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.records import Locked
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.train_config import settings_of
 from contrastive_lab import cache, format, guard, query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.progress import follow_training
@@ -119,7 +120,7 @@ def start(request: SampleRequest, run: Run, changed: int) -> None:
     )
     if not pressed:
         return
-    arguments = [*training.arguments_of(run), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
+    arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
     try:

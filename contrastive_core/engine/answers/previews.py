@@ -26,9 +26,8 @@ OF_EACH = 3  # of each kind, where views differ
 
 
 def views(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with
-    these settings would make of them; uint8. Where views differ, so many of the first, then as many
-    of the second."""
+    """Some images of a data set (k, c, h, w), and the views (k, v, c, h, w) that a training with these settings
+    would make of them; uint8. Where views differ, so many of the first, then as many of the second."""
     import torch
 
     config = with_settings(TrainConfig(values["method"], values["dataset"]), values["set"])
