@@ -23,9 +23,7 @@ from contrastive_core.paths import follow_links
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.image_form import form_of
 from contrastive_core.storage import json_files
-from contrastive_core.storage.regular_files import is_regular, open_regular, printable
-
-__all__ = ["Attached", "dataset_pictures", "pictures_of"]
+from contrastive_core.storage.regular_files import is_regular, open_regular, printable, thousands
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
@@ -57,9 +55,8 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
         raise ValueError(message("There is no folder {folder} of pictures.", folder=folder))
     columns = [rows.columns[name] for name in COLUMNS if name in rows.columns]
     if len(rows) > MOST:
-        return Attached(
-            None, message("Pictures are kept for at most {most} rows.", most=f"{MOST:,}") if columns else ""
-        )
+        note = message("Pictures are kept for at most {most} rows.", **thousands(most=MOST))
+        return Attached(None, note if columns else "")
     names = next((column for column in columns if column.dtype.kind == "U"), None)
     if names is None:
         return Attached(_stacked(_stored(path), len(rows)) if path.suffix == ".parquet" else None)
@@ -96,15 +93,9 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
     parts: list[str] = []
     for why in (OUTSIDE, LINK, MISSING):
         if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
-            parts.append(
-                message(
-                    "{refused} of {files} pictures were not opened, since {why}: {first}.",
-                    refused=f"{len(refused):,}",
-                    files=f"{sum(f is not None for f in files):,}",
-                    why=why,
-                    first=printable(refused[0], 60),
-                )
-            )
+            counts = thousands(refused=len(refused), files=sum(f is not None for f in files))
+            values = {"why": why, "first": printable(refused[0], 60), **counts}
+            parts.append(message("{refused} of {files} pictures were not opened, since {why}: {first}.", **values))
     if parts:
         parts.append(N_("If they lie in another folder, name that when you open the file."))
     return join(" ", parts)

@@ -25,8 +25,6 @@ from contrastive_core.records.row_part import part_of
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
-__all__ = ["ENDINGS", "class_numbers", "cut_texts", "npy_head", "read"]
-
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 STEP = 64 << 20  # bytes of vectors that are read at a time
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows

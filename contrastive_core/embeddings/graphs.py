@@ -15,8 +15,6 @@ from contrastive_core.progress import OnProgress, fraction_of, ignore_fraction, 
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import json_files
 
-__all__ = ["Graphs"]
-
 MOMENT = 5.0  # seconds
 SCORES = Approximation()  # for figures: nearly all of the true neighbors
 
@@ -52,8 +50,10 @@ class Graphs:
         key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
         if self.rows.spread:  # of all parts together: some may be those of another set, and some not
             key = tuple(" ".join(part) for part in zip(*self.rows.each(key), strict=True))
-        if key not in self.cached and base is None:
-            self._read(key)
+        if key not in self.cached and base is None and self.place and (path := self.place(key[0], metric)).exists():
+            arrays = json_files.read_npz(path)
+            recall = float(arrays["recall"]) if "recall" in arrays else None
+            self.cached[key] = Neighbors(arrays["index"], arrays["score"], metric, recall)
         known = self.cached.get(key)
         if known is None or known.k < k or (approximate is None and known.recall is not None):
             count = k if base else max(k, min(KEPT, self.rows.number(len(queries)) - 1))
@@ -88,9 +88,3 @@ class Graphs:
             return N_("nearest neighbors")
         long = message("{seconds} min", seconds=f"{seconds / 60:.0f}") if seconds >= 90 else f"{seconds:.0f} s"
         return message("nearest neighbors (exact ones take about {long})", long=long) if seconds >= MOMENT else ""
-
-    def _read(self, key: tuple[str, ...]) -> None:
-        if self.place and (path := self.place(key[0], key[2])).exists():
-            arrays = json_files.read_npz(path)
-            recall = float(arrays["recall"]) if "recall" in arrays else None
-            self.cached[key] = Neighbors(arrays["index"], arrays["score"], key[2], recall)

@@ -18,8 +18,6 @@ from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
-__all__ = ["ENDINGS", "labeled"]
-
 ENDINGS = (".npy", ".txt", ".csv", ".tsv")
 LIMIT = 400 << 20  # bytes of such a file
 LARGEST = 1_000_000  # of numbers that count classes

@@ -13,8 +13,6 @@ from contrastive_core.records.embedding_files import graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import json_files
 
-__all__ = ["EXACT_UP_TO", "kept_graph", "nearest_of", "nearest_of_all", "nearest_of_label", "ranks_of"]
-
 BLOCK = 1024  # rows that are compared with all at a time
 COLUMNS = 1 << 16  # rows that these are compared with at a time: of a million, all would be a copy
 MAPPED = 1 << 20  # bytes of a kept graph's array that are read only where they are looked at

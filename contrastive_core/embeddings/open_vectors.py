@@ -17,8 +17,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.regular_files import printable
 from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
-__all__ = ["open_upload", "open_vectors", "uploaded"]
-
 MEMORY = limits.VECTORS + 3 * limits.LIMIT  # vectors, and what is known of them
 SECONDS = 300
 

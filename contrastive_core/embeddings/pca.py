@@ -7,8 +7,6 @@ import numpy as np
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_
 
-__all__ = ["pca"]
-
 BLOCK = 1 << 24  # numbers that are centered at a time
 LEAST = 1e-6  # of the first axis's variance; in float32 a sampled axis of less is noise
 

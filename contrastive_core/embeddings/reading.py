@@ -13,15 +13,15 @@ from contrastive_core.records.embedding_files import cached
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
-from contrastive_core.records.run import Run
-
-__all__ = ["read_images", "read_recorded", "read_rows"]
 
 
 def read_rows(space: EmbeddingRef) -> EmbeddingSet | None:
     """The embedding, or None if it has not been computed. Raises ValueError for what does not exist."""
     if run := space.run:
-        return _snapshot(run, space) if space.epoch else cached(run, space.split, space.layer)
+        if not space.epoch:
+            return cached(run, space.split, space.layer)
+        arrays = run.snapshot(space.epoch)  # of the run's fixed sample of training images
+        return EmbeddingSet(arrays[space.layer].astype(np.float32), arrays["labels"].astype(np.int64))
     if place := space.recorded:
         return read_recorded(place, space.layer)
     return loaded_vectors.rows(space.key, space.split)
@@ -43,13 +43,6 @@ def read_images(space: EmbeddingRef) -> np.ndarray | None:
     if place := space.recorded:
         return dataset_pictures(read_recorded(place))
     return loaded_vectors.images(space.key, space.split)
-
-
-def _snapshot(run: Run, space: EmbeddingRef) -> EmbeddingSet:
-    """The run's fixed sample of training images, as it was embedded after an epoch."""
-    assert space.epoch is not None
-    arrays = run.snapshot(space.epoch)
-    return EmbeddingSet(arrays[space.layer].astype(np.float32), arrays["labels"].astype(np.int64))
 
 
 def _dataset_ids(dataset: str, rows: EmbeddingSet) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ import numpy as np
 from contrastive_core.messages import N_
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["split_masks", "train_test_split"]
-
 HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
 
 

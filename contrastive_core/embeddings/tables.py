@@ -27,8 +27,6 @@ from contrastive_core.messages import message
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable, thousands
 
-__all__ = ["Table", "read_csv", "read_parquet"]
-
 MAX_ROWS, MAX_COLUMNS = 20_000_000, 20_000
 BATCH = 4096  # rows that are read at a time
 BUFFER = 4 << 20  # bytes of a Parquet column that are read ahead: some files hold it all in one piece
@@ -133,7 +131,13 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     taken = [] if lists else _vector_columns(numbers, names, path, leave_out)
     others = [name for name in names if name not in {lists, *taken}]
     n = table.metadata.num_rows
-    _check_counts(n, table.metadata.num_columns, path)
+    counts = {"n": n, "num_columns": table.metadata.num_columns, "max_rows": MAX_ROWS, "max_columns": MAX_COLUMNS}
+    if n > MAX_ROWS or counts["num_columns"] > MAX_COLUMNS:
+        raise UnusableEmbedding(
+            "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
+            name=path.name,
+            **thousands(**counts),
+        )
     # by how many rows there are: to ask for more of a column ends the whole process where the file is damaged
     _check_size(4 * n * len(taken), limits.VECTORS, path)
     _check_size(8 * n * len(others), limits.LIMIT, path)
@@ -182,15 +186,6 @@ def _is_column(kind: pa.DataType) -> bool:
     is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
     is_extension = isinstance(kind, pa.BaseExtensionType)
     return not (is_binary or is_extension or types.is_nested(kind) or types.is_null(kind))
-
-
-def _check_counts(n: int, num_columns: int, path: Path) -> None:
-    if num_columns > MAX_COLUMNS or n > MAX_ROWS:
-        raise UnusableEmbedding(
-            "{name} has {n} rows and {num_columns} columns; at most {max_rows} and {max_columns} are read",
-            name=path.name,
-            **thousands(n=n, num_columns=num_columns, max_rows=MAX_ROWS, max_columns=MAX_COLUMNS),
-        )
 
 
 def _check_size(total: int, limit: int, path: Path) -> None:

@@ -19,8 +19,6 @@ from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.records.run import Run
 from contrastive_core.storage import atomic
 
-__all__ = ["TOLERANCE", "export_onnx", "worst_difference"]
-
 TOLERANCE = 1e-5  # of each number, relative where it is above 1
 CHECKED = (1, 37)  # images of the two batches that are compared
 

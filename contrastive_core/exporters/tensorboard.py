@@ -19,8 +19,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.image_form import visible
 from contrastive_core.records.run import Run
 
-__all__ = ["export_tensorboard"]
-
 MOST = 10_000  # rows that the projector takes
 PICTURE = 8192  # pixels along the side of its one picture, at most
 OF_A_STEP = "images_per_s"  # only a step's line has it

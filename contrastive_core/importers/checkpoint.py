@@ -24,8 +24,6 @@ from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import open_regular, printable
 from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
-__all__ = ["OpenedCheckpoint", "converted", "match", "open_checkpoint"]
-
 OPTIONAL = ("num_batches_tracked",)  # missing in old files, and used by nothing
 LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
 

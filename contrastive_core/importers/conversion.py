@@ -18,8 +18,6 @@ from contrastive_core.errors import Refused
 from contrastive_core.messages import N_
 from contrastive_core.storage.regular_files import open_regular, thousands
 
-__all__ = ["LIMIT", "convert"]
-
 LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
 MAX_TENSORS = 100_000
 STATES = ("state_dict", "model", "model_state_dict", "net", "teacher", "student", "encoder")

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from contrastive_core.messages import N_, message
 
-__all__ = ["Fold", "Head", "fold", "match_head"]
-
 Shapes = Mapping[str, tuple[int, ...]]
 Knobs = dict[str, Any]  # settings of an encoder or a head, by name
 EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes

@@ -29,8 +29,6 @@ from contrastive_core.models.libraries import Pretrained, create_network, pretra
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["ModelFacts", "Wanted", "about", "is_model", "open_model", "source"]
-
 Tensors = dict[str, torch.Tensor]
 RANDOM = N_("random weights")
 STARTS = ("", "module.", "model.", "backbone.", "encoder.", "module.backbone.", "module.encoder.")

@@ -16,8 +16,6 @@ from contrastive_core.errors import NotRecognized
 from contrastive_core.importers.heads import NONE, Fold, Knobs, Shapes, match_head
 from contrastive_core.messages import N_
 
-__all__ = ["Recognized", "Shapes", "recognize"]
-
 OURS = "encoder.body."
 PREFIXES = (
     *"module.encoder_q. encoder_q. encoder.module. module.encoder.".split(),
@@ -96,7 +94,10 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
     if not stem or len(stem) != 4:
         raise NotRecognized("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
     if "patch_embed.proj.weight" in body:
-        return _vit(body, stem), {"pixels": _pixels(body, stem)}, channels
+        size, pixels = VITS.get(stem[0]), _pixels(body, stem)
+        if size is None or "pos_embed" not in body:
+            raise NotRecognized("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem)
+        return f"timm:vit_{size}_patch{stem[2]}_{pixels}", {"pixels": pixels}, channels
     if "conv1.weight" not in body:  # ours
         return "small", {"width": stem[0] / 16}, channels
     counts = tuple(len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4))
@@ -108,13 +109,6 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
         )
     knobs = {} if resnet.startswith("timm:") else {"stem": "small" if stem[2] == 3 else "imagenet"}
     return resnet, knobs, channels
-
-
-def _vit(body: Shapes, stem: tuple[int, ...]) -> str:
-    size = VITS.get(stem[0])
-    if size is None or "pos_embed" not in body:
-        raise NotRecognized("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem)
-    return f"timm:vit_{size}_patch{stem[2]}_{_pixels(body, stem)}"
 
 
 def _pixels(body: Shapes, stem: tuple[int, ...]) -> int:

@@ -18,8 +18,6 @@ from contrastive_core.models.libraries import Pretrained
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.storage.regular_files import printable
 
-__all__ = ["fetch", "find"]
-
 LOOK = 0.5  # seconds between two looks at how much of a file is there
 
 
@@ -33,8 +31,12 @@ def find(entry: Pretrained) -> Path | None:
             return Path(cached)
     if not entry.url:
         return None
-    path = Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
+    path = _hub_file(entry)
     return path if path.is_file() else None
+
+
+def _hub_file(entry: Pretrained) -> Path:
+    return Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
 
 
 def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
@@ -64,12 +66,11 @@ def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
 
 
 def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
-    name = entry.url.rsplit("/", 1)[-1]
-    path = Path(torch.hub.get_dir()) / "checkpoints" / name
+    path = _hub_file(entry)
     path.parent.mkdir(parents=True, exist_ok=True)
-    match = torch.hub.HASH_REGEX.search(name)  # type: ignore[attr-defined]
+    match = torch.hub.HASH_REGEX.search(path.name)  # type: ignore[attr-defined]
     check = match and match.group(1)
-    with _watched(path.parent, f"{name}.*.partial", entry.size, on_fraction):
+    with _watched(path.parent, f"{path.name}.*.partial", entry.size, on_fraction):
         torch.hub.download_url_to_file(entry.url, str(path), check, progress=False)
     return path
 

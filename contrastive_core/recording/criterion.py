@@ -20,8 +20,6 @@ from contrastive_core.messages import N_
 if TYPE_CHECKING:
     from contrastive_core.recording.watch import Watch
 
-__all__ = ["Wrapped"]
-
 LABELS = ("labels", "label", "targets", "target", "y")
 
 

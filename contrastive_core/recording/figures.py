@@ -26,8 +26,6 @@ from contrastive_core.pairs.types import Masks
 from contrastive_core.recording.rows import RecordedBatch
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["measure", "probe_figures"]
-
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64
 WHOLE = 1024  # rows of a loss that needs all of a batch
 SPREAD = 1024  # images that the figures of the embedding are taken of
@@ -67,9 +65,15 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
 def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
     """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no
     row has a positive."""
-    first = np.flatnonzero(batch.view == 0)
-    if batch.queue is not None or positives == "keys":
-        return _against_keys(batch, first), first
+    if batch.queue is not None or positives == "keys":  # first views against the second ones, and the queue
+        first, second = np.flatnonzero(batch.view == 0), np.flatnonzero(batch.view == 1)
+        if len(first) != len(second):
+            raise ValueError(N_("queries and keys need two views of each image"))
+        q, k = batch.z[torch.from_numpy(first)], batch.z[torch.from_numpy(second)]
+        if batch.queue is not None:
+            return builders.from_queue(q, k, batch.queue), first
+        own = torch.arange(len(q))
+        return builders.from_labels(q, own, ref=k, ref_labels=own), first
     if positives == "auto":
         by_label = batch.has_labels and (loss.card.by_label or not batch.has_views)
         positives = "labels" if by_label else "views"
@@ -81,18 +85,6 @@ def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, 
     view = torch.from_numpy(batch.view)
     pairs = builders.from_labels(batch.z, groups)
     return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
-
-
-def _against_keys(batch: RecordedBatch, first: np.ndarray) -> Pairs:
-    """First views against the second ones, and the queue where there is one."""
-    second = np.flatnonzero(batch.view == 1)
-    if len(first) != len(second):
-        raise ValueError(N_("queries and keys need two views of each image"))
-    q, k = batch.z[torch.from_numpy(first)], batch.z[torch.from_numpy(second)]
-    if batch.queue is not None:
-        return builders.from_queue(q, k, batch.queue)
-    own = torch.arange(len(q))
-    return builders.from_labels(q, own, ref=k, ref_labels=own)
 
 
 def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]:
@@ -142,9 +134,8 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
     what has no value is left out."""
     first = batch.take(batch.view == 0)
     if len(first) > SPREAD:
-        kept = np.zeros(len(first), bool)
-        kept[np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)] = True
-        first = first.take(kept)
+        kept = np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)
+        first = first.take(np.isin(np.arange(len(first)), kept))
     labels = first.labels if first.has_labels else None
     rows = EmbeddingSet(first.z.float().numpy(), labels, views=_even_views(batch, first))
     return _scores(rows, "alignment", "uniformity", "rankme")

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Iterable
@@ -14,8 +15,6 @@ from typing import Any
 
 from contrastive_core.messages import N_
 from contrastive_core.recording.watch import Watch, watch
-
-__all__ = ["WatchCallback"]
 
 PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 ROWS = (("z",), ("embeddings",), ("queries", "keys"), ("views",))
@@ -25,10 +24,8 @@ BESIDE = ("queue", "labels", "ids", "losses", "temperature")
 def _callback() -> Any:
     """Lightning's base class, of the package that is in use."""
     for package in (*(p for p in PACKAGES if p in sys.modules), *PACKAGES):
-        try:
+        with contextlib.suppress(ImportError):
             return importlib.import_module(package).Callback
-        except ImportError:
-            continue
     raise ImportError(N_("WatchCallback needs lightning or pytorch-lightning; install one of them"))
 
 
@@ -68,7 +65,9 @@ class WatchCallback(_callback()):  # type: ignore[misc]
         except Exception as error:
             self.watch.on_error(error, "steps")
             return
-        self.watch.step(*given.pop("views"), caller_loss=_loss_of(outputs), **given)
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+        caller_loss = loss if getattr(loss, "ndim", None) == 0 else None
+        self.watch.step(*given.pop("views"), caller_loss=caller_loss, **given)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         if self.watch is not None and self._encode is not None and self._probe is not None:
@@ -92,8 +91,3 @@ def rows_of(outputs: Any, batch: Any) -> dict[str, Any]:
     views = known["views"] if names == ("views",) else [known[n] for n in names]
     views = list(views) if isinstance(views, list | tuple) else [views]
     return {"views": views, **{k: known[k] for k in BESIDE if k in known}}
-
-
-def _loss_of(outputs: Any) -> Any:
-    loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-    return loss if getattr(loss, "ndim", None) == 0 else None

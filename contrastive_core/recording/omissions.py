@@ -8,8 +8,6 @@ from collections import Counter
 
 from contrastive_core.messages import join, message
 
-__all__ = ["Omissions", "logger", "reason_of"]
-
 logger = logging.getLogger("contrastive_core.watch")
 
 

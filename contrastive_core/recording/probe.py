@@ -22,8 +22,6 @@ from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.recording.step_copies import ProbeCopy, to_numpy
 
-__all__ = ["embed_probe"]
-
 MOST = 2000  # samples of the probe set, as many as of our own runs
 LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 

@@ -26,8 +26,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Recorder", "Settings"]
-
 WAITING = 4  # steps in the queue
 STATUS_SECONDS = 1.0  # between two updates of the status
 KEPT = 400  # steps of which rows are kept, at most

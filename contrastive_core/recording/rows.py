@@ -18,8 +18,6 @@ from contrastive_core.recording.omissions import Omissions
 from contrastive_core.recording.step_copies import StepCopy, to_numpy
 from contrastive_core.records.recorded_steps import StepRows
 
-__all__ = ["RecordedBatch", "batch_of", "sample_of"]
-
 LONGEST = 200  # characters of an id
 
 
@@ -86,7 +84,11 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
 
     Args: loss: (n) of each row, NaN where there is none.
     """
-    batch, loss = _unrepeated(batch, loss, omissions)
+    _, first = np.unique(batch.ids, return_index=True)
+    own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
+    if lost := int((~own).sum()):
+        omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), lost)
+    batch, loss = batch.take(own), loss[own]
     images = np.unique(batch.image)
     each = max(1, round(len(batch) / len(images)))
     count = min(len(images), max(1, rows // each))
@@ -155,9 +157,6 @@ def _losses(given: object, count: int, views: int, view_major: bool, omissions: 
     return losses.reshape(views, count).T.ravel() if view_major else losses
 
 
-# --- what cannot be used -------------------------------------------------------------------------
-
-
 def _finite(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
     """Without images of which a row is not finite. Raises ValueError where none is left."""
     bad = ~np.isfinite(batch.z.numpy()).all(1)
@@ -171,12 +170,3 @@ def _finite(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
     if lost.all():
         raise ValueError(N_("none of its rows is finite"))
     return batch.take(~lost)
-
-
-def _unrepeated(batch: RecordedBatch, loss: np.ndarray, omissions: Omissions) -> tuple[RecordedBatch, np.ndarray]:
-    """Without images whose id another image before has: the lab finds a sample by its id."""
-    _, first = np.unique(batch.ids, return_index=True)
-    kept = np.isin(batch.image, batch.image[first])
-    if lost := int((~kept).sum()):
-        omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), lost)
-    return batch.take(kept), loss[kept]

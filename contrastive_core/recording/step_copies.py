@@ -19,8 +19,6 @@ from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import describe
 
-__all__ = ["ProbeCopy", "StepCopy", "copy_step", "gather_step", "to_numpy"]
-
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
 
 

@@ -12,16 +12,16 @@ not read. Tested in real loops of transformers 5 and sentence-transformers 6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
+from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import message
 from contrastive_core.recording.watch import Watch, watch
-
-__all__ = ["WatchCallback"]
 
 ROWS = (("image_embeds", "text_embeds"), ("sentence_embedding",), ("embeddings",), ("z",))
 LABELS, IDS = ("labels", "label"), ("ids", "id", "index")
@@ -73,13 +73,9 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
         if self.watch is None or not views:
             return
         if len(views) > COLUMNS:
-            self.watch.omissions.remark(
-                message(
-                    "Of {views} columns of sentences the first {columns} are recorded.",
-                    views=len(views),
-                    columns=COLUMNS,
-                )
-            )
+            counts = {"views": len(views), "columns": COLUMNS}
+            text = message("Of {views} columns of sentences the first {columns} are recorded.", **counts)
+            self.watch.omissions.remark(text)
         self.watch.step(*views[:COLUMNS], step=state.global_step, **beside)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -101,12 +97,10 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
         except Exception as error:
             self.watch.on_error(error, "steps")
             return
-        views = [found] if isinstance(found, Tensor) else list(found)
-        self._views += [z.detach() for z in views]
+        self._views += [z.detach() for z in ([found] if isinstance(found, Tensor) else found)]
         for name, keys in (("labels", LABELS), ("ids", IDS)):
-            value = next((inputs[k] for k in keys if k in inputs), None)
-            if value is not None and name not in self._beside:
-                self._beside[name] = value
+            if (value := next((inputs[k] for k in keys if k in inputs), None)) is not None:
+                self._beside.setdefault(name, value)
 
     def _listen_to_loss(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         labels = kwargs.get("labels", args[1] if len(args) > 1 else None)
@@ -116,13 +110,10 @@ class WatchCallback(TrainerCallback):  # type: ignore[misc]
 
 def rows_of(inputs: Any, output: Any) -> list[Tensor]:
     """The rows that a model gave. Raises ValueError where it gave none that is known by name."""
+    get = output.get if isinstance(output, Mapping) else partial(getattr, output)
     for names in ROWS:
-        found = [_entry(output, name) for name in names]
+        found = [get(name, None) for name in names]
         if all(isinstance(z, Tensor) and z.ndim == 2 for z in found):
             return found
     known = "; ".join(" and ".join(names) for names in ROWS)
-    raise ValueError(message("the model gives none of: {known}. Give rows=", known=known))
-
-
-def _entry(output: Any, name: str) -> Any:
-    return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
+    raise UnusableEmbedding("the model gives none of: {known}. Give rows=", known=known)

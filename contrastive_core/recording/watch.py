@@ -24,8 +24,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.runs import checked_name, create, free_name
 from contrastive_core.registry import knobs_of
 
-__all__ = ["Watch", "watch"]
-
 
 def watch(
     name: str,

@@ -26,8 +26,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["has_begun", "load_state", "load_weights", "read_state", "save_state", "save_weights", "state_manifests"]
-
 KEPT = 2
 PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
 HASH = "sha256"  # key of the weights' own hash in their header
@@ -35,7 +33,7 @@ HASH = "sha256"  # key of the weights' own hash in their header
 
 def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
     """Keep all that a resume needs. Raises OSError on a full disk; the states before stay; Gone."""
-    number = max([_number(p) for p in (run.path / "state").glob("*.sha256")], default=0) + 1
+    number = max((int(p.stem) for p in state_manifests(run) if p.stem.isdigit()), default=0) + 1
     files = {
         f"{number:06d}.safetensors": save(_contiguous(tensors)),
         f"{number:06d}.json": json_files.json_bytes(plain),
@@ -121,7 +119,8 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     path = run.weights
     try:
         data = path.read_bytes()
-        tensors, recorded_hash = load(data), _metadata(data).get(HASH)
+        tensors, header = load(data), json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        recorded_hash = (header.get("__metadata__") or {}).get(HASH)
     except FileNotFoundError:
         run.weights_hash()  # says why: a recording never has any
         raise ValueError(message("{name} has no weights yet", name=run.name)) from None
@@ -142,16 +141,6 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def _metadata(data: bytes) -> dict[str, str]:
-    """What a safetensors header holds beside the tensors."""
-    size = int.from_bytes(data[:8], "little")
-    return dict(json.loads(data[8 : 8 + size]).get("__metadata__") or {})
-
-
 def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Own, dense memory for each: safetensors refuses shared storage and strides."""
     return {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}
-
-
-def _number(path: Path) -> int:
-    return int(path.stem) if path.stem.isdigit() else 0

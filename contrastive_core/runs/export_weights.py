@@ -9,13 +9,10 @@ breaks. Torch-free.
 from __future__ import annotations
 
 import json  # its texts are Python literals too
-from typing import Any
 
 from contrastive_core.errors import Damaged, explained
 from contrastive_core.records.run import Run
 from contrastive_core.storage.regular_files import open_regular, printable
-
-__all__ = ["shapes_of", "snippet"]
 
 Shapes = dict[str, tuple[int, ...]]  # of tensors by name
 
@@ -90,14 +87,17 @@ def snippet(run: Run, shapes: Shapes) -> str:
     config = run.config
     try:
         knobs = dict(config.get("encoder_knobs") or {})
-        mean, deviation = _colors(knobs.get("colors", "plain"))
+        colors = knobs.get("colors", "plain")
+        means = COLORS[colors] if isinstance(colors, str) else [[float(x) for x in row] for row in colors]
+        mean, deviation = map(list, means)  # of each channel
         side = int(knobs.get("pixels") or 0)
+        height = int((run.manifest.get("image_shape") or (0, 8 if config.get("dataset") == "digits" else 32))[1])
         body = {k.removeprefix("encoder.body."): v for k, v in shapes.items()}
         encoder, stem = str(config.get("encoder")), str(knobs.get("stem"))
         if encoder.startswith(("torchvision:", "timm:")):
             imports, network, channels = _of_library(encoder, body, side)
         else:
-            imports, network, channels = _network(encoder, stem, body, _side(run, side))
+            imports, network, channels = _network(encoder, stem, body, side or height)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = printable(explained(error))
         raise Damaged("{name} has settings that are of no encoder: {why}", name=run.name, why=why) from None
@@ -109,8 +109,8 @@ def snippet(run: Run, shapes: Shapes) -> str:
         channels=channels,
         imports=imports,
         network=network,
-        mean=list(mean),
-        deviation=list(deviation),
+        mean=mean,
+        deviation=deviation,
         resize=RESIZE.format(side=side) if side else "",
     )
 
@@ -124,21 +124,6 @@ def shapes_of(run: Run) -> Shapes:
         return {str(k): tuple(int(n) for n in v["shape"]) for k, v in head.items() if k != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged("{path} is damaged: {error}", path=run.weights, error=printable(error)) from None
-
-
-def _side(run: Run, pixels: int) -> int:
-    """Height of the images that the encoder was trained on, on which the small one's strides
-    depend."""
-    shape = run.manifest.get("image_shape") or (0, 8 if run.config.get("dataset") == "digits" else 32)
-    return pixels or int(shape[1])
-
-
-def _colors(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel, of one of COLORS or as two lists of numbers."""
-    if isinstance(colors, str):
-        return COLORS[colors]
-    mean, deviation = (tuple(float(x) for x in row) for row in colors)
-    return mean, deviation
 
 
 def _of_library(encoder: str, body: Shapes, side: int) -> tuple[str, str, int]:

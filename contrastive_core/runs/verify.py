@@ -15,8 +15,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_schema import Schema
 
-__all__ = ["damage", "damaged_records"]
-
 
 def _check_lines(path: Path, schema: Schema) -> None:
     if bad := json_files.damaged_lines(path, schema):
