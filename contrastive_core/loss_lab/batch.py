@@ -29,8 +29,6 @@ from contrastive_core.records.recorded_rows import PROBE, Recorded
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 
-__all__ = ["load_batch"]
-
 AT_ONCE = 500  # images per forward pass, where they are large
 PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
 

@@ -15,8 +15,6 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.messages import message
 from contrastive_core.records.lab_rows import Memory, label_name
 
-__all__ = ["bank_of", "queue_of"]
-
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
 Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Weights = Mapping[str, Any]  # tensors by name; empty where rows are not the trained encoder's z
@@ -40,8 +38,8 @@ def queue_of(
     chosen = _by_class(dataset, others[: min(count, size)])
     rows, thumbs = encode(chosen)
     note = message(
-        "{missing}, so other training images stand in it ({of} keys), each encoded once by "
-        "this encoder, as training would have filled it.",
+        "{missing}, so other training images stand in it ({of} keys), each encoded once by this encoder, as training "
+        "would have filled it.",
         missing=_missing(weights, "queue"),
         of=_of(len(chosen), size),
     )
@@ -57,8 +55,8 @@ def _kept_queue(weights: Weights, count: int, rng: np.random.Generator) -> Memor
     ages = 1 + np.sort(rng.permutation(filled)[:count])
     rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
     note = message(
-        "The queue is the run's own as training left it: {of} keys, key 1 the newest. Keys "
-        "come from the run's key encoder. Of an old key the image is not known.",
+        "The queue is the run's own as training left it: {of} keys, key 1 the newest. Keys come from the run's key "
+        "encoder. Of an old key the image is not known.",
         of=_of(len(ages), filled),
     )
     names: list[str] = [message("queue key {age}", age=age) for age in ages]
@@ -85,8 +83,8 @@ def bank_of(
         return Memory(rows, pictures, names, size, note, query_slots, None if log_z != log_z else log_z)
     rows, pictures = encode(slots)
     note = message(
-        "{missing}, so its slots ({share}) are filled with one augmented view of each "
-        "training image, encoded by this encoder, as training would have begun it.",
+        "{missing}, so its slots ({share}) are filled with one augmented view of each training image, encoded by this "
+        "encoder, as training would have begun it.",
         missing=_missing(weights, "bank"),
         share=share,
     )

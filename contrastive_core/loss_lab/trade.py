@@ -12,8 +12,6 @@ import numpy as np
 from contrastive_core.messages import N_
 from contrastive_core.records.lab_view import Trade
 
-__all__ = ["TEMPERATURES", "trade"]
-
 TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
 
 

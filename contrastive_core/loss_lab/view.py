@@ -12,8 +12,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.lab_rows import LabBatch, Memory
 from contrastive_core.records.lab_view import PAIRINGS, LabView
 
-__all__ = ["compute_view"]
-
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
 
 

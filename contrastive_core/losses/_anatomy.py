@@ -16,8 +16,6 @@ from contrastive_core.pairs.types import Masks, Pairs
 if TYPE_CHECKING:
     from contrastive_core.losses._base import Loss
 
-__all__ = ["Anatomy", "dissect", "score_gradient"]
-
 
 @dataclass(frozen=True, eq=False)
 class Anatomy:

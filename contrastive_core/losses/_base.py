@@ -22,15 +22,13 @@ from contrastive_core.losses._anatomy import Anatomy, dissect
 from contrastive_core.losses._output import Details, LossOutput
 from contrastive_core.messages import message
 from contrastive_core.ops import similarity
-from contrastive_core.ops.differentiation import recomputed
+from contrastive_core.ops.recomputation import recomputed
 from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.checks import how_to_build
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knobs_of
-
-__all__ = ["BLOCK", "Loss"]
 
 BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
 
@@ -168,8 +166,8 @@ class Loss(ABC):
         if score * terms > torch.finfo(dtype).max and length < float("inf"):
             raise ValueError(
                 message(
-                    "rows up to {length} long have products beyond {dtype}, so {title} of raw rows would "
-                    "be infinite: scale them down, or compare unit rows",
+                    "rows up to {length} long have products beyond {dtype}, so {title} of raw rows would be infinite: "
+                    "scale them down, or compare unit rows",
                     length=f"{length:.2g}",
                     dtype=dtype,
                     title=self.card.title,

@@ -1,6 +1,8 @@
-"""Numbers and means of positives, counted by group instead of over the n×m matrix."""
+"""What a loss asks of positives by their group, instead of over the n×m matrix; for pairs related by id."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import torch
 from torch import Tensor
@@ -8,78 +10,62 @@ from torch import Tensor
 from contrastive_core.ops.similarity import deterministic_gather
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["mean_of_positives", "relation_counts"]
-
-ROWS = 1 << 10  # anchors at once where nothing goes back
-
 
 def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """|P(i)| and |N(i)| of every anchor (n), by counting ids; (n) int64 each."""
+    """|P(i)| and |N(i)| of every anchor (n) int64; of pairs not related by id from their masks."""
     if not pairs.by_id:
         masks = pairs.masks()
         return masks.positive.sum(1), masks.negative.sum(1)
-    of_anchor, of_candidate, number = _numbered(pairs)
     grouped = pairs.candidate_groups != NO_GROUP
-    may = torch.stack([pairs.as_positive & grouped, pairs.as_negative & grouped], 1).long()
-    per_group = may.new_zeros(number, 2).index_add_(0, of_candidate, may)
-    mine = per_group[of_anchor]  # (n, 2)
-    at, present = _own_candidate(pairs)
-    itself = may[at, 0] * present * (of_candidate[at] == of_anchor) if len(may) else mine[:, 0] * 0
-    positive, negative = mine[:, 0] - itself, may[:, 1].sum() - mine[:, 1]
+    positive, negative = _in_group(pairs, torch.stack([pairs.as_positive, pairs.as_negative], 1).long()).unbind(1)
+    positive, negative = positive - _own_candidate(pairs)[0], (pairs.as_negative & grouped).sum() - negative
     in_group = pairs.anchor_groups != NO_GROUP
     return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
 
 
-def mean_of_positives(pairs: Pairs, scale: float, number: Tensor) -> Tensor:
-    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n).
-
-    Args: number: |P(i)| (n).
-    """
-    of_anchor, of_candidate, groups = _numbered(pairs)
-    c, allowed = pairs.candidates, pairs.as_positive & (pairs.candidate_groups != NO_GROUP)
-    if not bool(allowed.all()):
-        c = torch.where(allowed[:, None], c, 0.0)
-    sums = c.new_zeros(groups, c.shape[1]).index_add_(0, of_candidate, c)
-    at, present = _own_candidate(pairs)
-    own_candidate = c
-    if not pairs.symmetric:
-        own_candidate = torch.where(
-            (present & (of_candidate[at] == of_anchor))[:, None], deterministic_gather(c, at), 0.0
-        )
-    if sums.requires_grad or pairs.anchors.requires_grad:
-        total = (pairs.anchors * (deterministic_gather(sums, of_anchor) - own_candidate)).sum(1)
-    else:
-        total = sums.new_empty(len(pairs))
-        for i in range(0, len(pairs), ROWS):
-            r = slice(i, i + ROWS)
-            total[r] = (pairs.anchors[r] * (deterministic_gather(sums, of_anchor[r]) - own_candidate[r])).sum(1)
+def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
+    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n)."""
+    number = relation_counts(pairs)[0]
+    itself, own = _own_candidate(pairs)
+    total = (pairs.anchors * _in_group(pairs, pairs.candidates * pairs.as_positive[:, None])).sum(1)
+    total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 
-def _numbered(pairs: Pairs) -> tuple[Tensor, Tensor, int]:
-    """Groups as numbers from 0: of anchors (n), of candidates (m), and how many."""
-    n, most = len(pairs), 2 * (len(pairs) + pairs.width) + 16
-    groups = pairs.anchor_groups
-    if pairs.candidate_groups is not groups:
-        groups = torch.cat([groups, pairs.candidate_groups])
-    if not len(groups):
-        return groups, groups, 0
-    low, high = torch.stack(groups.aminmax()).tolist()
-    if high - low < most:
-        distinct, number = high - low + 1, groups - low
-    else:
-        values, number = groups.unique(return_inverse=True)
-        distinct = len(values)
-    return number[:n], number[-pairs.candidate_groups.shape[0] :], distinct
+def most_in_a_group(pairs: Pairs) -> int:
+    """The number of candidates of the largest group that an anchor is in."""
+    first, last = _places(pairs)[1:]
+    return int((last - first).max()) if len(pairs) else 0
+
+
+def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
+    """The pairs where each anchor meets only the candidates of its group, and which of these (n, k) are positives."""
+    order, first, last = _places(pairs)
+    at = first[:, None] + torch.arange(most_in_a_group(pairs), device=first.device)  # (n, k)
+    near = dataclasses.replace(pairs, columns=order[at.clamp_max(len(order) - 1)])
+    return near, near.masks().positive & (at < last[:, None])
+
+
+def _places(pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
+    """Candidates in the order of their groups (m), and where in it each anchor's group begins and ends; (n)."""
+    groups, order = pairs.candidate_groups.sort(stable=True)
+    wanted = pairs.anchor_groups.contiguous()
+    return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
+
+
+def _in_group(pairs: Pairs, x: Tensor) -> Tensor:
+    """Σ of the candidates' x (m, k) over each anchor's group, itself included: (n, k)."""
+    groups = torch.cat([pairs.anchor_groups, pairs.candidate_groups]).unique(return_inverse=True)[1]
+    of_anchor, of_candidate = groups.tensor_split([len(pairs)])
+    sums = x.new_zeros(len(groups), x.shape[1]).index_add_(0, of_candidate, x)
+    return deterministic_gather(sums, of_anchor) if x.is_floating_point() else sums[of_anchor]
 
 
 def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Where each anchor's own row stands among the candidates, and whether it does; (n) each."""
-    if pairs.symmetric:
-        at = torch.arange(len(pairs), device=pairs.anchor_rows.device)
-        return at, pairs.anchor_rows != NO_ROW
-    if not pairs.width:
-        return torch.zeros_like(pairs.anchor_rows), pairs.anchor_rows != pairs.anchor_rows
+    """Whether each anchor stands as a positive among its group's candidates (1 or 0), and where; (n) each."""
     rows, order = pairs.candidate_rows.sort()
     at = torch.searchsorted(rows, pairs.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
-    return order[at], (rows[at] == pairs.anchor_rows) & (pairs.anchor_rows != NO_ROW)
+    own = order[at]
+    present = (rows[at] == pairs.anchor_rows) & (pairs.anchor_rows != NO_ROW)
+    in_group = pairs.candidate_groups[own] == pairs.anchor_groups
+    return (present & in_group & pairs.as_positive[own]).long(), own

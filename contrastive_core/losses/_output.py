@@ -9,8 +9,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["Details", "LossOutput"]
-
 Details = dict[str, Any]  # further matrices, vectors and figures of an anatomy
 
 

@@ -8,28 +8,23 @@ which gives W_k c as anchors, with `critic="dot"` and τ = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
-
-__all__ = ["InfoNCE"]
 
 
 @dataclass(frozen=True)
 class InfoNCE(SoftmaxLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{j∈{p}∪N(i)} e^{s_ij/τ}); w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("InfoNCE"),
         year=2018,
         paper="https://arxiv.org/abs/1807.03748",
@@ -37,31 +32,33 @@ class InfoNCE(SoftmaxLoss):
             r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
             r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
         ),
-        summary=(
-            N_(
-                "Tell the true partner from the negatives, as a classifier over candidates would. "
-                "Its value bounds the mutual information between the two from below."
-            )
+        summary=N_(
+            "Tell the true partner from the negatives, as a classifier over candidates would. Its value bounds the "
+            "mutual information between the two from below."
         ),
     )
 
-    temperature: float = knob(0.07, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    temperature: float = temperature_knob(0.07)
     critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
 
     @property
     def normalize(self) -> bool:
         return self.critic == "cosine"
 
-    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+    @property
+    def lists_positives(self) -> bool:
+        return True
+
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ
-        return logits.mean_cross_entropy(torch.logaddexp, negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
+        return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
 
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
         if not (weight > 0).any():
             return {"mutual_information_bound": 0.0}
         most = LossOutput((1 + relation_counts(pairs)[1]).log().to(value.dtype), weight).value
         bound = most - LossOutput(value, weight).value
-        return {"mutual_information_bound": float(bound)}
+        return {"mutual_information_bound": float(bound.detach())}
 
     def kernel(self) -> Kernel:
         return self._kernel(denominator="own_positive")

@@ -6,41 +6,35 @@ Every image is a class of its own, whose weight vector is its slot of the bank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
-
-__all__ = ["InstanceSoftmax"]
 
 
 @dataclass(frozen=True)
 class InstanceSoftmax(SoftmaxLoss):
     """L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Instance softmax"),
         year=2018,
         paper="https://arxiv.org/abs/1805.01978",
         formula=r"L_i = -\log\frac{e^{v_i\cdot f_i/\tau}}{\sum_{j=1}^{N} e^{v_j\cdot f_i/\tau}}",
-        summary=(
-            N_(
-                "Recognize the image itself among all images of the set, as if each were a class. "
-                "The weights of that classifier are the stored features."
-            )
+        summary=N_(
+            "Recognize the image itself among all images of the set, as if each were a class. The weights of that "
+            "classifier are the stored features."
         ),
     )
 
-    temperature: float = knob(0.07, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    temperature: float = temperature_knob(0.07)
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
-    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         return logits.logsumexp("compared") - logits.positive_mean()  # log Σ_j e^ℓ_j − ℓ_i
 
     def kernel(self) -> Kernel:

@@ -10,12 +10,11 @@ log-sum-exp, since log1p(−P) is −inf in float32 by τ = 0.05.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import LogitLoss
+from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
@@ -23,14 +22,12 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import LossCard
 from contrastive_core.registry import knob
 
-__all__ = ["InvarianceSpread"]
-
 
 @dataclass(frozen=True)
 class InvarianceSpread(LogitLoss):
     """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Invariance and spread"),
         year=2019,
         paper="https://arxiv.org/abs/1904.03436",
@@ -38,16 +35,14 @@ class InvarianceSpread(LogitLoss):
             r"L_i = -\log P(p\mid i) - \sum_{j\notin\{i,p\}}\log\big(1-P(j\mid i)\big),\quad "
             r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
         ),
-        summary=(
-            N_(
-                "The other view of an image must be recognized as it, and every other image must "
-                "not. No memory: the rest of the batch are the negatives."
-            )
+        summary=N_(
+            "The other view of an image must be recognized as it, and every other image must not. No memory: the rest "
+            "of the batch are the negatives."
         ),
         family="other",
     )
 
-    temperature: float = knob(0.1, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    temperature: float = temperature_knob(0.1)
     form: str = knob("source", help=N_("As the published code, or the paper."), choices=("source", "paper"))
     detach: bool = knob(True, help=N_("Candidates carry no gradient."))
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))

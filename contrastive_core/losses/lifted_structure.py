@@ -7,7 +7,6 @@ one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positiv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,14 +21,12 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import LossCard
 from contrastive_core.registry import knob
 
-__all__ = ["LiftedStructure"]
-
 
 @dataclass(frozen=True)
 class LiftedStructure(Loss):
     """L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Lifted structure"),
         year=2016,
         paper="https://arxiv.org/abs/1511.06452",
@@ -38,11 +35,9 @@ class LiftedStructure(Loss):
             r"J_{ip} = D_{ip}+\log\Big(\sum_{k\in N(i)}e^{\varepsilon-D_{ik}}"
             r"+\sum_{l\in N(i)}e^{\varepsilon-D_{pl}}\Big)"
         ),
-        summary=(
-            N_(
-                "Every positive pair is compared with all negatives of both its ends at once. It "
-                "uses the whole matrix of distances of the batch."
-            )
+        summary=N_(
+            "Every positive pair is compared with all negatives of both its ends at once. It uses the whole matrix of "
+            "distances of the batch."
         ),
         family="other",
         score="distance",

@@ -5,26 +5,21 @@ Loss Objective", NIPS, eq. 5), on raw rows with an L2 penalty on the anchor's le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.losses._tiled_logits import TiledLogits
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
-
-__all__ = ["NPair"]
 
 
 @dataclass(frozen=True)
 class NPair(SoftmaxLoss):
     """L_i = mean over p of log(1 + Σ_{k∈N(i)} exp(f_i·f_k − f_i·f_p)) + l2·‖f_i‖²; w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("N-pair"),
         year=2016,
         paper=(
@@ -34,11 +29,9 @@ class NPair(SoftmaxLoss):
             r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}\log\Big(1+\sum_{k\in N(i)}"
             r"e^{f_i\cdot f_k - f_i\cdot f_p}\Big) + \lambda\lVert f_i\rVert^2"
         ),
-        summary=(
-            N_(
-                "One positive against one negative of every other class at once, instead of one "
-                "triplet. Rows are not normalized; a penalty keeps them short."
-            )
+        summary=N_(
+            "One positive against one negative of every other class at once, instead of one triplet. Rows are not "
+            "normalized; a penalty keeps them short."
         ),
         by_label=True,
     )
@@ -46,9 +39,13 @@ class NPair(SoftmaxLoss):
     l2_penalty: float = knob(0.0, 0.0, 10.0, N_("Weight of the squared length of the anchor."))
     normalize: bool = knob(False, help=N_("Compare unit rows (cosine)."))
 
-    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+    @property
+    def lists_positives(self) -> bool:
+        return True
+
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ
-        contrast = logits.mean_cross_entropy(torch.logaddexp, negatives)  # mean_p log(1 + Σ_N e^(ℓ_k − ℓ_p))
+        contrast = logits.mean_cross_entropy(negatives)  # mean_p log(1 + Σ_N e^(ℓ_k − ℓ_p))
         return contrast + self.l2_penalty * pairs.anchors.square().sum(-1)
 
     def kernel(self) -> Kernel | None:

@@ -10,28 +10,25 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from contrastive_core.losses._output import Details
-from contrastive_core.losses._softmax import LogitLoss
+from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import compare, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.records.cards import LossCard
 from contrastive_core.registry import knob
 
-__all__ = ["NCE"]
-
 
 @dataclass(frozen=True)
 class NCE(LogitLoss):
     """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title="NCE",
         year=2010,
         paper="https://arxiv.org/abs/1805.01978",
@@ -39,16 +36,14 @@ class NCE(LogitLoss):
             r"L_i = -\log\sigma(\ell_{ip}) - \sum_{k\in N(i)}\log(1-\sigma(\ell_{ik})),\quad "
             r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
         ),
-        summary=(
-            N_(
-                "Tell the image's own stored feature from K noise features, one yes-or-no question "
-                "each. It stands in for the full softmax when the bank is too large."
-            )
+        summary=N_(
+            "Tell the image's own stored feature from K noise features, one yes-or-no question each. It stands in for "
+            "the full softmax when the bank is too large."
         ),
         family="other",
     )
 
-    temperature: float = knob(0.07, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    temperature: float = temperature_knob(0.07)
     log_z: float | None = knob(
         None, -1000.0, 1000.0, N_("Log of the normalizer; none: from the method's bank, or the batch.")
     )

@@ -8,26 +8,21 @@ for two views the two are equal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.losses._tiled_logits import TiledLogits
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
-
-__all__ = ["NTXent"]
 
 
 @dataclass(frozen=True)
 class NTXent(SoftmaxLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("NT-Xent"),
         year=2020,
         paper="https://arxiv.org/abs/2002.05709",
@@ -35,15 +30,13 @@ class NTXent(SoftmaxLoss):
             r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
             r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
         ),
-        summary=(
-            N_(
-                "The other views of an image must be more similar than everything else in the batch. "
-                "A softmax over the batch, with the temperature deciding how much the hardest count."
-            )
+        summary=N_(
+            "The other views of an image must be more similar than everything else in the batch. A softmax over the "
+            "batch, with the temperature deciding how much the hardest count."
         ),
     )
 
-    temperature: float = knob(0.5, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    temperature: float = temperature_knob(0.5)
     denominator: str = knob(
         "all",
         help=N_("Whether an anchor's other positives stand in each one's denominator."),
@@ -51,11 +44,15 @@ class NTXent(SoftmaxLoss):
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
 
-    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+    @property
+    def lists_positives(self) -> bool:
+        return self.denominator == "own_positive"
+
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         if self.denominator == "all":
             return logits.logsumexp("compared") - logits.positive_mean()  # log Σ_A e^ℓ − mean_p ℓ_p
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ
-        return logits.mean_cross_entropy(torch.logaddexp, negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
+        return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + Σ_N e^ℓ) − ℓ_p
 
     def kernel(self) -> Kernel:
         return self._kernel(denominator=self.denominator)

@@ -8,7 +8,6 @@ D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -19,14 +18,12 @@ from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
-__all__ = ["PairContrastive"]
-
 
 @dataclass(frozen=True)
 class PairContrastive(Loss):
     """L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Contrastive (pairs)"),
         year=2006,
         paper="http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf",
@@ -34,11 +31,9 @@ class PairContrastive(Loss):
             r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)}\tfrac12 D_{ip}^2 + "
             r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
         ),
-        summary=(
-            N_(
-                "Pull positives together, push negatives apart until they are the margin away. A "
-                "negative beyond the margin is left alone."
-            )
+        summary=N_(
+            "Pull positives together, push negatives apart until they are the margin away. A negative beyond the "
+            "margin is left alone."
         ),
         family="hinge",
         score="distance",

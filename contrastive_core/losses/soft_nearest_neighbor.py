@@ -5,34 +5,28 @@ arXiv 1902.01889, eq. 1): how entangled the classes are at scale τ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
 from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.losses._tiled_logits import TiledLogits
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
-
-__all__ = ["SoftNearestNeighbor"]
 
 
 @dataclass(frozen=True)
 class SoftNearestNeighbor(SoftmaxLoss):
     """L_i = −log(Σ_{j∈P(i)} e^{−f_ij/τ} / Σ_{j∈A(i)} e^{−f_ij/τ}); w_i = 1."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Soft nearest neighbor"),
         year=2007,
         paper="https://arxiv.org/abs/1902.01889",
         formula=r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}",
-        summary=(
-            N_(
-                "The chance that a neighbor drawn by distance has the same class. One near positive "
-                "is enough: it does not pull a class into one point."
-            )
+        summary=N_(
+            "The chance that a neighbor drawn by distance has the same class. One near positive is enough: it does "
+            "not pull a class into one point."
         ),
         by_label=True,
     )
@@ -52,7 +46,11 @@ class SoftNearestNeighbor(SoftmaxLoss):
     def averages_positives(self) -> bool:
         return False
 
-    def formula(self, logits: MatrixLogits | TiledLogits, pairs: Pairs) -> Tensor:
+    @property
+    def lists_positives(self) -> bool:
+        return True
+
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         # With cosines ℓ = s/τ stands for −(1 − s)/τ: the ratio is the same.
         return logits.logsumexp("compared") - logits.logsumexp("positive")
 

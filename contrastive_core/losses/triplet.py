@@ -1,14 +1,12 @@
 """Triplet loss (Schroff et al. 2015, FaceNet, arXiv 1503.03832, eq. 3) on squared distances.
 
-All triplets are summed exactly in n² log n: an anchor's negatives are sorted once, and a positive
-needs only the number and the sum of those nearer than D² + ε (sums in float64). Anchors with few
-positives take them one by one, which is quicker.
+Many triplets are summed exactly in n² log n: an anchor's negatives are sorted once, and a positive
+needs only the number and the sum of those nearer than D² + ε (sums in float64).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,29 +14,26 @@ from torch import Tensor
 from contrastive_core.losses._anatomy import score_gradient
 from contrastive_core.losses._base import Loss
 from contrastive_core.losses._output import Details
-from contrastive_core.losses._triplet_hinges import FEW_POSITIVES, hinge_sums, padded_indices
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.records.cards import Kernel, LossCard
 from contrastive_core.registry import knob
 
-__all__ = ["Triplet"]
+TRIPLETS = 1 << 18  # that are held at once: 1 MB in float32
 
 
 @dataclass(frozen=True)
 class Triplet(Loss):
     """L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
 
-    card: ClassVar[LossCard] = LossCard(
+    card = LossCard(
         title=N_("Triplet"),
         year=2015,
         paper="https://arxiv.org/abs/1503.03832",
         formula=r"L_i = \operatorname{mean}_{(p,k)}\max\big(0,\,D_{ip}^2 - D_{ik}^2 + \varepsilon\big)",
-        summary=(
-            N_(
-                "A positive must be nearer than every negative by the margin. Triplets that already "
-                "are say nothing more, so mining chooses those that do."
-            )
+        summary=N_(
+            "A positive must be nearer than every negative by the margin. Triplets that already are say nothing more, "
+            "so mining chooses those that do."
         ),
         family="hinge",
         score="squared_distance",
@@ -49,8 +44,8 @@ class Triplet(Loss):
     mining: str = knob(
         "all",
         help=N_(
-            "Every triplet; per positive the nearest negative farther than it and inside the "
-            "margin; or farthest positive with nearest negative."
+            "Every triplet; per positive the nearest negative farther than it and inside the margin; or farthest "
+            "positive with nearest negative."
         ),
         choices=("all", "semi_hard", "hard"),
     )
@@ -66,10 +61,8 @@ class Triplet(Loss):
             total, number, active = self._hard(scores, masks)
         elif self.mining == "semi_hard":
             total, number, active = self._semi_hard(scores, masks)
-        elif masks.negative.dtype != torch.bool or int(masks.positive.sum(-1).amax()) > FEW_POSITIVES:
-            total, number, active = self._all_sorted(scores, masks)
         else:
-            total, number, active = self._all_listed(scores, masks)
+            total, number, active = self._all(scores, masks)
         weight = number if self.average == "all" else active
         value = torch.where(weight > 0, total / weight.clamp_min(1), torch.zeros_like(total))
         return value.to(scores.dtype), weight.to(scores.dtype)
@@ -100,27 +93,28 @@ class Triplet(Loss):
         number = counted.sum(-1)
         return hinges.sum(-1), number, number
 
-    def _all_listed(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        """Σ max(0, D²_ip − D²_ik + ε), a few positives at a time with all negatives."""
-        columns, real = padded_indices(masks.positive)
-        reach = torch.where(real, d.detach().gather(-1, columns) + self.margin, -torch.inf)
-        total, active = hinge_sums(d, masks.negative, columns, reach)
-        return total, real.sum(-1) * masks.negative.sum(-1), active
-
-    def _all_sorted(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
+    def _all(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
         """Σ w_ip w_ik max(0, D²_ip − D²_ik + ε), where masks may say how many a candidate stands for."""
         columns, real = padded_indices(masks.positive > 0)
-        w_p = torch.where(real, masks.positive.gather(-1, columns), 0).double()  # (n, k)
-        near_first, order = d.masked_fill(masks.negative == 0, torch.inf).sort(-1)
-        near_first, w_k = near_first.double(), masks.negative.gather(-1, order).double()  # (n, w)
+        p = d.gather(-1, columns)  # (n, k) distances of positives
+        w_p = torch.where(real, masks.positive.gather(-1, columns), 0).double()
+        number = w_p.sum(-1) * masks.negative.sum(-1)
+        if p.numel() * d.shape[1] > TRIPLETS:
+            hinges, active = self._sorted_hinges(p, d, masks.negative)
+        else:
+            each = (p[:, :, None] - d[:, None, :] + self.margin).clamp_min(0)  # (n, k, w)
+            hinges, active = ((x * masks.negative[:, None]).sum(-1) for x in (each, each > 0))
+        return (w_p * hinges).sum(-1), number, (w_p * active).sum(-1)
+
+    def _sorted_hinges(self, p: Tensor, d: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+        """Each positive's sum of hinges over the negatives, and how many of these are active; (n, k) each."""
+        near_first, order = d.masked_fill(negative == 0, torch.inf).sort(-1)
+        near_first, w_k = near_first.double(), negative.gather(-1, order).double()  # (n, w)
         weighted = w_k * torch.where(near_first.isinf(), 0.0, near_first)
         counts, sums = (torch.nn.functional.pad(x.cumsum(-1), (1, 0)) for x in (w_k, weighted))  # (n, w + 1) each
-        reach = d.gather(-1, columns).double() + self.margin
+        reach = p.double() + self.margin
         active = torch.searchsorted(near_first.detach(), reach.detach())  # (n, k)
-        of_each = counts.gather(-1, active)  # active negatives
-        hinges = of_each * reach - sums.gather(-1, active)
-        number = w_p.sum(-1) * counts[:, -1]
-        return (w_p * hinges).sum(-1), number, (w_p * of_each).sum(-1)
+        return counts.gather(-1, active) * reach - sums.gather(-1, active), counts.gather(-1, active)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """1 for each pair in an active triplet of its anchor."""
@@ -140,3 +134,10 @@ class Triplet(Loss):
         return Kernel(
             family="hinge", knob="margin", margin=self.margin, form="triplet", mining=self.mining, average=self.average
         )
+
+
+def padded_indices(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The columns of each row's true entries (n, k), padded to the fullest row, and which are real."""
+    most = int(mask.sum(-1).amax()) if len(mask) else 0
+    real, columns = mask.byte().topk(most, dim=-1)
+    return columns, real.bool()

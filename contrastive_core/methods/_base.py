@@ -28,8 +28,6 @@ from contrastive_core.records.cards import MethodCard
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knob
 
-__all__ = ["NO_KNOBS", "DatasetInfo", "Default", "HeadSettings", "Method", "small_images"]
-
 Default = tuple[Any, str]  # a value and the reason for it
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 

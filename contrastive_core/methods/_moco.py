@@ -24,8 +24,6 @@ from contrastive_core.models.memory_bank import KeyQueue, ema_update
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
-__all__ = ["MoCo", "MoCoSettings", "queue_size"]
-
 
 @dataclass(frozen=True)
 class MoCoSettings(HeadSettings):
@@ -117,8 +115,8 @@ class MoCo(Method):
             )
         if batch_size < 2 * splits:
             return message(
-                "a batch of {batch_size} cannot be split into {splits} parts of two images; use "
-                "--set method.bn_splits={most} or a larger batch",
+                "a batch of {batch_size} cannot be split into {splits} parts of two images; use --set "
+                "method.bn_splits={most} or a larger batch",
                 batch_size=batch_size,
                 splits=splits,
                 most=max(1, batch_size // 2),

@@ -10,11 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from contrastive_core import pairs
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_, message
@@ -24,8 +25,6 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.batch_size import fitting
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
-
-__all__ = ["CPC"]
 
 LEAST_ROWS = 4
 PATCHES = 7  # the most along a side, as in the paper
@@ -43,15 +42,13 @@ class Settings(HeadSettings):
 
 
 class CPC(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title="CPC",
         year=2018,
         paper="https://arxiv.org/abs/1807.03748",
-        idea=(
-            N_(
-                "What comes next can be told from what came before, if both are summed up well. A "
-                "context reads the image from the top and must recognize the true patches below."
-            )
+        idea=N_(
+            "What comes next can be told from what came before, if both are summed up well. A context reads the image "
+            "from the top and must recognize the true patches below."
         ),
         compared=N_("the predicted patch with the true one, against other patches"),
         flow=(
@@ -59,19 +56,16 @@ class CPC(Method):
             ("image", "view", N_("patch grid"), "encoder*", N_("z of rows below*")),
         ),
         measured_by_paper=N_("ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."),
-        differences=(
-            N_(
-                "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of "
-                "rows. The bilinear critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are "
-                "drawn for each patch on its own, as in CPC v2 (1905.09272): else color alone finds "
-                "the image."
-            )
+        differences=N_(
+            "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. The bilinear "
+            "critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for each patch on its own, as in "
+            "CPC v2 (1905.09272): else color alone finds the image."
         ),
         paper_recipe=N_("7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"),
         default_loss="info_nce",
         loss_knobs={"temperature": 1.0, "critic": "dot"},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def make_head(self, in_dim: int) -> ProjectionHead:
         s = self.settings
@@ -150,8 +144,8 @@ class CPC(Method):
         if rows < LEAST_ROWS:
             size = min(facts.image_shape[1:])
             return message(
-                "CPC needs at least {least_rows} rows of patches; images of {size} pixels give "
-                "{rows}. Use larger images, or a method that does not cut them, such as simclr",
+                "CPC needs at least {least_rows} rows of patches; images of {size} pixels give {rows}. Use larger "
+                "images, or a method that does not cut them, such as simclr",
                 least_rows=LEAST_ROWS,
                 size=size,
                 rows=rows,
@@ -168,18 +162,6 @@ def patch_grid(size: int) -> tuple[int, int, int]:
 
 def _predictions(anchors: Tensor, candidates: Tensor, groups: Tensor) -> Pairs:
     """Each prediction's positive is one candidate, every other candidate is a negative."""
-    n, m = len(anchors), len(candidates)
-    slots = torch.arange(m, device=anchors.device)
-    allowed = torch.ones(m, dtype=torch.bool, device=anchors.device)
-    return Pairs(
-        anchors=anchors,
-        candidates=candidates,
-        anchor_groups=groups,
-        candidate_groups=slots,
-        anchor_rows=torch.arange(n, device=anchors.device) + m,
-        candidate_rows=slots,
-        anchor_views=torch.zeros(n, dtype=torch.long, device=anchors.device),
-        candidate_views=torch.zeros(m, dtype=torch.long, device=anchors.device),
-        as_positive=allowed,
-        as_negative=allowed,
-    )
+    slots = torch.arange(len(candidates), device=anchors.device)
+    made = pairs.from_labels(anchors, groups, candidates, slots)
+    return dataclasses.replace(made, anchor_rows=made.anchor_rows + len(slots), candidate_rows=slots)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -22,8 +22,6 @@ from contrastive_core.models.memory_bank import MemoryBank
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
-
-__all__ = ["InstDisc"]
 
 LOG_Z_ROWS = 1024  # anchors of a batch from whose scores Z is estimated
 WHOLE_BANK = 10_000  # images up to which the softmax runs over the whole bank by default
@@ -41,15 +39,13 @@ class Settings(HeadSettings):
 
 
 class InstDisc(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title="Inst Disc",
         year=2018,
         paper="https://arxiv.org/abs/1805.01978",
-        idea=(
-            N_(
-                "Tell every image from every other, with the last feature of each kept in a bank. "
-                "What looks alike ends up close, though nobody said what is alike."
-            )
+        idea=N_(
+            "Tell every image from every other, with the last feature of each kept in a bank. What looks alike ends "
+            "up close, though nobody said what is alike."
         ),
         compared=N_("an image with its own slot of the bank, against other slots"),
         flow=(
@@ -57,25 +53,20 @@ class InstDisc(Method):
             (N_("memory bank"), N_("own slot v")),
             (N_("memory bank"), N_("noise slots")),
         ),
-        measured_by_paper=(
-            N_(
-                "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / "
-                "10 / 512 / 4,096: 42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the "
-                "paper itself)."
-            )
+        measured_by_paper=N_(
+            "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / 10 / 512 / 4,096: "
+            "42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the paper itself)."
         ),
-        differences=(
-            N_(
-                "Published listings draw noise that may include the image itself, and fix Z by the "
-                "first batch; here the own slot is never drawn, and Z may follow (EMA 0.99)."
-            )
+        differences=N_(
+            "Published listings draw noise that may include the image itself, and fix Z by the first batch; here the "
+            "own slot is never drawn, and Z may follow (EMA 0.99)."
         ),
         paper_recipe=N_("d 128, τ 0.07, K 4,096, batch 256, SGD 0.03, 200 epochs, ×0.1 at 120 and 160"),
         default_loss="nce",
         updates=(("f", N_("memory bank"), "μ v + (1 − μ) f"),),
         loss_knobs={"temperature": 0.1},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def build(self) -> None:
         s = self.settings
@@ -133,8 +124,8 @@ class InstDisc(Method):
             return message("a memory bank of {n} images has no noise to draw; use at least 3 images", n=n)
         if k > n - 1:
             return message(
-                "a bank of {n} images has {slots} slots to draw noise from, not {k}; use --set "
-                "method.noise=0, which takes them all, or a smaller number",
+                "a bank of {n} images has {slots} slots to draw noise from, not {k}; use --set method.noise=0, which "
+                "takes them all, or a smaller number",
                 n=n,
                 slots=n - 1,
                 k=k,

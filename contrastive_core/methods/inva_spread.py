@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -18,8 +17,6 @@ from contrastive_core.records.batch_size import fitting
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
-__all__ = ["InvaSpread"]
-
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
@@ -29,40 +26,32 @@ class Settings(HeadSettings):
 
 
 class InvaSpread(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title=N_("InvaSpread"),
         year=2019,
         paper="https://arxiv.org/abs/1904.03436",
-        idea=(
-            N_(
-                "An image and its augmentation must be recognized as one; all other images of the "
-                "batch must be spread apart. It is the end-to-end sibling of Inst Disc: no bank, "
-                "fresh features."
-            )
+        idea=N_(
+            "An image and its augmentation must be recognized as one; all other images of the batch must be spread "
+            "apart. It is the end-to-end sibling of Inst Disc: no bank, fresh features."
         ),
         compared=N_("each view with the other view of its image, against the batch"),
         flow=(
             ("image", N_("view 1"), "encoder*", "head*", "f*"),
             ("image", N_("view 2 or itself"), "encoder*", "head*", "f̂*"),
         ),
-        measured_by_paper=(
-            N_(
-                "CIFAR-10, ResNet-18, kNN 83.6 %; without augmentation 37.4, without crop 56.2, "
-                "without jitter 75.7 % (quoted; not checked against the paper itself)."
-            )
+        measured_by_paper=N_(
+            "CIFAR-10, ResNet-18, kNN 83.6 %; without augmentation 37.4, without crop 56.2, without jitter 75.7 % "
+            "(quoted; not checked against the paper itself)."
         ),
-        differences=(
-            N_(
-                "The paper's formula has m − 1 negatives and includes the row itself; the published "
-                "code uses all 2m rows, leaves the row itself out and lets no gradient through "
-                "candidates."
-            )
+        differences=N_(
+            "The paper's formula has m − 1 negatives and includes the row itself; the published code uses all 2m "
+            "rows, leaves the row itself out and lets no gradient through candidates."
         ),
         paper_recipe=N_("τ 0.1, batch 128, SGD 0.03, d 128"),
         default_loss="invariance_spread",
         loss_knobs={"temperature": 0.1},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.augmented, generator)  # (b, v, c, h, w)

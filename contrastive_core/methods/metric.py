@@ -7,7 +7,6 @@ One view per image. Triplet (1503.03832), lifted structure (1511.06452), N-pair 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -23,8 +22,6 @@ from contrastive_core.records.batch_size import fitting
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
-__all__ = ["Metric"]
-
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
@@ -37,25 +34,21 @@ class Settings(HeadSettings):
 
 
 class Metric(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title=N_("Metric learning"),
         year=2005,
         paper="https://doi.org/10.1109/CVPR.2005.202",
-        idea=(
-            N_(
-                "Learn a distance in which images of a class are near and others far. Batches hold "
-                "several images of each class, so that every anchor has both."
-            )
+        idea=N_(
+            "Learn a distance in which images of a class are near and others far. Batches hold several images of each "
+            "class, so that every anchor has both."
         ),
         compared=N_("images of a batch by class: pairs, triplets, or all at once"),
         flow=((N_("balanced batch"), "view", "encoder*", "head*", "z*"),),
         measured_by_paper=N_("Different sets in each paper: no figure to compare with."),
-        differences=(
-            N_(
-                "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, "
-                "by the loss's `hinge`. Distances are per pair, never over the batch as one vector. "
-                "Lifted batches take their hard negatives from images drawn beside the pairs."
-            )
+        differences=N_(
+            "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, by the loss's "
+            "`hinge`. Distances are per pair, never over the batch as one vector. Lifted batches take their hard "
+            "negatives from images drawn beside the pairs."
         ),
         paper_recipe=N_("of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"),
         default_loss="triplet",
@@ -64,7 +57,7 @@ class Metric(Method):
         batch="class_balanced",
         least_batch=4,
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default
@@ -12,8 +11,6 @@ from contrastive_core.models.encoders import HEADS
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
-__all__ = ["MoCoV1"]
-
 
 @dataclass(frozen=True)
 class Settings(MoCoSettings):
@@ -21,15 +18,13 @@ class Settings(MoCoSettings):
 
 
 class MoCoV1(MoCo):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title="MoCo v1",
         year=2019,
         paper="https://arxiv.org/abs/1911.05722",
-        idea=(
-            N_(
-                "A dictionary of negatives should be large and consistent. A queue makes it large, "
-                "and a slowly moving key encoder keeps what is in it comparable."
-            )
+        idea=N_(
+            "A dictionary of negatives should be large and consistent. A queue makes it large, and a slowly moving "
+            "key encoder keeps what is in it comparable."
         ),
         compared=N_("a query with the key of its own image, against the queue alone"),
         flow=(
@@ -37,25 +32,18 @@ class MoCoV1(MoCo):
             ("image", N_("view k"), N_("key encoder"), N_("key head"), "k"),
             (N_("queue of older keys"),),
         ),
-        measured_by_paper=(
-            N_(
-                "ImageNet linear 60.6 %; momentum 0 fails, 0.9 / 0.99 / 0.999 / 0.9999: 55.2 / 57.8 "
-                "/ 59.0 / 58.9 %. Its authors' CIFAR-10 recipe, kNN after 200 / 400 / 800 epochs: "
-                "asymmetric 82.6 / 86.3 / 88.7, symmetric 85.3 / 88.5 / 89.7 %."
-            )
+        measured_by_paper=N_(
+            "ImageNet linear 60.6 %; momentum 0 fails, 0.9 / 0.99 / 0.999 / 0.9999: 55.2 / 57.8 / 59.0 / 58.9 %. Its "
+            "authors' CIFAR-10 recipe, kNN after 200 / 400 / 800 epochs: asymmetric 82.6 / 86.3 / 88.7, symmetric "
+            "85.3 / 88.5 / 89.7 %."
         ),
-        differences=(
-            N_(
-                "Keys of other images in the batch are not negatives. Shuffled BatchNorm needs "
-                "several GPUs or split norms: on one device without splits it changes nothing."
-            )
+        differences=N_(
+            "Keys of other images in the batch are not negatives. Shuffled BatchNorm needs several GPUs or split "
+            "norms: on one device without splits it changes nothing."
         ),
-        paper_recipe=(
-            N_(
-                "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256; on CIFAR-10: K 4,096, "
-                "m 0.99, τ 0.1, SGD 0.06 with cosine, weight decay 5e-4, batch 512, BatchNorm in 8 "
-                "parts"
-            )
+        paper_recipe=N_(
+            "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256; on CIFAR-10: K 4,096, m 0.99, τ 0.1, SGD "
+            "0.06 with cosine, weight decay 5e-4, batch 512, BatchNorm in 8 parts"
         ),
         default_loss="info_nce",
         updates=(
@@ -65,7 +53,7 @@ class MoCoV1(MoCo):
         ),
         loss_knobs={"temperature": 0.1},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import ClassVar
 
 from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 from contrastive_core.records.cards import MethodCard
 
-__all__ = ["MoCoV2"]
-
-
-@dataclass(frozen=True)
-class Settings(MoCoSettings):
-    pass
-
 
 class MoCoV2(MoCo):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title="MoCo v2",
         year=2020,
         paper="https://arxiv.org/abs/2003.04297",
-        idea=(
-            N_(
-                "SimCLR's head and augmentations, in MoCo's queue: no large batch is needed. Three "
-                "small changes, each of which helps."
-            )
+        idea=N_(
+            "SimCLR's head and augmentations, in MoCo's queue: no large batch is needed. Three small changes, each of "
+            "which helps."
         ),
         compared=N_("a query with the key of its own image, against the queue alone"),
         flow=(
@@ -36,11 +25,9 @@ class MoCoV2(MoCo):
             ("image", N_("view k"), N_("key encoder"), N_("key head"), "k"),
             (N_("queue of older keys"),),
         ),
-        measured_by_paper=(
-            N_(
-                "ImageNet linear: v1 60.6, + MLP 66.2, + augmentation 63.4, both 67.3 (not checked "
-                "against the paper itself), + cosine 67.5 %."
-            )
+        measured_by_paper=N_(
+            "ImageNet linear: v1 60.6, + MLP 66.2, + augmentation 63.4, both 67.3 (not checked against the paper "
+            "itself), + cosine 67.5 %."
         ),
         differences=N_("Blur is left out below 16 pixels, where it removes the image. All else as MoCo v1."),
         paper_recipe=N_("K 65,536, m 0.999, τ 0.2, MLP head, blur, cosine, batch 256"),
@@ -52,7 +39,7 @@ class MoCoV2(MoCo):
         ),
         loss_knobs={"temperature": 0.2},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = MoCoSettings
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -15,8 +14,6 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
-__all__ = ["SimCLR"]
-
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
@@ -24,37 +21,30 @@ class Settings(HeadSettings):
 
 
 class SimCLR(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title=N_("SimCLR"),
         year=2020,
         paper="https://arxiv.org/abs/2002.05709",
-        idea=(
-            N_(
-                "Two augmented views of an image should meet; everything else in the batch should "
-                "not. Strong augmentation and a head that is thrown away afterwards do most of the "
-                "work."
-            )
+        idea=N_(
+            "Two augmented views of an image should meet; everything else in the batch should not. Strong "
+            "augmentation and a head that is thrown away afterwards do most of the work."
         ),
         compared=N_("every view with every other view of the batch"),
         flow=(("image", N_("view 1"), "encoder*", "head*", "z₁*"), ("image", N_("view 2"), "encoder*", "head*", "z₂*")),
-        measured_by_paper=(
-            N_(
-                "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet "
-                "τ 0.05 / 0.1 / 0.5 / 1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 "
-                "points over a linear one and more than 10 over none."
-            )
+        measured_by_paper=N_(
+            "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet τ 0.05 / 0.1 / 0.5 / "
+            "1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 points over a linear one and more than 10 over "
+            "none."
         ),
-        differences=(
-            N_(
-                "The published loss averages over all 2N views; notes that set every target to "
-                "column 0 are right for two views only. LARS and batches of 4,096 are not used here."
-            )
+        differences=N_(
+            "The published loss averages over all 2N views; notes that set every target to column 0 are right for two "
+            "views only. LARS and batches of 4,096 are not used here."
         ),
         paper_recipe=N_("batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"),
         default_loss="nt_xent",
         loss_knobs={"temperature": 0.2},
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)

@@ -4,7 +4,6 @@ together."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -16,8 +15,6 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
 
-__all__ = ["SupCon"]
-
 
 @dataclass(frozen=True)
 class Settings(HeadSettings):
@@ -25,40 +22,33 @@ class Settings(HeadSettings):
 
 
 class SupCon(Method):
-    card: ClassVar[MethodCard] = MethodCard(
+    card = MethodCard(
         title=N_("SupCon"),
         year=2020,
         paper="https://arxiv.org/abs/2004.11362",
-        idea=(
-            N_(
-                "With labels, all images of a class are positives of each other, in every view. It "
-                "is SimCLR whose images have been told their names."
-            )
+        idea=N_(
+            "With labels, all images of a class are positives of each other, in every view. It is SimCLR whose images "
+            "have been told their names."
         ),
         compared=N_("every view with every view; same class attracts, other classes repel"),
         flow=(
             (N_("image, label"), N_("view 1"), "encoder*", "head*", "z₁*"),
             (N_("image, label"), N_("view 2"), "encoder*", "head*", "z₂*"),
         ),
-        measured_by_paper=(
-            N_(
-                "CIFAR-10, 1,000 epochs: 96.0 % (ResNet-50, paper), 93.8 % (ResNet-18, solo-learn's "
-                "benchmark); quoted, not checked against their sources."
-            )
+        measured_by_paper=N_(
+            "CIFAR-10, 1,000 epochs: 96.0 % (ResNet-50, paper), 93.8 % (ResNet-18, solo-learn's benchmark); quoted, "
+            "not checked against their sources."
         ),
-        differences=(
-            N_(
-                "The formula sums over anchors, the published code averages them and multiplies by "
-                "τ/0.07; here the mean over anchors that have a positive, and no factor unless asked "
-                "for."
-            )
+        differences=N_(
+            "The formula sums over anchors, the published code averages them and multiplies by τ/0.07; here the mean "
+            "over anchors that have a positive, and no factor unless asked for."
         ),
         paper_recipe=N_("τ 0.1, MLP head, d 128, 1,000 epochs, batch 1,024 and more"),
         default_loss="sup_con",
         loss_knobs={"temperature": 0.2},
         needs_labels=True,
     )
-    Settings: ClassVar[type] = Settings
+    Settings = Settings
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)

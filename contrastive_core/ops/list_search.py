@@ -20,8 +20,6 @@ from torch import Tensor
 
 from contrastive_core.ops.sampling import rows_of_sample
 
-__all__ = ["BLOCK_QUERIES", "Approximation", "Lists", "Search", "best_of", "recall_of", "tuned"]
-
 PER_LIST = 40  # rows for each list that the clusters are made from
 ROUNDS = 10  # of k-means
 BLOCK_QUERIES = 1 << 17  # searched at a time: of each list enough for a product of matrices

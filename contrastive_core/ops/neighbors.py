@@ -29,8 +29,6 @@ from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.similarity import float_rows, unit_rows
 from contrastive_core.records.row_part import part_of
 
-__all__ = ["Approximation", "Neighbors", "exact_seconds", "nearest", "nearest_spread", "nearest_together"]
-
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time
 BASE = 65_536  # base rows in a block
 KEPT = 30  # neighbors that are looked for at least, so that one search serves maps and scores

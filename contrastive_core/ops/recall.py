@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["lowest_recall"]
-
 
 def lowest_recall(recalls: Iterable[float | None]) -> float | None:
     """The lowest of some searches; None, as of an exact one, where all of them are exact."""

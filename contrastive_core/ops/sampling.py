@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["rows_of_sample", "sample_text"]
-
 
 def rows_of_sample(n: int, most: int, seed: int = 0) -> np.ndarray:
     """Numbers (m) of at most `most` of n rows, rising: all of them, or drawn without return."""

@@ -1,10 +1,9 @@
-"""The tiled engine: row log-sum-exps of an n×m matrix of logits that is never held.
+"""Row log-sum-exps of an n×m matrix of logits that is never held.
 
-Masks are derived from ids, tile by tile. The forward pass keeps only the row sums; the backward
-pass computes each tile again. Where anchors and candidates are the same rows, each tile serves its
-rows and its columns, which halves the work. Tiles run in rounds in which no two share a row or a
-column, so threads never meet and the order of summation, hence the result, does not depend on
-their number. A matrix that fits one small buffer is one tile, kept for the backward pass.
+A tile of the matrix is made, its exponentials are summed, and it is forgotten; the backward pass
+makes each tile again. Where anchors and candidates are the same rows, a tile serves its rows and its
+columns, which halves the products. Masks are derived from ids for the tiles that need one: from the
+range of groups and row ids in each stripe of rows, most tiles are known to be wanted whole.
 """
 
 from __future__ import annotations
@@ -15,195 +14,127 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastive_core.ops import similarity
-from contrastive_core.ops.differentiation import first_order
-from contrastive_core.ops.functions import Function
-from contrastive_core.ops.thread_pool import run_rounds, thread_buffer
-from contrastive_core.ops.tile_plan import TilePlan
-from contrastive_core.pairs.types import Pairs
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 
-__all__ = ["TILED_FROM", "Logits", "by_group", "tiled_logsumexp"]
+LARGEST = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed as they are
+TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
+CUDA_TILE = 8192
 
-TILED_FROM = 1 << 17  # scores: half a megabyte in float32; the dense formula costs 0.5 ms more at most
-SAFE = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed
+
+def can_be_tiled(pairs: Pairs, scale: float) -> bool:
+    """Whether relations follow from ids, and no logit is so large that its exponential cannot be summed."""
+    if not pairs.by_id:
+        return False
+    lengths = [float(z.detach().norm(dim=1).amax()) if len(z) else 0.0 for z in (pairs.anchors, pairs.candidates)]
+    return abs(scale) * lengths[0] * lengths[1] <= LARGEST[pairs.anchors.dtype]
+
+
+def tiled_logsumexp(pairs: Pairs, scale: float, relation: str, on_fraction: OnFraction = ignore_fraction) -> Tensor:
+    """log Σ e^(scale · a·c) of every anchor over its negatives, or over all it is compared with; (n).
+
+    Args: pairs: those that `can_be_tiled`; relation: "negative" or "compared". −inf, with zero
+    gradient, where there is none.
+    """
+    tiles = _Tiles(pairs, scale, relation)
+    return _TiledLogSumExp.apply(pairs.anchors, pairs.candidates, tiles, on_fraction)
 
 
 @dataclass(frozen=True)
-class Logits:
-    """ℓ = scale · score: of a tile, and what its gradient sends back to the rows."""
+class _Stripe:
+    """Some consecutive rows: the range of their groups and row ids, and whether each may be every anchor's
+    negative, or positive."""
 
-    score: str = "dot"  # or "squared_distance"
-    scale: float = 1.0
-    unit: bool = False  # rows have unit length, or none
-
-    def tile(self, a: Tensor, c: Tensor, in_new_buffer: bool = False) -> Tensor:
-        """The logits (r, c) of a tile, in this thread's buffer, or `in_new_buffer`."""
-        buffer = a.new_empty(len(a), len(c)) if in_new_buffer else thread_buffer(len(a), len(c), a)
-        if self.score == "dot":
-            return torch.addmm(buffer, a, c.mT, beta=0, alpha=self.scale, out=buffer)
-        return torch.mul(similarity.squared_distance(a, c), self.scale, out=buffer)
-
-    def bound(self, a: Tensor, c: Tensor) -> float:
-        """A number that no |ℓ| exceeds."""
-        if not len(a) or not len(c):
-            return 0.0
-        if self.unit:
-            return abs(self.scale) * (1 if self.score == "dot" else 4)
-        x = float(a.norm(dim=1).amax())
-        y = x if c is a else float(c.norm(dim=1).amax())
-        return abs(self.scale) * (x * y if self.score == "dot" else (x + y) ** 2)
-
-    def add_gradient(self, grad: Tensor, g: Tensor, a: Tensor, c: Tensor) -> None:
-        """Add to `grad` (r, d) what the gradient `g` (r, c) of the logits sends to rows `a`."""
-        if self.score == "dot":
-            grad.addmm_(g, c, alpha=self.scale)
-        else:
-            grad.addmm_(g, c, alpha=-2 * self.scale)
-            grad.addcmul_(g.sum(1, keepdim=True), a, value=2 * self.scale)
+    rows: slice
+    first_group: int
+    first_row: int
+    all_negative: int
+    all_positive: int
+    last_group: int
+    last_row: int
 
 
-def tiled_logsumexp(pairs: Pairs, logits: Logits, relation: str, on_fraction: OnFraction = ignore_fraction) -> Tensor:
-    """log Σ e^ℓ of every anchor over its negatives, or over all it is compared with; (n).
+class _Tiles:
+    """The tiles of some pairs, and which entries of each are wanted."""
 
-    Args: relation: "negative" or "compared". −inf, with zero gradient, where there is none.
-    """
-    plan = TilePlan(pairs, relation)
-    a = pairs.anchors.contiguous()
-    c = a if plan.mirrored else pairs.candidates.contiguous()
-    small = logits.bound(a.detach(), c.detach()) <= SAFE[a.dtype]
-    return _LogSums.apply(a, c, _Task(plan, logits, small, on_fraction))[0]
+    def __init__(self, pairs: Pairs, scale: float, relation: str) -> None:
+        self.pairs, self.scale, self.relation = pairs, scale, relation
+        size = TILE if pairs.anchors.device.type == "cpu" else CUDA_TILE
+        roles = torch.stack([pairs.as_negative, pairs.as_positive]).long()
+        self.columns = _stripes(torch.stack([pairs.candidate_groups, pairs.candidate_rows, *roles]), size)
+        self.mirrored = pairs.symmetric and bool(roles.all())
+        every = torch.ones_like(pairs.anchor_rows)
+        ids = torch.stack([pairs.anchor_groups, pairs.anchor_rows, every, every])
+        stripes = self.columns if self.mirrored else _stripes(ids, size)
+        self.stripes = [
+            (stripe, self.columns[i:] if self.mirrored else self.columns) for i, stripe in enumerate(stripes)
+        ]
+
+    def exponentials(self, a: Tensor, c: Tensor, i: _Stripe, j: _Stripe) -> Tensor:
+        """e^ℓ of a tile (r, c), 0 where it is not wanted."""
+        logits = (self.scale * a[i.rows]) @ c[j.rows].mT
+        if not self._is_whole(i, j):
+            masks = self.pairs.masks(i.rows, j.rows)
+            wanted = masks.negative if self.relation == "negative" else masks.negative | masks.positive
+            logits = logits.masked_fill_(~wanted, -torch.inf)
+        return logits.exp_()
+
+    def _is_whole(self, i: _Stripe, j: _Stripe) -> bool:
+        grouped = i.first_group != NO_GROUP and j.first_group != NO_GROUP
+        strangers = j.last_row == NO_ROW or i.last_row < j.first_row or j.last_row < i.first_row
+        apart = i.last_group < j.first_group or j.last_group < i.first_group
+        compared = self.relation == "compared" and j.all_positive
+        return bool(grouped and strangers and j.all_negative and (apart or compared))
 
 
-def by_group(pairs: Pairs) -> tuple[Pairs, Tensor]:
-    """The pairs with rows sorted by group, so that positives adjoin, and the order (n) of the anchors."""
-    groups = (pairs.anchor_groups, pairs.candidate_groups)
-    if all(bool((g[1:] >= g[:-1]).all()) for g in groups):
-        return pairs, torch.arange(len(pairs), device=groups[0].device)
-    order = pairs.anchor_groups.argsort(stable=True)
-    if pairs.symmetric:
-        return pairs.take_rows(order), order
-    by_candidate = pairs.take_candidates(pairs.candidate_groups.argsort(stable=True))
-    return by_candidate.take_anchors(order), order
+def _stripes(ids: Tensor, size: int) -> list[_Stripe]:
+    """Stripes of `size` rows of the ids (4, n): groups, row ids, as negative, as positive."""
+    n = ids.shape[1]
+    if not n:
+        return []
+    padded = torch.cat([ids, ids[:, -1:].expand(-1, -n % size)], dim=1).view(4, -1, size)
+    low, high = padded.aminmax(dim=2)
+    table = torch.cat([low, high[:2]]).mT.tolist()  # one transfer
+    return [_Stripe(slice(k * size, min(n, (k + 1) * size)), *line) for k, line in enumerate(table)]
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Which tiles of which logits; `small`: no logit is large, and exponentials can be summed."""
-
-    plan: TilePlan
-    logits: Logits
-    small: bool
-    on_fraction: OnFraction = ignore_fraction
-
-
-class _LogSums(Function):
-    """Row log-sum-exps; keeps the rows and the row sums, or the one tile.
-
-    Where no logit is large the exponentials themselves are summed, one per pair of rows; else
-    every row's sum runs along with its largest logit.
-    """
+class _TiledLogSumExp(torch.autograd.Function):
+    """Keeps rows and their log-sum-exps. All steps can be differentiated again."""
 
     @staticmethod
-    def forward(a: Tensor, c: Tensor, task: _Task) -> tuple[Tensor, Tensor, Tensor | None]:
-        plan, small = task.plan, task.small
-        sums, top = a.new_zeros(len(a)), a.new_full((len(a),), 0.0 if small else -torch.inf)
-        saved_tiles: list[Tensor] = []
-        c = a if plan.mirrored else c
-
-        def tile(i: int, j: int) -> None:
-            rows, cols = plan.rows[i], plan.cols[j]
-            x = _terms(task, a, c, i, j)
-            add = _add_small if small else _add_large
-            add(x, sums[rows], top[rows])
-            if plan.mirrored and i != j:
-                add(x.mT, sums[cols], top[cols])
-            if plan.single:
-                saved_tiles.append(x)
-
-        run_rounds(plan.rounds, tile, a, plan.single, task.on_fraction)
-        return sums.log() + top, sums, saved_tiles[0] if saved_tiles else None
+    def forward(a: Tensor, c: Tensor, tiles: _Tiles, on_fraction: OnFraction) -> Tensor:
+        sums = a.new_zeros(len(a))
+        for done, (i, columns) in enumerate(tiles.stripes, 1):
+            for j in columns:
+                e = tiles.exponentials(a, c, i, j)
+                sums[i.rows] += e.sum(1)
+                if tiles.mirrored and i is not j:
+                    sums[j.rows] += e.sum(0)
+            on_fraction(done / len(tiles.stripes))
+        return sums.log()
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        a, c, ctx.task = inputs
-        lse, sums, saved_tile = output
-        ctx.set_materialize_grads(False)  # else zeros are made for what is only kept
-        ctx.mark_non_differentiable(*output[1 : 2 + (saved_tile is not None)])
-        ctx.save_for_backward(a, c, sums if ctx.task.small else lse, saved_tile)
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.tiles = inputs[2]
+        ctx.save_for_backward(*inputs[:2], output)
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-        if g is None:
-            return (None,) * 3
-        to_a, to_c = ctx.needs_input_grad[:2]
-        needs = (to_a or ctx.task.plan.mirrored, to_c and not ctx.task.plan.mirrored)
-        return *first_order(_gradient, g, *ctx.saved_tensors, ctx.task, needs), None
-
-
-def _gradient(
-    g: Tensor, a: Tensor, c: Tensor, total: Tensor, saved_tile: Tensor | None, task: _Task, needs: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """What g (n), the gradient of the row sums, sends to the rows; tiles are computed again.
-
-    Args: total: the sums themselves (small), or their logarithms; (n).
-    """
-    plan, logits, small = task.plan, task.logits, task.small
-    c = a if plan.mirrored else c
-    grad_a, grad_c = (torch.zeros_like(x) if n else None for x, n in zip((a, c), needs, strict=True))
-    none = (total == 0) if small else total.isinf()
-    share = torch.where(none, 0.0, g / torch.where(none, 1.0, total) if small else g)
-    level = torch.where(none, 0.0, total)
-
-    def tile(i: int, j: int) -> None:
-        rows, cols = plan.rows[i], plan.cols[j]
-        x = _terms(task, a, c, i, j) if saved_tile is None else saved_tile
-        h = _weights(x, share, level, rows, cols, small, plan.mirrored)
-        if grad_a is not None:
-            logits.add_gradient(grad_a[rows], h, a[rows], c[cols])
-            if plan.mirrored and i != j:
-                logits.add_gradient(grad_a[cols], h.mT, a[cols], a[rows])
-        if grad_c is not None:
-            logits.add_gradient(grad_c[cols], h.mT, c[cols], a[rows])
-
-    with similarity.full_precision(a.device):
-        run_rounds(plan.rounds, tile, a, plan.single)
-    return grad_a, grad_c
-
-
-def _terms(task: _Task, a: Tensor, c: Tensor, i: int, j: int) -> Tensor:
-    """A tile's e^ℓ, 0 where not wanted (small); or its ℓ, −inf where not wanted; (r, c)."""
-    plan = task.plan
-    x = task.logits.tile(a[plan.rows[i]], c[plan.cols[j]], plan.single)
-    if task.small:
-        return plan.blank(x.exp_(), i, j, 0.0)
-    return plan.blank(x, i, j, -torch.inf)
-
-
-def _add_small(x: Tensor, sums: Tensor, top: Tensor) -> None:
-    sums += x.sum(1)
-
-
-def _add_large(x: Tensor, sums: Tensor, top: Tensor) -> None:
-    """Take a tile's logits (r, c) into the sums (r), which are relative to `top` (r)."""
-    higher = torch.maximum(top, x.amax(1))
-    level = torch.where(higher.isinf(), 0.0, higher)
-    sums *= (top - level).exp_()
-    sums += torch.sub(x, level[:, None], out=_spare(x, 1)).exp_().sum(1)
-    top.copy_(higher)
-
-
-def _weights(x: Tensor, share: Tensor, level: Tensor, rows: slice, cols: slice, small: bool, both: bool) -> Tensor:
-    """∂/∂ℓ of the tile (r, c): of its rows' sums, and of its columns' where it serves both."""
-    g_i, g_j = share[rows, None], share[None, cols]
-    h = _spare(x, 1)
-    if small:
-        return torch.mul(x, torch.add(g_i, g_j, out=h) if both else g_i, out=h)
-    torch.sub(x, level[rows, None], out=h).exp_().mul_(g_i)
-    if both:
-        h += torch.sub(x, level[None, cols], out=_spare(x, 2)).exp_().mul_(g_j)
-    return h
-
-
-def _spare(x: Tensor, slot: int) -> Tensor:
-    return thread_buffer(len(x), x.shape[1], x, slot)
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, c, lse = ctx.saved_tensors
+        tiles, grad_a, grad_c = ctx.tiles, torch.zeros_like(a), torch.zeros_like(c)
+        some = lse > -torch.inf
+        share = torch.where(some, g, 0.0) * torch.where(some, -lse, 0.0).exp()  # (n): ∂/∂ Σ e^ℓ
+        with full_precision(a.device):
+            for i, columns in tiles.stripes:
+                for j in columns:
+                    weight = share[i.rows, None]  # (r, 1)
+                    if tiles.mirrored:
+                        weight = weight + share[j.rows]  # (r, c): each entry is that of its column's row, too
+                    h = weight * tiles.exponentials(a, c, i, j)  # (r, c): ∂/∂ℓ
+                    grad_a[i.rows] += h @ c[j.rows]
+                    if tiles.mirrored and i is not j:
+                        grad_a[j.rows] += h.mT @ a[i.rows]
+                    elif ctx.needs_input_grad[1] and not tiles.mirrored:
+                        grad_c[j.rows] += h.mT @ a[i.rows]
+        return tiles.scale * grad_a, tiles.scale * grad_c, None, None

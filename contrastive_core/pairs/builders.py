@@ -14,11 +14,9 @@ from torch import Tensor
 
 from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import check_labels, check_rows
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
-
-VIEWS = N_("(images, views, d)")
 
 
 def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all") -> Pairs:
@@ -31,8 +29,7 @@ def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = Non
     Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
         TypeError for what is no tensor.
     """
-    if not is_rows(z, 3):
-        check_rows("z", z, VIEWS)
+    check_rows("z", z, N_("(images, views, d)"))
     every = _of_views(z, labels)
     if anchors == "all":
         return every
@@ -63,17 +60,13 @@ def from_labels(
     """
     check_rows("z", z, "(n, d)")
     groups = _labels("labels", labels, z.shape[0], z.device)
-    rows, first_view = _arange(z.shape[0], z), torch.zeros_like(groups)
     if ref is None and ref_labels is None:
-        allowed = _true(z.shape[0], z)
+        rows, first_view, allowed = _arange(len(z), z), torch.zeros_like(groups), _true(len(z), z)
         return Pairs(z, z, groups, groups, rows, rows, first_view, first_view, allowed, allowed)
     if ref is None or ref_labels is None:
         raise ValueError(N_("ref and ref_labels must be given together"))
     check_rows("ref", ref, "(m, d)")
-    m = ref.shape[0]
-    other, allowed = (_labels("ref_labels", ref_labels, m, z.device), _true(m, z))
-    none = torch.full_like(other, NO_ROW)
-    return Pairs(z, ref, groups, other, rows, none, first_view, torch.zeros_like(other), allowed, allowed)
+    return _between(z, ref, groups, _labels("ref_labels", ref_labels, len(ref), z.device))
 
 
 def from_queue(
@@ -93,25 +86,14 @@ def from_queue(
     check_rows("queries", queries, "(n, d)")
     check_rows("keys", keys, "(n, d)")
     check_rows("queue", queue, "(k, d)")
-    if queries.shape != keys.shape or queue.ndim != 2 or queue.shape[1] != queries.shape[1]:
+    if queries.shape != keys.shape or queue.shape[1] != queries.shape[1]:
         shapes = ", ".join(str(tuple(x.shape)) for x in (queries, keys, queue))
         raise ValueError(message("queries and keys must be (n, d) and queue (k, d); got {shapes}", shapes=shapes))
-    n, k = queries.shape[0], queue.shape[0]
-    images, none = _arange(n, queries), torch.full((n + k,), NO_ROW, device=queries.device)
-    queue_groups = _arange(k, queries) + n if queue_groups is None else queue_groups
-    is_key = _arange(n + k, queries) < n
-    return Pairs(
-        anchors=queries,
-        candidates=torch.cat([keys, queue.to(keys.dtype)]),
-        anchor_groups=images,
-        candidate_groups=torch.cat([images, queue_groups]),
-        anchor_rows=images,
-        candidate_rows=none,
-        anchor_views=torch.zeros_like(images),
-        candidate_views=is_key.long(),
-        as_positive=is_key,
-        as_negative=~is_key,
-    )
+    n, k = len(queries), len(queue)
+    images, is_key = _arange(n, queries), _arange(n + k, queries) < n
+    groups = torch.cat([images, _arange(k, queries) + n if queue_groups is None else queue_groups])
+    every = _between(queries, torch.cat([keys, queue.to(keys.dtype)]), images, groups)
+    return dataclasses.replace(every, candidate_views=is_key.long(), as_positive=is_key, as_negative=~is_key)
 
 
 def from_bank(
@@ -130,22 +112,12 @@ def from_bank(
     Raises: ValueError for shapes that differ or an index outside the bank.
     """
     _check_bank(features, index, bank, noise)
-    n, m = len(features), len(bank)
-    index, slots, allowed = index.long(), _arange(m, features), _true(m, features)
-    columns = None if noise is None else torch.cat([index[:, None], noise.long()], dim=1)
-    return Pairs(
-        features,
-        bank,
-        anchor_groups=index,
-        candidate_groups=slots,
-        anchor_rows=_arange(n, features),
-        candidate_rows=torch.full_like(slots, NO_ROW),
-        anchor_views=torch.zeros_like(index),
+    slots = _arange(len(bank), features)
+    return dataclasses.replace(
+        _between(features, bank, index.long(), slots),
         candidate_views=torch.ones_like(slots),
-        as_positive=allowed,
-        as_negative=allowed,
-        columns=columns,
-        population=m,
+        columns=None if noise is None else torch.cat([index[:, None], noise], dim=1).long(),
+        population=len(bank),
         log_z=log_z,
     )
 
@@ -159,28 +131,11 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     check_rows("a", a, "(n, d)")
     check_rows("b", b, "(n, d)")
     if a.shape != b.shape or same.shape != a.shape[:1]:
-        raise ValueError(
-            message(
-                "a and b must be (n, d) and same (n); got {shape}, {b_shape}, {same_shape}",
-                shape=tuple(a.shape),
-                b_shape=tuple(b.shape),
-                same_shape=tuple(same.shape),
-            )
-        )
-    indices, allowed = _arange(a.shape[0], a), _true(a.shape[0], a)
-    return Pairs(
-        anchors=a,
-        candidates=b,
-        anchor_groups=2 * indices,
-        candidate_groups=2 * indices + (~same.bool()).long(),
-        anchor_rows=indices,
-        candidate_rows=torch.full_like(indices, NO_ROW),
-        anchor_views=torch.zeros_like(indices),
-        candidate_views=torch.ones_like(indices),
-        as_positive=allowed,
-        as_negative=allowed,
-        columns=indices[:, None],
-    )
+        shapes = {"shape": tuple(a.shape), "b_shape": tuple(b.shape), "same_shape": tuple(same.shape)}
+        raise ValueError(message("a and b must be (n, d) and same (n); got {shape}, {b_shape}, {same_shape}", **shapes))
+    rows = _arange(len(a), a)
+    every = _between(a, b, 2 * rows, 2 * rows + (~same.bool()).long())
+    return dataclasses.replace(every, candidate_views=torch.ones_like(rows), columns=rows[:, None])
 
 
 def from_mask(
@@ -196,33 +151,19 @@ def from_mask(
     """
     check_rows("anchors", anchors, "(n, d)")
     check_rows("candidates", candidates, "(m, d)")
-    n, m = anchors.shape[0], candidates.shape[0]
+    n, m = len(anchors), len(candidates)
     _check_masks((n, m), positive, negative)
-    rows, cols, allowed = _arange(n, anchors), _arange(m, anchors), _true(m, anchors)
-    return Pairs(
-        anchors=anchors,
-        candidates=candidates,
-        anchor_groups=torch.full_like(rows, NO_GROUP),
-        candidate_groups=torch.full_like(cols, NO_GROUP),
-        anchor_rows=rows,
-        candidate_rows=cols if anchors is candidates else torch.full_like(cols, NO_ROW),
-        anchor_views=torch.zeros_like(rows),
-        candidate_views=torch.zeros_like(cols),
-        as_positive=allowed,
-        as_negative=allowed,
-        positive=positive.bool(),
-        negative=negative.bool(),
-    )
+    none = [torch.full((count,), NO_GROUP, device=anchors.device) for count in (n, m)]
+    every = _between(anchors, candidates, *none)
+    rows = every.anchor_rows if anchors is candidates else every.candidate_rows
+    return dataclasses.replace(every, candidate_rows=rows, positive=positive.bool(), negative=negative.bool())
 
 
 def _check_masks(shape: tuple[int, int], positive: Tensor, negative: Tensor) -> None:
     for name, mask in (("positive", positive), ("negative", negative)):
         if mask.shape != shape:
-            raise ValueError(
-                message(
-                    "{name} must be {expected}; got shape {shape}", name=name, expected=shape, shape=tuple(mask.shape)
-                )
-            )
+            values = {"name": name, "expected": shape, "shape": tuple(mask.shape)}
+            raise ValueError(message("{name} must be {expected}; got shape {shape}", **values))
     if bool((positive.bool() & negative.bool()).any()):
         raise ValueError(N_("a pair cannot be positive and negative at once"))
 
@@ -232,24 +173,16 @@ def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | N
     check_rows("bank", bank, "(m, d)")
     check_labels("index", index, features.shape[0], "row")
     n, m = features.shape[0], bank.shape[0]
-    if index.shape != (n,) or bank.ndim != 2 or bank.shape[1] != features.shape[1]:
+    if bank.shape[1] != features.shape[1]:
+        shapes = {"shape": tuple(features.shape), "index_shape": tuple(index.shape), "bank_shape": tuple(bank.shape)}
         raise ValueError(
             message(
-                "features must be (n, d), index (n) and bank (m, d); got {shape}, {index_shape}, {bank_shape}",
-                shape=tuple(features.shape),
-                index_shape=tuple(index.shape),
-                bank_shape=tuple(bank.shape),
+                "features must be (n, d), index (n) and bank (m, d); got {shape}, {index_shape}, {bank_shape}", **shapes
             )
         )
     if n and (int(index.min()) < 0 or int(index.max()) >= m):
-        raise ValueError(
-            message(
-                "index must lie in 0..{method}; got {min}..{max}",
-                method=m - 1,
-                min=int(index.min()),
-                max=int(index.max()),
-            )
-        )
+        values = {"method": m - 1, "min": int(index.min()), "max": int(index.max())}
+        raise ValueError(message("index must lie in 0..{method}; got {min}..{max}", **values))
     if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
         raise ValueError(message("noise must be ({n}, k) slots; got shape {shape}", n=n, shape=tuple(noise.shape)))
 
@@ -261,6 +194,13 @@ def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
     groups = rows // max(v, 1) if labels is None else _labels("labels", labels, b, z.device).repeat_interleave(v)
     views, allowed = rows % max(v, 1), _true(b * v, z)
     return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed)
+
+
+def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:
+    """Rows a (n, d) with all of b (m, d), none of which is an anchor's own row."""
+    none, allowed = torch.full_like(groups_b, NO_ROW), _true(len(b), a)
+    views_a, views_b = torch.zeros_like(groups_a), torch.zeros_like(groups_b)
+    return Pairs(a, b, groups_a, groups_b, _arange(len(a), a), none, views_a, views_b, allowed, allowed)
 
 
 def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:

@@ -44,11 +44,8 @@ def check_rows(name: str, z: Any, shape: str) -> None:
     """Raise when `z` is no floating-point tensor of as many dimensions as `shape` names."""
     if not isinstance(z, Tensor):
         hint = N_(": torch.from_numpy makes one") if hasattr(z, "__array__") else ""
-        raise TypeError(
-            message(
-                "{name} must be a torch tensor {shape}; got {z}{hint}", name=name, shape=shape, z=describe(z), hint=hint
-            )
-        )
+        values: dict[str, object] = {"name": name, "shape": shape, "z": describe(z), "hint": hint}
+        raise TypeError(message("{name} must be a torch tensor {shape}; got {z}{hint}", **values))
     if z.ndim != shape.count(",") + 1:
         hint = f": {BUILDERS[z.ndim]}" if name == "z" and z.ndim in BUILDERS else ""
         raise ValueError(
@@ -67,28 +64,16 @@ def check_rows(name: str, z: Any, shape: str) -> None:
 def check_labels(name: str, labels: Any, n: int, each: str) -> None:
     """Raise when `labels` are not n whole numbers, one for `each`."""
     if not isinstance(labels, Tensor):
+        values = {"name": name, "n": n, "labels": describe(labels)}
         raise TypeError(
-            message(
-                "{name} must be a torch tensor ({n},); got {labels}: torch.as_tensor makes one",
-                name=name,
-                n=n,
-                labels=describe(labels),
-            )
+            message("{name} must be a torch tensor ({n},); got {labels}: torch.as_tensor makes one", **values)
         )
     if labels.shape != (n,):
-        raise ValueError(
-            message(
-                "{name} must be ({n},), one per {each}; got shape {shape}",
-                name=name,
-                n=n,
-                each=each,
-                shape=tuple(labels.shape),
-            )
-        )
+        values = {"name": name, "n": n, "each": each, "shape": tuple(labels.shape)}
+        raise ValueError(message("{name} must be ({n},), one per {each}; got shape {shape}", **values))
     if labels.is_floating_point() or labels.is_complex():
-        raise ValueError(
-            message("{name} must be whole numbers, -1 for none; got {dtype}", name=name, dtype=labels.dtype)
-        )
+        values = {"name": name, "dtype": labels.dtype}
+        raise ValueError(message("{name} must be whole numbers, -1 for none; got {dtype}", **values))
 
 
 def check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:
@@ -96,30 +81,18 @@ def check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Te
     check_rows("anchors", a, "(n, d)")
     check_rows("candidates", c, "(m, d)")
     if a.shape[1] != c.shape[1]:
-        raise ValueError(
-            message(
-                "anchors and candidates must be equally wide; got {shape} and {c_shape}",
-                shape=tuple(a.shape),
-                c_shape=tuple(c.shape),
-            )
-        )
+        shapes = {"shape": tuple(a.shape), "c_shape": tuple(c.shape)}
+        raise ValueError(message("anchors and candidates must be equally wide; got {shape} and {c_shape}", **shapes))
     if a.dtype != c.dtype and torch.float64 in (a.dtype, c.dtype):
+        types = {"dtype": a.dtype, "c_dtype": c.dtype}
         raise ValueError(
-            message(
-                "anchors are {dtype} and candidates {c_dtype}: make them one, as by z.float()",
-                dtype=a.dtype,
-                c_dtype=c.dtype,
-            )
+            message("anchors are {dtype} and candidates {c_dtype}: make them one, as by z.float()", **types)
         )
     if a.device != c.device:
-        raise ValueError(
-            message(
-                "anchors are on {device} and candidates on {c_device}: move one", device=a.device, c_device=c.device
-            )
-        )
+        devices = {"device": a.device, "c_device": c.device}
+        raise ValueError(message("anchors are on {device} and candidates on {c_device}: move one", **devices))
     for name, ids, n in (("anchor", anchor_ids, len(a)), ("candidate", candidate_ids, len(c))):
         for x in ids:
             if x.shape != (n,):
-                raise ValueError(
-                    message("{name} ids must be ({n},); got shape {shape}", name=name, n=n, shape=tuple(x.shape))
-                )
+                values = {"name": name, "n": n, "shape": tuple(x.shape)}
+                raise ValueError(message("{name} ids must be ({n},); got shape {shape}", **values))

@@ -15,17 +15,12 @@ from torch import Tensor
 from contrastive_core.messages import N_
 from contrastive_core.pairs.checks import check_pairs
 
-__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs", "is_rows"]
+__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs"]
 
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
 
 Rows = slice | Tensor  # some rows: a slice, or their numbers
-
-
-def is_rows(z: object, ndim: int) -> bool:
-    """Whether `z` is a floating-point tensor of so many dimensions."""
-    return isinstance(z, Tensor) and z.ndim == ndim and z.is_floating_point()
 
 
 class Masks(NamedTuple):
@@ -42,9 +37,10 @@ class Pairs:
 
     A candidate is a positive of an anchor if both are in the same group and it is `as_positive`;
     a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
-    make a self pair, which is neither. With `columns`, anchor i meets only the candidates
-    `columns[i]` (repeats count each time). With explicit `positive`/`negative` masks these decide
-    instead of the groups. `log_z` and `population` serve noise-contrastive estimation.
+    make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
+    anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
+    `positive`/`negative` masks these decide instead of the groups. `log_z` and `population` serve
+    noise-contrastive estimation.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -67,8 +63,7 @@ class Pairs:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
         candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
         roles = [self.as_positive, self.as_negative]
-        if not _fit(self.anchors, self.candidates, anchor_ids, candidate_ids + roles):
-            check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
+        check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -126,19 +121,6 @@ class Pairs:
             negative=None if self.negative is None else self.negative[:, rows],
         )
 
-    def take_rows(self, rows: Rows) -> Pairs:
-        """Some rows of symmetric pairs, as anchors and as candidates."""
-        pairs = self.take_anchors(rows)
-        return dataclasses.replace(
-            pairs,
-            candidates=pairs.anchors,
-            candidate_groups=pairs.anchor_groups,
-            candidate_rows=pairs.anchor_rows,
-            candidate_views=self.candidate_views[rows],
-            as_positive=self.as_positive[rows],
-            as_negative=self.as_negative[rows],
-        )
-
     def among_candidates(self) -> Pairs:
         """Every candidate as an anchor, of pairs related by id."""
         return dataclasses.replace(
@@ -170,16 +152,3 @@ class Pairs:
         positive = same & may_pos
         positive &= ~self_pair
         return Masks(positive, negative, self_pair)
-
-
-def _fit(a: Tensor, c: Tensor, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> bool:
-    if not (is_rows(a, 2) and is_rows(c, 2)):
-        return False
-    (n, d), (m, width) = a.shape, c.shape
-    return (
-        d == width
-        and a.dtype == c.dtype
-        and a.device == c.device
-        and all(x.shape == (n,) for x in anchor_ids)
-        and all(x.shape == (m,) for x in candidate_ids)
-    )

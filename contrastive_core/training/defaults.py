@@ -21,8 +21,6 @@ from contrastive_core.records.recipe import Recipe, view_changes
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.registry import Knob, knobs_of
 
-__all__ = ["create_recipe", "dataset_info", "none_as_no_value", "resolve", "usual_settings"]
-
 FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
 SET = N_("set for this run")
 LARS_WHY = N_("SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6")
@@ -104,7 +102,7 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     for name in changes:
         if name not in knobs:
             raise BadSetting(
-                message("a recipe has no setting {name}; it has: {knobs}", name=f"{name!r}", knobs=", ".join(knobs))
+                "a recipe has no setting {name}; it has: {knobs}", name=f"{name!r}", knobs=", ".join(knobs)
             )
     made = dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
     view_changes(made.views)

@@ -11,8 +11,6 @@ from contrastive_core.device import autocast
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.training.setup import TrainSetup
 
-__all__ = ["diverged", "reason_of"]
-
 
 def diverged(step: int, loss: float, norm: float, lr: float) -> str:
     """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
@@ -22,8 +20,8 @@ def diverged(step: int, loss: float, norm: float, lr: float) -> str:
         else message("the gradient norm is {norm}", norm=norm)
     )
     return message(
-        "{what} at step {step}; the last good state is kept. Try a lower learning rate "
-        "(--set lr={lr}), clipped gradients (--set clip=1), or a higher temperature",
+        "{what} at step {step}; the last good state is kept. Try a lower learning rate (--set lr={lr}), clipped "
+        "gradients (--set clip=1), or a higher temperature",
         what=what,
         step=step,
         lr=f"{lr / 3:.2g}",

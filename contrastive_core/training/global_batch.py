@@ -21,8 +21,6 @@ from contrastive_core.distributed.collectives import all_gather, all_gather_ints
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
-__all__ = ["global_pairs", "local_value", "sum_gradients"]
-
 
 def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pairs:
     """Local anchors against the candidates of every process.

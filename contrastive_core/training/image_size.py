@@ -17,8 +17,6 @@ from contrastive_core.messages import message
 from contrastive_core.records.image_form import LARGEST, SMALL
 from contrastive_core.records.train_config import TrainConfig
 
-__all__ = ["kept_smaller", "made_for", "size_of", "with_image_size"]
-
 IMAGENET = 224
 
 
@@ -53,8 +51,8 @@ def kept_smaller(config: TrainConfig) -> str:
     if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
         return ""
     return message(
-        "{encoder} was made for images of {size} pixels; a folder's are kept at {largest}, "
-        "the largest size here, and are no sharper where they are scaled up",
+        "{encoder} was made for images of {size} pixels; a folder's are kept at {largest}, the largest size here, and "
+        "are no sharper where they are scaled up",
         encoder=config.encoder,
         size=size,
         largest=LARGEST,

@@ -15,8 +15,6 @@ from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.starting_run import misfit
 
-__all__ = ["load_initial_weights"]
-
 BODY = "body."
 
 
@@ -51,7 +49,7 @@ def _load(module: nn.Module | None, state: dict[str, Tensor], what: str, advice:
     try:
         module.load_state_dict(state)
     except RuntimeError:
-        raise BadSetting(message("{what} has another form than this one; {advice}", what=what, advice=advice)) from None
+        raise BadSetting("{what} has another form than this one; {advice}", what=what, advice=advice) from None
 
 
 def _under(weights: dict[str, Tensor], start: str) -> dict[str, Tensor]:

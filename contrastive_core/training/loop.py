@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
@@ -31,8 +31,6 @@ from contrastive_core.training.setup import TrainSetup
 from contrastive_core.training.state import EpochTotals, TrainPosition, save
 from contrastive_core.training.state import resume as resume_state
 from contrastive_core.training.stop_signals import stop_signals
-
-__all__ = ["train"]
 
 COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
 LOG_EVERY_CUDA = 10  # steps between logged ones on CUDA: reading a figure waits for the device
@@ -130,7 +128,7 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     total, warmup = steps * config.epochs, round((config.warmup or 0) * steps)
     lr = learning_rate(position.step, total, config.lr or 0, config.schedule or "", warmup)
     set_learning_rate(setup.optimizer, lr)
-    step = _compute(setup, batch)
+    step = compute_step(setup, batch)
     t.totals.add(step.loss, step.gradient_norm)
     log_it = should_log(setup.device, position.step)
     if log_it:
@@ -150,7 +148,7 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     return position, step.pairs
 
 
-def _compute(setup: TrainSetup, batch: Batch) -> _Step:
+def compute_step(setup: TrainSetup, batch: Batch) -> _Step:
     """Pairs, loss and gradients of one step; of several processes, those of their global batch."""
     config, method, is_alone = setup.config, setup.method, setup.world.size == 1
     with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(config.amp)):
@@ -196,11 +194,9 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     t.collapsed_epochs = t.collapsed_epochs + 1 if one_point else 0
     if config.collapse_patience and t.collapsed_epochs >= config.collapse_patience:
         raise CannotGoOn(
-            message(
-                "collapsed: for {collapsed_epochs} epochs all embeddings have been one point; try a "
-                "lower learning rate, a longer warm-up (--set warmup=5), or stronger augmentations",
-                collapsed_epochs=t.collapsed_epochs,
-            )
+            "collapsed: for {collapsed_epochs} epochs all embeddings have been one point; try a lower learning "
+            "rate, a longer warm-up (--set warmup=5), or stronger augmentations",
+            collapsed_epochs=t.collapsed_epochs,
         )
 
 

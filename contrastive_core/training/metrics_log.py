@@ -19,8 +19,6 @@ from contrastive_core.errors import Gone
 from contrastive_core.records.run import Run
 from contrastive_core.training.state import TrainPosition
 
-__all__ = ["Line", "MetricsLog", "OnLines"]
-
 FLUSH_SECONDS = 0.5  # between two writes of lines
 STATUS_SECONDS = 2.0  # between two writes of the status
 

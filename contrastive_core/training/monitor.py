@@ -27,8 +27,6 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recipe import Recipe
 
-__all__ = ["MonitoredSample", "embed", "fixed_sample", "pair_similarity", "scores"]
-
 ALIGNED = 256  # images whose two views measure alignment
 CHUNK = 500  # images per forward pass, at most
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare

@@ -1,4 +1,4 @@
-"""Optimizers and learning rates.
+"""Optimizers, LARS among them, and learning rates: over the steps, and over the layers of an encoder.
 
 No weight decay on norms and biases (every parameter with fewer than two dimensions). The learning
 rate is a pure function of the step, so a schedule has no state that a resume could lose.
@@ -7,20 +7,21 @@ rate is a pure function of the step, so a schedule has no state that a resume co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from contrastive_core.messages import N_, message
-from contrastive_core.training.lars import LARS
-
-__all__ = ["OPTIMIZERS", "SCHEDULES", "create_optimizer", "learning_rate", "set_learning_rate"]
 
 OPTIMIZERS = ("sgd", "adamw", "lars")
 SCHEDULES = ("constant", "cosine", "steps", "one_cycle")
 STEPS = (0.6, 0.8)  # where "steps" divides by ten: 120 and 160 of Inst Disc's 200 epochs
+ETA = 0.001  # trust coefficient η of the papers on LARS
+NUMBERED = re.compile(r"^(.*?\d+)(?:\.|$)")  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
 ONE_CYCLE_RISE = 0.25  # part of the run in which one-cycle rises
 
 
@@ -30,7 +31,7 @@ def create_optimizer(
     lr: float,
     weight_decay: float,
     momentum: float = 0.9,
-    scales: Mapping[int, float] | None = None,
+    scales: Mapping[int, float] = MappingProxyType({}),
 ) -> torch.optim.Optimizer:
     """SGD with momentum, AdamW or LARS, over the parameters that require gradients.
 
@@ -55,26 +56,15 @@ def create_optimizer(
     return optimizer
 
 
-def _groups(
-    trained: list[nn.Parameter], weight_decay: float, scales: Mapping[int, float] | None
-) -> list[dict[str, Any]]:
-    """Parameters with the same weight decay and the same part of the learning rate."""
-    decays = ((True, weight_decay), (False, 0.0))
-    if scales is None:
-        groups = [
-            {"params": [p for p in trained if (p.ndim >= 2) == wide], "weight_decay": decay} for wide, decay in decays
-        ]
-    else:
-        groups = [
-            {
-                "params": [p for p in trained if scales[id(p)] == scale and (p.ndim >= 2) == wide],
-                "weight_decay": decay,
-                "lr_scale": scale,
-            }
-            for scale in sorted({scales[id(p)] for p in trained})
-            for wide, decay in decays
-        ]
-    return [g for g in groups if g["params"]]
+def _groups(trained: list[nn.Parameter], weight_decay: float, scales: Mapping[int, float]) -> list[dict[str, Any]]:
+    """Parameters with the same part of the learning rate and the same weight decay."""
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for p in trained:
+        groups.setdefault((scales.get(id(p), 1.0), p.ndim < 2), []).append(p)
+    return [
+        {"params": groups[scale, thin], "weight_decay": 0.0 if thin else weight_decay, "lr_scale": scale}
+        for scale, thin in sorted(groups)
+    ]
 
 
 def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int = 0) -> float:
@@ -110,4 +100,83 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Give every parameter group its part of the rate `lr`."""
     for group in optimizer.param_groups:
-        group["lr"] = lr * group.get("lr_scale", 1.0)
+        group["lr"] = lr * group.get("lr_scale", 1.0)  # states of older versions have no scale
+
+
+class LARS(torch.optim.Optimizer):
+    """SGD with momentum at a rate of each layer's own (You, Gitman, Ginsburg 2017, arXiv 1708.03888), as SimCLR has it
+    for large batches (Chen et al. 2020, arXiv 2002.05709).
+
+        λ = η ‖w‖ / (‖g‖ + β ‖w‖)        v ← m v + γ λ (g + β w)        w ← w − v
+
+    with γ the learning rate, m the momentum, β the weight decay. Norms and biases (fewer than two dimensions) take
+    λ = 1 and β = 0, as in SimCLR's code; so does a layer whose weights or gradient are zero take λ = 1. State:
+    `momentum_buffer` v.
+    """
+
+    def __init__(self, groups: Any, lr: float, momentum: float = 0.9) -> None:
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for w in group["params"]:
+                if w.grad is not None:
+                    self._update(w, w.grad, group)
+        return loss
+
+    def _update(self, w: Tensor, g: Tensor, group: dict[str, Any]) -> None:
+        beta = group["weight_decay"]
+        rate = trust(w, g, beta) if w.ndim >= 2 else torch.ones((), device=w.device)
+        state = self.state[w]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(w)
+        v = state["momentum_buffer"]
+        v.mul_(group["momentum"]).add_((g + beta * w) * (group["lr"] * rate))
+        w.sub_(v)
+
+
+def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
+    """λ of a layer's weights w and gradient g, as a tensor without dimensions."""
+    of_w, of_g = w.norm(), g.norm()
+    ratio = ETA * of_w / (of_g + weight_decay * of_w)
+    return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
+
+
+def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
+    """Layer 0, 1, … of each named parameter of an encoder, in their order.
+
+    A layer is what shares the first number in its name (a block of a transformer, a stage of a
+    ResNet). What has no number (a patch embedding, a last norm) joins what stands before it, and so
+    does what has no parameter of two or more dimensions (a batch norm).
+    """
+    named = [(_start(name), p) for name, p in parameters]
+    with_weights = {start for start, p in named if p.ndim >= 2}
+    ids: list[int] = []
+    current, layer = "", 0
+    for start, _ in named:
+        if start and start != current and start in with_weights:
+            layer += 1 if ids else 0
+            current = start
+        ids.append(layer)
+    return ids
+
+
+def learning_rate_scales(method: nn.Module, decay: float) -> dict[int, float]:
+    """By the id of every trained parameter, the part of the learning rate that it takes: decay^(L − l) in layer l of L
+    of the encoder, 1 behind it (Bao et al. 2022, BEiT, arXiv 2106.08254, after Clark et al. 2020, ELECTRA)."""
+    named = list(method.get_submodule("encoder").named_parameters())
+    ids = layer_ids([(n.removeprefix("body."), p) for n, p in named])
+    depth = max(ids, default=-1) + 1
+    scales = {id(p): 1.0 for p in method.parameters()}
+    return scales | {id(p): decay ** (depth - i) for (_, p), i in zip(named, ids, strict=True)}
+
+
+def _start(name: str) -> str:
+    match = NUMBERED.match(name)
+    return match.group(1) if match else ""

@@ -24,13 +24,10 @@ from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.image_size import with_image_size
 from contrastive_core.training.initial_weights import load_initial_weights
-from contrastive_core.training.layers import learning_rate_scales
 from contrastive_core.training.monitor import MonitoredSample, fixed_sample
-from contrastive_core.training.optim import create_optimizer
+from contrastive_core.training.optim import create_optimizer, learning_rate_scales
 from contrastive_core.training.sync_norms import synchronize_norms
 from contrastive_core.training.validate import check_loss_fits, check_names, validate
-
-__all__ = ["TrainSetup", "create_method", "manifest_of", "prepare", "weights_lock"]
 
 weights_lock = threading.RLock()  # initial weights come from one global generator: one thread at a time
 
@@ -128,7 +125,7 @@ def _optimizer_of(config: TrainConfig, method: Method) -> torch.optim.Optimizer:
     """The optimizer of a resolved config, with a rate per layer if the rate decays over layers."""
     assert config.optimizer is not None
     assert config.lr is not None
-    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else None
+    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
     return create_optimizer(
         config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum, scales
     )

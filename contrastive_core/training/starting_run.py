@@ -13,8 +13,6 @@ from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import TrainConfig, with_settings
 
-__all__ = ["inherit_encoder", "misfit"]
-
 OF_IMAGES = ("colors", "pixels", "gray_as_color")  # settings that are no form of the encoder's own
 USUAL = "plain"  # normalization where none is named
 
@@ -33,25 +31,21 @@ def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) ->
     wanted = with_settings(own, [s for s in arguments if s.partition("=")[0].strip().startswith("encoder")])
     if wanted.encoder != encoder:
         raise BadSetting(
-            message(
-                "{name} has the encoder {encoder} and this training asks for {wanted_encoder}: leave "
-                "the encoder out, or start from another run",
-                name=name,
-                encoder=encoder,
-                wanted_encoder=wanted.encoder,
-            )
+            "{name} has the encoder {encoder} and this training asks for {wanted_encoder}: leave the encoder out, "
+            "or start from another run",
+            name=name,
+            encoder=encoder,
+            wanted_encoder=wanted.encoder,
         )
     for knob, value in wanted.encoder_knobs.items():
         if knob in knobs and knob not in OF_IMAGES and knobs[knob] != value:
             raise BadSetting(
-                message(
-                    "the encoder of {name} has encoder.{knob}={text} and this training asks for {value}: "
-                    "leave encoder.{knob} out, or start from another run",
-                    name=name,
-                    knob=knob,
-                    text=_text(knobs[knob]),
-                    value=_text(value),
-                )
+                "the encoder of {name} has encoder.{knob}={text} and this training asks for {value}: leave "
+                "encoder.{knob} out, or start from another run",
+                name=name,
+                knob=knob,
+                text=_text(knobs[knob]),
+                value=_text(value),
             )
     return wanted
 
@@ -66,8 +60,8 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
     name = run.name
     if (own, these) == (3, 1):
         return message(
-            "{name} learned from color images and these are gray: set encoder.gray_as_color=on, "
-            "or choose other images.",
+            "{name} learned from color images and these are gray: set encoder.gray_as_color=on, or choose other "
+            "images.",
             name=name,
         )
     if (own, these) == (1, 3):
@@ -76,8 +70,8 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
         )
     if own and these and own != these:
         return message(
-            "{name} learned from images of {own} channels and these have {these}: choose other "
-            "images, or a new encoder.",
+            "{name} learned from images of {own} channels and these have {these}: choose other images, or a new "
+            "encoder.",
             name=name,
             own=own,
             these=these,

@@ -24,8 +24,6 @@ from contrastive_core.runs import checkpoints
 from contrastive_core.training.failures import diverged
 from contrastive_core.training.setup import TrainSetup
 
-__all__ = ["EpochTotals", "TrainPosition", "capture", "restore", "resume", "save"]
-
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
 

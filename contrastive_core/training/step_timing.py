@@ -7,13 +7,11 @@ import time
 
 import numpy as np
 
-from contrastive_core.device import autocast
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training import monitor
+from contrastive_core.training.loop import compute_step
 from contrastive_core.training.optim import set_learning_rate
 from contrastive_core.training.setup import TrainSetup, prepare
-
-__all__ = ["seconds_per_epoch"]
 
 STEPS = 3
 
@@ -38,12 +36,8 @@ def seconds_per_epoch(config: TrainConfig) -> float:
 def _step(setup: TrainSetup, index: np.ndarray) -> float:
     """Seconds of one step; the value is read, so that a GPU has finished it."""
     started = time.perf_counter()
-    with autocast(setup.device, bool(setup.config.amp)):
-        pairs = setup.method.pairs(setup.loader.batch(index), setup.generator)
-    value = setup.loss(pairs).value
-    setup.optimizer.zero_grad(set_to_none=True)
-    value.backward()
+    step = compute_step(setup, setup.loader.batch(index))
     setup.optimizer.step()
-    setup.method.after_step(pairs)
-    value.item()
+    setup.method.after_step(step.pairs)
+    step.loss.item()
     return time.perf_counter() - started

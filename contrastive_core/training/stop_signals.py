@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["stop_signals"]
-
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:

@@ -17,8 +17,6 @@ from contrastive_core.distributed.collectives import all_gather_ints, all_reduce
 from contrastive_core.messages import message
 from contrastive_core.models.encoders import SplitBatchNorm
 
-__all__ = ["SyncBatchNorm", "synchronize_norms"]
-
 
 class SyncBatchNorm(_BatchNorm):
     """BatchNorm over all processes' rows; with `splits`, over each of so many parts of them."""

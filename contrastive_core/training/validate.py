@@ -14,14 +14,12 @@ from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.methods import Method
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import create_recipe, dataset_info, none_as_no_value
 from contrastive_core.training.optim import OPTIMIZERS, SCHEDULES
-
-__all__ = ["check_loss_fits", "check_names", "validate"]
 
 COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
 
@@ -38,9 +36,7 @@ def check_names(config: TrainConfig) -> None:
         value = getattr(config, field)
         if value is not None and value not in names:
             raise BadSetting(
-                message(
-                    "unknown {field} {value}; known: {names}", field=field, value=f"{value!r}", names=", ".join(names)
-                )
+                "unknown {field} {value}; known: {names}", field=field, value=f"{value!r}", names=", ".join(names)
             )
     create_recipe(Recipe(), config.recipe)
 
@@ -53,20 +49,16 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     classes = np.unique(dataset.labels[dataset.labels >= 0])
     if needs_labels and not len(classes):
         raise BadSetting(
-            message(
-                "{method} learns from labels and {name} has none; choose a method without labels, such as simclr",
-                method=config.method,
-                name=dataset.name,
-            )
+            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr",
+            method=config.method,
+            name=dataset.name,
         )
     if needs_labels and len(classes) < 2:
         raise BadSetting(
-            message(
-                "{method} needs two classes and {name} has one; put the images of another class "
-                "beside them, or choose a method without labels, such as simclr",
-                method=config.method,
-                name=dataset.name,
-            )
+            "{method} needs two classes and {name} has one; put the images of another class beside them, or "
+            "choose a method without labels, such as simclr",
+            method=config.method,
+            name=dataset.name,
         )
     assert config.batch_size is not None
     info = dataset_info(dataset, len(classes))
@@ -78,30 +70,26 @@ def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> No
     n, size = len(dataset.labels), config.batch_size
     assert size is not None
     if n < 2:
-        raise BadSetting(message("{name} has {n} training image; add more: contrast needs two", name=dataset.name, n=n))
+        raise BadSetting("{name} has {n} training image; add more: contrast needs two", name=dataset.name, n=n)
     if size < 2:
         raise BadSetting(N_("batch_size must be at least 2: one image has nothing to compare with"))
     if size > n:
         raise BadSetting(
-            message(
-                "batch_size {size} is larger than the {n} training images of {name}; use --set batch_size={fits} or a "
-                "number up to {n}",
-                size=size,
-                n=n,
-                name=dataset.name,
-                fits=max(2, n // 4),
-            )
+            "batch_size {size} is larger than the {n} training images of {name}; use --set batch_size={fits} or a "
+            "number up to {n}",
+            size=size,
+            n=n,
+            name=dataset.name,
+            fits=max(2, n // 4),
         )
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
     if world.size > 1 and size < together * world.size:
         raise BadSetting(
-            message(
-                "batch_size {size} is too small for {world} processes; use --set batch_size={least} or more, or fewer "
-                "processes",
-                size=size,
-                world=world.size,
-                least=together * world.size,
-            )
+            "batch_size {size} is too small for {world} processes; use --set batch_size={least} or more, or fewer "
+            "processes",
+            size=size,
+            world=world.size,
+            least=together * world.size,
         )
 
 
@@ -113,10 +101,5 @@ def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) ->
         pairs = probe.pairs(loader.batch(few), torch.Generator())
     if method.loss is not None and (reason := method.loss.check(pairs)):
         raise BadSetting(
-            message(
-                "{loss} cannot use the pairs of {method}: {reason}",
-                loss=config.loss,
-                method=config.method,
-                reason=reason,
-            )
+            "{loss} cannot use the pairs of {method}: {reason}", loss=config.loss, method=config.method, reason=reason
         )

@@ -19,7 +19,7 @@ from slow_losses import FORMULAS, slow_loss
 from contrastive_core import losses, pairs
 from contrastive_core.losses import Loss, _base
 from contrastive_core.losses._anatomy import Anatomy
-from contrastive_core.ops import tile_plan
+from contrastive_core.ops import tiled_logsumexp
 from contrastive_core.pairs.types import Pairs
 
 EVERY = pytest.mark.parametrize(("name", "chosen"), SETTINGS, ids=ids)
@@ -86,7 +86,7 @@ def test_gradients_are_the_same_every_time(
 ) -> None:
     if size > 512:
         monkeypatch.setattr(_base, "BLOCK", 1 << 16)
-        monkeypatch.setattr(tile_plan, "TILE", 128)
+        monkeypatch.setattr(tiled_logsumexp, "TILE", 128)
     loss, z = make(name, chosen), rows(n=size, d=16, dtype=torch.float32).requires_grad_()
     made = pairs.from_labels(z, torch.arange(size) // 4)
     if not usable(loss, made):

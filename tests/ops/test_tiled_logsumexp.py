@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 import textwrap
@@ -12,11 +11,10 @@ import torch
 from losses_setup import SETTINGS, ids, make
 
 from contrastive_core import losses, pairs
-from contrastive_core.losses import _base
+from contrastive_core.losses import _base, _softmax
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._softmax import SoftmaxLoss
-from contrastive_core.ops import thread_pool, tile_plan, tiled_logsumexp
-from contrastive_core.ops.thread_pool import run_rounds
+from contrastive_core.ops import tiled_logsumexp
 from contrastive_core.pairs.types import Pairs
 
 SOFTMAX = [(n, k) for n, k in SETTINGS if issubclass(losses.get(n), SoftmaxLoss)]
@@ -57,16 +55,16 @@ KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "sha
 
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_plan, "ONE_TILE", 0)
-    monkeypatch.setattr(tile_plan, "TILE", 32)
-    monkeypatch.setattr(tiled_logsumexp, "TILED_FROM", 0)
+    monkeypatch.setattr(tiled_logsumexp, "TILE", 32)
+    monkeypatch.setattr(_softmax, "TILED_FROM", 0)
+    monkeypatch.setattr(_softmax, "LISTED", 1000)
 
 
 def both(loss, kind: str, z: torch.Tensor, monkeypatch: pytest.MonkeyPatch):
     """Values and gradients, tiled and dense."""
     found = []
     for least in (0, 1 << 60):
-        monkeypatch.setattr(tiled_logsumexp, "TILED_FROM", least)
+        monkeypatch.setattr(_softmax, "TILED_FROM", least)
         leaf = z.clone().requires_grad_()
         out = loss(build(kind, leaf))
         weight = out.weight * torch.linspace(0.5, 1.5, len(out.weight), dtype=z.dtype)
@@ -80,7 +78,7 @@ def both(loss, kind: str, z: torch.Tensor, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("one", [False, True], ids=["tiles", "one_tile"])
 def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None:
     if one:
-        monkeypatch.setattr(tile_plan, "ONE_TILE", 1 << 22)
+        monkeypatch.setattr(tiled_logsumexp, "TILE", 1024)
     for temperature in (0.001, 0.1, 10.0):
         loss = make(name, chosen, temperature=temperature, base_temperature=0.07)
         if "temperature" not in losses.knobs(name) and temperature != 0.1:
@@ -136,29 +134,29 @@ def test_counts_by_id(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("which", ["negative", "compared"])
-def test_a_plan_covers_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
-    made = tiled_logsumexp.by_group(build(kind, rows()))[0]
-    plan, seen = tile_plan.TilePlan(made, which), torch.zeros(len(made), made.width)
-    for one in plan.rounds:
-        met = [i for pair in one for i in (set(pair) if plan.mirrored else ())]
-        assert len(met) == len(set(met))
-        assert len({i for i, _ in one}) == len({j for _, j in one}) == len(one)
-        for i, j in one:
-            block = seen[plan.rows[i], plan.cols[j]]
-            block += plan.blank(torch.ones_like(block), i, j, 0.0)
-            if plan.mirrored and i != j:
-                seen[plan.rows[j], plan.cols[i]] += plan.blank(torch.ones_like(block), i, j, 0.0).mT
+def test_tiles_cover_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
+    made = build(kind, rows())
+    tiles, seen = tiled_logsumexp._Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
+    for i, columns in tiles.stripes:
+        for j in columns:
+            wanted = tiles.exponentials(made.anchors, made.candidates, i, j)  # e^0 where it is wanted
+            seen[i.rows, j.rows] += wanted
+            if tiles.mirrored and i is not j:
+                seen[j.rows, i.rows] += wanted.mT
     masks = made.masks()
     want = masks.negative if which == "negative" else masks.negative | masks.positive
-    assert torch.equal(seen, want.float())
+    assert torch.equal(seen, want.double())
 
 
 def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
-    made = build("views", rows(960))
-    plan = tile_plan.TilePlan(made, "compared")
-    monkeypatch.setattr(Pairs, "masks", lambda *_: pytest.fail("a mask was made"))
-    for i, j in itertools.chain(*plan.rounds):
-        plan.blank(torch.ones(plan.rows[i].stop - plan.rows[i].start, 32), i, j, 0.0)
+    made, of_tiles = build("views", rows(960)), []
+    tiles, masks = tiled_logsumexp._Tiles(made, 0.0, "compared"), Pairs.masks
+    monkeypatch.setattr(Pairs, "masks", lambda pairs, r, c: of_tiles.append((r, c)) or masks(pairs, r, c))
+    for i, columns in tiles.stripes:
+        for j in columns:
+            tiles.exponentials(made.anchors, made.candidates, i, j)
+    assert len(of_tiles) == 30
+    assert all(r == c for r, c in of_tiles)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,16 +167,6 @@ def test_taken_rows_keep_their_relations(kind: str, taken) -> None:
         assert torch.equal(got, want[taken])
     for got, want in zip(made.take_candidates(taken).masks(), made.masks(), strict=True):
         assert torch.equal(got, want[:, taken])
-    if made.symmetric:
-        both = made.take_rows(taken)
-        assert both.symmetric
-        for got, want in zip(both.masks(), made.masks(), strict=True):
-            assert torch.equal(got, want[taken][:, taken])
-
-
-def test_scratch_is_reused() -> None:
-    like = torch.zeros(1)
-    assert thread_pool.thread_buffer(4, 5, like).data_ptr() == thread_pool.thread_buffer(2, 3, like).data_ptr()
 
 
 HINGES = [(n, k) for n, k in SETTINGS if not issubclass(losses.get(n), SoftmaxLoss)]
@@ -218,16 +206,3 @@ def test_memory_stays_small() -> None:
     done = subprocess.run(code, capture_output=True, text=True, check=True)
     unit = 1024 if sys.platform == "darwin" else 1
     assert float(done.stdout) / unit < 64, "12,000 rows: their matrix would take 576 MB"
-
-
-def test_tasks_side_by_side_have_one_thread_each() -> None:
-    """Else their teams of threads wait for each other: tens of times the work's own time."""
-    before, seen = torch.get_num_threads(), set()
-    torch.set_num_threads(2)
-    try:
-        rounds = [[(i, j) for j in range(4)] for i in range(4)]
-        run_rounds(rounds, lambda i, j: seen.add(torch.get_num_threads()), torch.zeros(1))
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-    assert seen == {1}

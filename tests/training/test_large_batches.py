@@ -18,10 +18,9 @@ from contrastive_core.records import runs
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.training import layers, loop
+from contrastive_core.training import loop
 from contrastive_core.training.defaults import resolve
-from contrastive_core.training.lars import ETA
-from contrastive_core.training.optim import create_optimizer, set_learning_rate
+from contrastive_core.training.optim import ETA, create_optimizer, layer_ids, set_learning_rate
 from contrastive_core.training.setup import prepare
 
 TINY = TrainConfig(
@@ -74,7 +73,7 @@ def test_lars_takes_the_rate_of_its_paper() -> None:
 
 def layers_of(network: nn.Module) -> dict[str, int]:
     named = list(network.named_parameters())
-    return dict(zip([n for n, _ in named], layers.layer_ids(named), strict=True))
+    return dict(zip([n for n, _ in named], layer_ids(named), strict=True))
 
 
 def test_layers_are_stages_or_blocks() -> None:

@@ -1,9 +1,4 @@
-"""Functions whose gradient is written by hand, so that they also serve `torch.func.grad` and `vjp`.
-
-A transform hands wrapped tensors around; the forward of an `autograd.Function` in the style of
-`setup_context` sees plain ones. So what works in place, in buffers or on threads stands in a
-forward: the value in one function, its gradient in a second (`first_order`).
-"""
+"""Steps that the backward pass computes again, instead of keeping what they held."""
 
 from __future__ import annotations
 
@@ -13,32 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contrastive_core.ops.functions import Function
 from contrastive_core.ops.similarity import full_precision
-
-__all__ = ["first_order", "recomputed"]
-
-
-def first_order(gradient: Callable[..., Any], *inputs: Any) -> Any:
-    """`gradient(*inputs)` on plain tensors; it cannot be differentiated in turn."""
-    return _FirstOrder.apply(gradient, *inputs)
-
-
-class _FirstOrder(Function):
-    @staticmethod
-    def forward(gradient: Callable[..., Any], *inputs: Any) -> Any:
-        return gradient(*inputs)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Nothing is kept: there is no second derivative."""
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError(
-            "the tiled losses have first derivatives only; for second ones take fewer rows, which "
-            "the dense formula serves"
-        )
 
 
 def recomputed(task: Callable[..., Any], *inputs: Tensor) -> Any:
@@ -52,7 +22,7 @@ def recomputed(task: Callable[..., Any], *inputs: Tensor) -> Any:
     return _Recomputed.apply(task, *inputs)
 
 
-class _Recomputed(Function):
+class _Recomputed(torch.autograd.Function):
     @staticmethod
     def forward(task: Callable[..., Any], *inputs: Tensor) -> Any:
         return task(*inputs)
