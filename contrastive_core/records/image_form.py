@@ -52,11 +52,7 @@ def form_of(config: Mapping[str, Any]) -> ImageForm:
 def described(config: Mapping[str, Any]) -> str:
     """What a run's images were brought to, for a person; "" where they have a size of their own."""
     form = form_of(config)
-    if not form.size:
-        return ""
-    if form.resize == "crop":
-        return message("images of {size} × {size} pixels, cropped to the middle", size=form.size)
-    return message("images of {size} × {size} pixels, padded with black", size=form.size)
+    return message("images of {form}", form=form.text) if form.size else ""
 
 
 def visible(channels: int) -> slice:

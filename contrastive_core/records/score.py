@@ -16,18 +16,7 @@ import numpy as np
 
 from contrastive_core.messages import N_, join, message
 from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.json_schema import (
-    fields,
-    list_of,
-    mapping_of,
-    number,
-    optional,
-    plain,
-    problem,
-    schema_of,
-    text,
-    whole,
-)
+from contrastive_core.storage.json_schema import fields, list_of, number, optional, plain, problem, schema_of
 
 LONGEST = 500  # characters of a text that are kept
 MOST = 100  # scores that are read
@@ -35,15 +24,16 @@ UNREADABLE = N_("its record cannot be read")
 
 NUMBER = optional(number())
 INTERVAL = optional(list_of(NUMBER, 2))
-CLASS = fields({"class": text, "n": whole(), "taken_for": list_of(whole())}, {"value": NUMBER, "interval": INTERVAL})
+COUNT, COUNTS = schema_of(int), schema_of(list[int])
+CLASS = fields({"class": schema_of(str), "n": COUNT, "taken_for": COUNTS}, {"value": NUMBER, "interval": INTERVAL})
 EXTRAS = fields(
     allowed={
-        **dict.fromkeys(("curve", "log_loss"), mapping_of(NUMBER)),
-        **dict.fromkeys(("n", "k", "rank", "width", "folds"), optional(whole())),
+        **dict.fromkeys(("curve", "log_loss"), schema_of(dict[str, float | None])),
+        **dict.fromkeys(("n", "k", "rank", "width", "folds"), optional(COUNT)),
         **dict.fromkeys(("temperature", "c", "t"), NUMBER),
         "spectrum": list_of(NUMBER),
         "per_class": list_of(CLASS),
-        "sample": text,
+        "sample": schema_of(str),
     }
 )
 

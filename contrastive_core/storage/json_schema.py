@@ -39,7 +39,6 @@ class Schema:
 
 plain = Schema()
 text = Schema((str,))
-flag = Schema((bool,))
 
 
 def number(low: float = -1e300, high: float = 1e300) -> Schema:
@@ -98,7 +97,7 @@ def schema_of(kind: Any) -> Schema:
         members = dataclass_fields(kind) if is_dataclass(kind) else ()
         required = (f.name for f in members if f.default is MISSING and f.default_factory is MISSING)
         return Schema((dict,), required=tuple(required), keys=keys)
-    return {int: whole(), float: number(), str: text, bool: flag, Any: plain}[kind]
+    return {int: whole(), float: number(), str: text, bool: Schema((bool,)), Any: plain}[kind]
 
 
 def problem(value: Any, schema: Schema) -> str:
