@@ -28,10 +28,8 @@ def resized_crop(
     flip: Bool[Tensor, " b"] | None = None,
     size: tuple[int, int] | None = None,
 ) -> Float[Tensor, "b c oh ow"]:
-    """Crop each image to its box (top, left, height, width) and resize it, antialiased bilinear.
-
-    `flip` mirrors after the crop. The output has the input's size unless `size` is given.
-    """
+    """Crop each image to its box (top, left, height, width), resize it to `size` (the input's), antialiased
+    bilinear, and mirror it where `flip` is set."""
     h, w = x.shape[-2:]
     out_h, out_w = size or (h, w)
     rows = _resample(boxes[:, 0], boxes[:, 2], h, out_h)  # (b, oh, h)
@@ -84,8 +82,7 @@ def gaussian_blur(
 ) -> Float[Tensor, "b c h w"]:
     """Blur each image with its own `sigma` (pixels), reflecting at the borders.
 
-    `kernel`: odd width in pixels; by default a tenth of the smaller side, at least 3.
-    """
+    `kernel`: odd width in pixels; by default a tenth of the smaller side, at least 3."""
     h, w = x.shape[-2:]
     kernel = kernel or max(3, min(h, w) // 10 | 1)
     at = torch.arange(kernel, device=x.device) - kernel // 2
@@ -127,9 +124,6 @@ def cutout(x: Float[Tensor, "b c h w"], center: Int[Tensor, "b 2"], side: int) -
         inside.append((at >= 0) & (at < side))  # (b, length)
     hole = inside[0][:, None, :, None] & inside[1][:, None, None, :]
     return x.masked_fill(hole, 0.0)
-
-
-# --- parts -------------------------------------------------------------------------------------
 
 
 def _luma(x: Tensor) -> Tensor:

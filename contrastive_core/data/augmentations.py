@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
-from torch import Tensor
+from torch import Generator, Tensor
 
 from contrastive_core.data import augmentation_ops as ops
 from contrastive_core.data.augmentation_ops import to_float as to_float
@@ -28,14 +28,9 @@ from contrastive_core.records.recipe import Recipe
 
 
 def make_views(
-    images: UInt8[Tensor, "b c h w"],
-    recipe: Recipe,
-    views: int,
-    generator: torch.Generator,
-    share: BatchShare | None = None,
+    images: UInt8[Tensor, "b c h w"], recipe: Recipe, views: int, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b v c h w"]:
-    """`views` independent augmentations of each image, in [0, 1], on the images' device, each by
-    the recipe of its view.
+    """`views` augmentations of each image, in [0, 1], on the images' device, each by the recipe of its view.
 
     Args: share: which rows of the global batch the images are; None: all of them.
     """
@@ -43,10 +38,9 @@ def make_views(
 
 
 def augment(
-    images: UInt8[Tensor, "b c h w"], recipe: Recipe, generator: torch.Generator, share: BatchShare | None = None
+    images: UInt8[Tensor, "b c h w"], recipe: Recipe, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b c h w"]:
-    """One augmented view of each image: uint8 in, float32 in [0, 1] out. If the views of the recipe
-    differ, it is the first.
+    """One augmented view of each image: uint8 in, float32 in [0, 1] out; the first of a recipe's views.
 
     A CPU generator is best: nothing waits for the device, and every device gets the same
     parameters. Color steps are skipped on gray images.
@@ -86,9 +80,6 @@ def steps_of(recipe: Recipe) -> tuple[str, ...]:
     return (*first, *(name for name in STEPS if name not in first))
 
 
-# --- the parameters of each step -----------------------------------------------------------------
-
-
 class Drawn(NamedTuple):
     """The parameters of one step on a batch: which images it changes, and each image's values."""
 
@@ -106,7 +97,7 @@ class Sampler:
     height: int
     width: int
     recipe: Recipe
-    generator: torch.Generator
+    generator: Generator
 
     def is_on(self, name: str) -> bool:
         if name == "crop":
@@ -125,9 +116,8 @@ class Sampler:
         return self.uniform(0, 1) < probability
 
 
-def crop_boxes(b: int, h: int, w: int, recipe: Recipe, generator: torch.Generator) -> Int[Tensor, "b 4"]:
-    """Random boxes (top, left, height, width), sampled as RandomResizedCrop does: ten tries each,
-    the whole image if none fits."""
+def crop_boxes(b: int, h: int, w: int, recipe: Recipe, generator: Generator) -> Int[Tensor, "b 4"]:
+    """Random boxes (top, left, height, width) as of RandomResizedCrop: ten tries, else the whole image."""
     u = torch.rand(4, 10, b, generator=generator, device=generator.device)
     low, high = sorted((recipe.crop_low, recipe.crop_high))
     area = h * w * (low + (high - low) * u[0])

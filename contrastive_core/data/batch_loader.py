@@ -54,10 +54,7 @@ class BatchShare:
 
 @dataclass(frozen=True)
 class Batch:
-    """A training batch as the loader yields it: uint8 images, labels (-1: none), indices.
-
-    `share`: which rows of the global batch these are; None: all of them.
-    """
+    """A training batch: uint8 images, labels (-1: none), indices, and its share of the global batch (None: all)."""
 
     images: UInt8[Tensor, "b c h w"]
     labels: Int[Tensor, " b"]
@@ -99,9 +96,7 @@ class BatchLoader:
     def batches(self, indices: Sequence[np.ndarray]) -> Generator[Batch, None, None]:
         """`batch` of each of `indices`; a thread reads its images while the previous batch is used.
 
-        An error in the thread is raised when its batch is requested. The thread ends with the last
-        batch, or when the generator is closed.
-        """
+        An error in the thread is raised when its batch is requested."""
         if self.resident is not None:
             yield from map(self.batch, indices)
             return

@@ -43,42 +43,38 @@ def _shuffled(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[n
 
 
 def _class_balanced(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    count = len(_classes(labels, 2))
-    per_batch = min(count, max(2, round(size**0.5)))
-    return _class_batches(labels, per_batch, max(2, size // per_batch), len(labels) // size, rng)
+    decks = _decks(labels, rng)
+    classes = min(len(decks), max(2, round(size**0.5)))
+    return _class_batches(decks, classes, max(2, size // classes), len(labels) // size, rng)
 
 
 def _n_pair(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    per_batch = min(len(_classes(labels, 2)), max(2, size // 2))
-    return _class_batches(labels, per_batch, 2, len(labels) // (2 * per_batch), rng)
+    decks = _decks(labels, rng)
+    classes = min(len(decks), max(2, size // 2))
+    return _class_batches(decks, classes, 2, len(labels) // (2 * classes), rng)
 
 
 def _lifted_batches(labels: np.ndarray, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in _classes(labels, 2)}
+    decks = _decks(labels, rng)
     usable = np.flatnonzero(np.isin(labels, list(decks)))
     index_batches = []
     for _ in range(max(1, len(labels) // size)):
         count = max(1, min(size, len(usable)) // 4)
         drawn = rng.choice(labels[usable], count)  # a class as often as it has images
         deck_counts = [(decks[c], 2 * k) for c, k in zip(*np.unique(drawn, return_counts=True), strict=True)]
-        pairs = np.concatenate([deck.draw(min(int(k), len(deck) // 2 * 2)) for deck, k in deck_counts])
+        pairs = np.concatenate([deck.draw(min(int(k), len(deck.items) // 2 * 2)) for deck, k in deck_counts])
         others = rng.choice(np.setdiff1d(usable, pairs), len(pairs), replace=False)
         index_batches.append(np.hstack([pairs.reshape(-1, 2), others.reshape(-1, 2)]).ravel())
     return index_batches
 
 
 def _class_batches(
-    labels: np.ndarray, classes: int, images: int, batches: int, rng: np.random.Generator
+    decks: dict[int, _Deck], classes: int, images: int, batches: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Batches of `classes` × `images`: every class and image is used up before it comes again."""
-    usable_classes = _classes(labels, 2)
-    decks = {c: _Deck(np.flatnonzero(labels == c), rng) for c in usable_classes}
-    turn = _Deck(usable_classes, rng)
-    index_batches = []
-    for _ in range(max(1, batches)):
-        chosen = turn.draw(classes)
-        index_batches.append(np.concatenate([decks[c].draw(min(images, len(decks[c]))) for c in chosen]))
-    return index_batches
+    turn = _Deck(np.array(list(decks)), rng)
+    chosen = (turn.draw(classes) for _ in range(max(1, batches)))
+    return [np.concatenate([decks[c].draw(min(images, len(decks[c].items))) for c in some]) for some in chosen]
 
 
 class _Deck:
@@ -87,9 +83,6 @@ class _Deck:
     def __init__(self, items: np.ndarray, rng: np.random.Generator) -> None:
         self.items, self.rng = items, rng
         self.remaining = rng.permutation(items)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
     def draw(self, k: int) -> np.ndarray:
         drawn, self.remaining = self.remaining[:k], self.remaining[k:]
@@ -100,17 +93,17 @@ class _Deck:
         return drawn
 
 
-def _classes(labels: np.ndarray, least: int) -> np.ndarray:
-    """Classes that have at least `least` images."""
+def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
+    """The images of each class that has at least two."""
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
-    usable = classes[counts >= least]
+    usable = classes[counts >= 2]
     if len(usable) < 2:
         raise BadSetting(
             "balanced batches need two classes with {least} images each; there are {usable}",
-            least=least,
+            least=2,
             usable=len(usable),
         )
-    return usable
+    return {int(c): _Deck(np.flatnonzero(labels == c), rng) for c in usable}
 
 
 PLANS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarray]]] = {

@@ -1,28 +1,38 @@
 """Data sets by name: images as one uint8 array, labels, stable ids, and a fingerprint.
 
-Images are decoded or generated once into `.npy` files (dataset_cache.py) and read as memory maps.
+Images are decoded or generated once and then read as a memory map: the cache of a split is a folder
+with `images.npy`, `labels.npz` and, written last, `about.json`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
+import hashlib
+import shutil
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from contrastive_core.data import image_sets, torchvision_sets
 from contrastive_core.data.dataset import Dataset as Dataset
-from contrastive_core.data.dataset_cache import UNUSABLE, cached_path, load_cached, load_or_create
+from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.generated_sets import GENERATED
-from contrastive_core.errors import BadSetting, NotDownloaded, UnknownName
+from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.messages import N_, message
+from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.image_form import USUAL, ImageForm, form_of
+from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.lock import lock
 
 SPLITS = ("train", "test")
-FILES = ("folder:", "csv:")  # begin the names of data sets that are files of images
+CHUNK = 1000  # images hashed at a time
+PATIENCE = 3600.0  # seconds to wait for another process that creates the same split
+UNUSABLE = (FileNotFoundError, Damaged, ValueError, KeyError)  # errors of an incomplete cache
 
 
 def dataset_names() -> list[str]:
@@ -56,21 +66,21 @@ def load(
     if is_files(name):
         if not afresh and (before := image_sets.known(name, split, form)):
             with contextlib.suppress(*UNUSABLE):
-                dataset = load_cached(name, split, before.key)
+                dataset = _load_cached(name, split, before.key)
                 return dataclasses.replace(dataset, form=before.form, remarks=before.remarks)
         return load_files(name, split, form, on_progress)
     if name in GENERATED:
-        return load_or_create(name, split, f"{name}-{split}-v1", partial(GENERATED[name], split))
+        return _load_or_create(name, split, f"{name}-{split}-v1", partial(GENERATED[name], split))
     if not torchvision_sets.is_there(name, root) and not download:
         raise NotDownloaded(torchvision_sets.how_to_get(name))
     create = partial(torchvision_sets.make, name, split, root, download)
-    return load_or_create(name, split, f"{name}-{split}-v1", create)
+    return _load_or_create(name, split, f"{name}-{split}-v1", create)
 
 
 def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     if split not in SPLITS:
         raise BadSetting("split must be train or test; got {split}", split=f"{split!r}")
-    if name.strip() in FILES:
+    if name.strip() in image_sets.PREFIXES:
         what = N_("a folder with images") if name.strip() == "folder:" else N_("a list of images")
         raise BadSetting("{name} needs the path of {what} behind the colon", name=name.strip(), what=what)
     if form.size and not is_files(name):
@@ -92,7 +102,7 @@ def load_files(
 ) -> Dataset:
     """A split of a folder or list of images. `listings`: its files, if it was listed already."""
     found, create = image_sets.plan(name, split, form, on_progress, listings)
-    dataset = load_or_create(name, split, found.key, create)
+    dataset = _load_or_create(name, split, found.key, create)
     return dataclasses.replace(dataset, form=found.form, remarks=found.remarks)
 
 
@@ -110,7 +120,7 @@ def of_config(
 
 def is_files(name: str) -> bool:
     """Whether a data set is made of files of images, which have no size of their own."""
-    return name.startswith(FILES)
+    return name.startswith(image_sets.PREFIXES)
 
 
 def check_name(name: str) -> None:
@@ -136,9 +146,74 @@ def is_made(name: str, split: str, form: ImageForm = USUAL) -> bool:
 
 
 def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
-    """Return the file that is written last when a split is decoded. Raises ValueError for a folder
-    that cannot be used."""
-    if not is_files(name):
-        return cached_path(f"{name}-{split}-v1")
-    found = image_sets.known(name, split, form) or image_sets.plan(name, split, form)[0]
-    return cached_path(found.key)
+    """Return the last file of a split's cache. Raises ValueError for a folder that cannot be used."""
+    key = f"{name}-{split}-v1"
+    if is_files(name):
+        key = (image_sets.known(name, split, form) or image_sets.plan(name, split, form)[0]).key
+    shipped = IMAGES / key / "about.json"
+    return shipped if shipped.exists() else _folder(key) / "about.json"
+
+
+def _load_or_create(name: str, split: str, key: str, create: Callable[[], DatasetArrays]) -> Dataset:
+    """Read a split from the cache; create it if it is missing or damaged, or wait for who creates it."""
+    with contextlib.suppress(*UNUSABLE):
+        return _load_cached(name, split, key)
+    folder = _folder(key)
+    with lock(folder.with_name(f"{key}.lock"), wait=PATIENCE):
+        with contextlib.suppress(*UNUSABLE):
+            return _read(name, split, folder)
+        _write(folder, create())
+    return _read(name, split, folder)
+
+
+def _load_cached(name: str, split: str, key: str) -> Dataset:
+    """Read a split that is shipped, or else cached. Raises one of UNUSABLE."""
+    with contextlib.suppress(*UNUSABLE):
+        return _read(name, split, IMAGES / key)
+    return _read(name, split, _folder(key))
+
+
+def _folder(key: str) -> Path:
+    return data_home() / "data" / key
+
+
+def _write(folder: Path, arrays: DatasetArrays) -> None:
+    images, labels, path = arrays["images"], np.asarray(arrays["labels"], np.int64), folder / "images.npy"
+    digest = hashlib.sha256(repr((images.shape, tuple(arrays["classes"]))).encode())
+    for i in range(0, len(images), CHUNK):
+        digest.update(np.ascontiguousarray(images[i : i + CHUNK]).tobytes())
+    digest.update(labels.tobytes())
+    if "file" in arrays:
+        atomic.make_folder(folder)
+        arrays["file"].replace(path)
+        shutil.rmtree(arrays["file"].parent, ignore_errors=True)
+    else:
+        with atomic.writing(path) as file:
+            np.save(file, images, allow_pickle=False)
+    ids = {"ids": np.array(arrays["ids"])} if arrays.get("ids") else {}
+    json_files.write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))
+    about = {
+        "classes": list(arrays["classes"]),
+        "fingerprint": digest.hexdigest(),
+        "skipped": arrays.get("skipped", []),
+        "notes": arrays.get("notes", []),
+        "n": len(labels),
+        "bytes": path.stat().st_size,
+    }
+    json_files.write_json(folder / "about.json", about)  # last: it marks the folder as complete
+
+
+def _read(name: str, split: str, folder: Path) -> Dataset:
+    about = json_files.read_json(folder / "about.json")
+    path = folder / "images.npy"
+    if path.stat().st_size != about["bytes"]:
+        raise Damaged("{path} is damaged: its size is not what was written", path=path)
+    images = np.load(path, mmap_mode="r", allow_pickle=False)
+    arrays = json_files.read_npz(folder / "labels.npz")
+    labels, names, n = arrays.pop("labels"), arrays.pop("ids", None), about["n"]
+    if len(images) != n or len(labels) != n:
+        raise Damaged("{folder} is damaged: its files do not fit together", folder=folder)
+    ids = [f"{split}/{i:06d}" for i in range(n)] if names is None else names.tolist()
+    skipped, notes = ([(str(file), str(text)) for file, text in about[kind]] for kind in ("skipped", "notes"))
+    classes = tuple(about["classes"])
+    return Dataset(name, split, images, labels, classes, ids, about["fingerprint"], arrays, skipped, notes)

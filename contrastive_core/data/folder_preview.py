@@ -1,4 +1,4 @@
-"""What a folder of images holds, before it is decoded: its classes, and some of its images."""
+"""What folders of images hold, before they are decoded: subfolders for a file dialog, classes, some images."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.storage.file_cache import FileCache
+from contrastive_core.storage.json_files import JsonObject
 
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
 LAYOUT = 3  # of what is taken for which split: what was seen under an earlier one is looked at anew
+MOST = 200  # folders that are listed
+LOOKS = 20_000  # entries that are looked at, in all
+DEPTH = 3  # folders below the counted one: train/class/part
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +44,7 @@ class FolderPreview:
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
-    """Look at a folder as `folder:PATH` would, or at a list as `csv:PATH` would. Raises ValueError
-    for what is no such folder or list."""
+    """Look at a folder, or at a list of images. Raises ValueError for what is neither."""
     name = name_of(path)
     train, test = image_sets.listings_of(name).values()
     if not train.files:
@@ -88,14 +90,13 @@ def _array_channels(files: list[ImageFile]) -> int:
     return 0 if channels in (1, 3) else channels
 
 
-def values_of(folder: str) -> dict[str, Any]:
+def values_of(folder: str) -> JsonObject:
     """The values of the analysis `folder`: a folder that has changed is another one."""
     return {"path": folder, "changed": changed(folder), "layout": LAYOUT}
 
 
 def changed(folder: str) -> list[int]:
-    """Changes with the files of a folder, of those in it, and of those in its train and test
-    part."""
+    """Return times of a folder, its subfolders and those of its parts: they change with its files."""
     times: list[int] = []
     with contextlib.suppress(OSError, ValueError):
         root = os.path.expanduser(folder)
@@ -124,3 +125,39 @@ def _some(listing: Listing, most: int) -> list[ImageFile]:
     in_turn = chain.from_iterable(zip_longest(*by_class.values()))
     chosen = [file for file in in_turn if file is not None][:most]
     return sorted(chosen, key=lambda f: f.label)
+
+
+@dataclass(frozen=True)
+class Subfolder:
+    """A folder; `pictures` are at least so many, exactly where `is_exact`."""
+
+    name: str
+    path: Path
+    pictures: int
+    is_exact: bool
+
+
+def subfolders(place: Path) -> list[Subfolder]:
+    """Folders in a folder, by name, without hidden ones and links. Raises OSError."""
+    with os.scandir(place) as entries:
+        folders = [e.name for e in entries if not e.name.startswith(".") and e.is_dir(follow_symlinks=False)]
+    names = sorted(folders, key=str.lower)[:MOST]
+    return [Subfolder(name, place / name, *pictures_in(place / name, LOOKS // len(names))) for name in names]
+
+
+def pictures_in(place: Path, looks: int | None = None) -> tuple[int, bool]:
+    """Count a folder's pictures at a few levels, in at most `looks` entries (LOOKS); and whether those are all."""
+    looks = LOOKS if looks is None else looks
+    count, waiting = 0, [(os.fspath(place), 0)]
+    while waiting:
+        inside, depth = waiting.pop(0)
+        with contextlib.suppress(OSError), os.scandir(inside) as entries:  # as if it were empty
+            for entry in entries:
+                looks -= 1
+                if looks < 0:
+                    return count, False
+                if not entry.is_dir(follow_symlinks=False):
+                    count += os.path.splitext(entry.name)[1].lower() in image_decoding.ENDINGS
+                elif depth < DEPTH and not entry.name.startswith("."):
+                    waiting.append((entry.path, depth + 1))
+    return count, True

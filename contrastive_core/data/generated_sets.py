@@ -1,17 +1,29 @@
-"""Data sets that need no download: digits, digits with wrong labels, and shapes."""
+"""Data sets that need no download: digits, digits with wrong labels, and shapes.
+
+`shapes` are images made from a seed, whose factors are known, on which methods differ: eight outlines
+on a background, each with a color of any hue. Color says nothing about the class, but two crops of
+one image share it: an encoder that may use color learns little else. 32×32, drawn at four times the
+size and averaged down.
+"""
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Callable
 
 import numpy as np
 
-from contrastive_core.data import shapes
 from contrastive_core.data.dataset import DatasetArrays
 
 SEED = 0
-SHAPES_SEED = {"train": 0, "test": 1}
 WRONG_LABELS = {"train": 10, "test": 3}
+SHAPES = {"train": (5000, 0), "test": (1000, 1)}  # images and seed
+CLASSES = ("disc", "square", "triangle", "star", "cross", "ring", "heart", "crescent")
+TEXTURES = ("plain", "stripes", "dots", "gradient")
+FACTORS = ("hue", "background_hue", "x", "y", "radius", "angle", "texture", "clutter", "noise")
+SIZE, FINE = 32, 4  # pixels, and samples along each side of one
+CONTRAST = 0.25  # least difference of luminance between shape and background
+LUMA = np.array([0.299, 0.587, 0.114])
 
 
 def digits(split: str) -> DatasetArrays:
@@ -44,10 +56,9 @@ def digits_mislabeled(split: str) -> DatasetArrays:
 
 
 def rendered_shapes(split: str) -> DatasetArrays:
-    """Return the images of shapes.py, with the factors they were drawn from."""
-    n = shapes.TRAIN if split == "train" else shapes.TEST
-    images, labels, factors = shapes.make(n, seed=SHAPES_SEED[split])
-    return {"images": images, "labels": labels, "classes": shapes.CLASSES, "factors": factors}
+    """Return images of shapes, with the factors they were drawn from."""
+    images, labels, factors = make_shapes(*SHAPES[split])
+    return {"images": images, "labels": labels, "classes": CLASSES, "factors": factors}
 
 
 GENERATED: dict[str, Callable[[str], DatasetArrays]] = {
@@ -55,3 +66,99 @@ GENERATED: dict[str, Callable[[str], DatasetArrays]] = {
     "shapes": rendered_shapes,
     "digits_mislabeled": digits_mislabeled,
 }
+
+
+def make_shapes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """`n` images (n, 3, 32, 32) uint8, their balanced classes (n), and factors by name (n each)."""
+    rng = np.random.default_rng([seed, n])
+    labels = rng.permutation(np.arange(n) % len(CLASSES)).astype(np.int64)
+    images = np.empty((n, 3, SIZE, SIZE), np.uint8)
+    rows = []
+    for i, label in enumerate(labels):
+        images[i], image_factors = _image(int(label), rng)
+        rows.append(image_factors)
+    return images, labels, dict(zip(FACTORS, np.array(rows, np.float32).T.copy(), strict=True))
+
+
+def _image(label: int, rng: np.random.Generator) -> tuple[np.ndarray, tuple[float, ...]]:
+    center, radius = rng.uniform(-5, 5, 2), rng.uniform(8, 12)
+    angle, texture = rng.uniform(-20, 20), int(rng.integers(len(TEXTURES)))
+    front, back, hues = _colors(rng)
+    inside = _supersampled(label, center, radius, np.deg2rad(angle))  # (32, 32) share covered
+    canvas = np.broadcast_to(back[:, None, None], (3, SIZE, SIZE)).copy()
+    clutter = rng.random() < 0.6
+    dot, dot_hue = rng.uniform(3, SIZE - 3, 2), rng.random()
+    if clutter:  # a dot behind the shape
+        cover = _supersampled(0, dot - SIZE / 2, 3.0, 0.0)
+        color = np.array(colorsys.hsv_to_rgb(dot_hue, 0.7, 0.8))[:, None, None]
+        canvas += cover * (color - canvas)
+    fill = front[:, None, None] * _texture(texture, rng)
+    canvas += inside * (fill - canvas)
+    noise = rng.uniform(0, 0.04)
+    canvas += rng.normal(0, 1, canvas.shape) * noise
+    factors = (*hues, *center, radius, angle, texture, float(clutter), noise)
+    return np.round(canvas.clip(0, 1) * 255).astype(np.uint8), factors
+
+
+def _colors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, tuple[float, float]]:
+    """Colors of shape and background whose luminances differ, and their hues."""
+    while True:
+        hues = rng.random(2)
+        s, v = rng.uniform(0.4, 1, 2), rng.uniform(0.25, 1, 2)
+        front, back = (np.array(colorsys.hsv_to_rgb(hues[j], s[j], v[j])) for j in (0, 1))
+        if abs(LUMA @ front - LUMA @ back) >= CONTRAST:
+            return front, back, (float(hues[0]), float(hues[1]))
+
+
+def _texture(kind: int, rng: np.random.Generator) -> np.ndarray:
+    """Brightness of the shape's surface (32, 32), at most 1."""
+    y, x = np.mgrid[0:SIZE, 0:SIZE]
+    period, phase, way = rng.uniform(3.5, 6.5), rng.uniform(0, 6.28), rng.uniform(0, np.pi)
+    along = x * np.cos(way) + y * np.sin(way)
+    across = y * np.cos(way) - x * np.sin(way)
+    if TEXTURES[kind] == "stripes":
+        return 0.8 + 0.2 * np.sign(np.sin(along * 2 * np.pi / period + phase))
+    if TEXTURES[kind] == "dots":
+        wave = np.sin(along * 2 * np.pi / period + phase) * np.sin(across * 2 * np.pi / period)
+        return 1.0 - 0.4 * (wave > 0.3)
+    if TEXTURES[kind] == "gradient":
+        return 0.8 + 0.2 * (along - along.mean()) / (np.abs(along - along.mean()).max())
+    return np.ones((SIZE, SIZE))
+
+
+def _supersampled(label: int, center: np.ndarray, radius: float, angle: float) -> np.ndarray:
+    """Share of each pixel that a shape covers (32, 32)."""
+    step = (np.arange(SIZE * FINE) + 0.5) / FINE - SIZE / 2
+    x, y = np.meshgrid(step - center[0], step - center[1])
+    c, s = np.cos(angle), np.sin(angle)
+    inside = _OUTLINES[label]((x * c + y * s) / radius, (y * c - x * s) / radius)
+    return inside.reshape(SIZE, FINE, SIZE, FINE).mean((1, 3))
+
+
+def _polygon(corners: int, inner: float, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Star with `corners` tips at radius 1 and notches at `inner`, one tip up."""
+    sector = np.pi / corners
+    a = np.mod(np.arctan2(x, -y), 2 * sector)
+    a = np.minimum(a, 2 * sector - a)  # angle from the nearest tip
+    r = np.hypot(x, y)
+    tip, notch = np.array([1.0, 0.0]), inner * np.array([np.cos(sector), np.sin(sector)])
+    edge = notch - tip
+    px, py = r * np.cos(a) - tip[0], r * np.sin(a) - tip[1]
+    return edge[0] * py - edge[1] * px >= 0
+
+
+def _heart(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    x, y = 1.15 * x, -1.15 * y + 0.05
+    return (x * x + y * y - 0.75) ** 3 - 1.1 * x * x * y**3 <= 0
+
+
+_OUTLINES = (
+    lambda x, y: np.hypot(x, y) <= 0.9,
+    lambda x, y: np.maximum(np.abs(x), np.abs(y)) <= 0.8,
+    lambda x, y: _polygon(3, 0.5, x, y),
+    lambda x, y: _polygon(5, 0.42, x, y),
+    lambda x, y: (np.minimum(np.abs(x), np.abs(y)) <= 0.28) & (np.maximum(abs(x), abs(y)) <= 0.95),
+    lambda x, y: np.abs(np.hypot(x, y) - 0.75) <= 0.22,
+    _heart,
+    lambda x, y: (np.hypot(x, y) <= 0.95) & (np.hypot(x - 0.42, y) > 0.72),
+)

@@ -25,8 +25,7 @@ from typing import IO
 import numpy as np
 
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.decode_worker import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed
-from contrastive_core.data.image_decoding import read_header
+from contrastive_core.data.image_decoding import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed, read_header
 from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
@@ -87,8 +86,7 @@ class Partial:
         """Arguments of `decode_chunk`."""
         here = os.getcwd()  # worker processes have another working folder
         paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
-        form = Form(side=self.side, channels=self.channels, resize=self.form.resize)
-        return os.path.join(here, self.path), start, paths, form
+        return os.path.join(here, self.path), start, paths, (self.side, self.channels, self.form.resize)
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
@@ -106,30 +104,23 @@ def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dic
 
 
 def median_side(files: list[ImageFile]) -> int:
-    """The median of the shorter sides in pixels, of some of the files; SMALL where none can be
-    read."""
+    """Return the median of the shorter sides of some files in pixels; SMALL where none can be read."""
     sides = []
     for i in np.unique(np.linspace(0, len(files) - 1, min(HEADS, len(files))).astype(int)):
-        try:
+        with contextlib.suppress(Exception):  # whatever Pillow raises; decoding it says so
             sides.append(min(read_header(files[i].path)[:2]))
-        except Exception:  # whatever Pillow raises; decoding it says so
-            continue
     return int(np.median(sides)) if sides else SMALL
 
 
 def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_progress) -> int:
-    """1 where none has colors; those of an array where every array has as many; else 3. Files that
-    cannot be read do not count."""
+    """Return 1 for gray images only, the channels that all arrays have, else 3; skips unreadable files."""
+    stage = message("looking at the colors of {files} images", files=f"{len(files):,}")
     found: set[int] = set()
     for number, file in enumerate(files):
         if number % TOLD == TOLD - 1:
-            on_progress(
-                message("looking at the colors of {files} images", files=f"{len(files):,}"), number / len(files)
-            )
-        try:
+            on_progress(stage, number / len(files))
+        with contextlib.suppress(Exception):
             found.add(read_header(file.path).channels)
-        except Exception:
-            continue
         if 3 in found or (len(found) > 1 and max(found) > 3):
             return 3
     return found.pop() if len(found) == 1 else 1 if found else 3
@@ -137,12 +128,9 @@ def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_pro
 
 def made_channels(folder: Path) -> int | None:
     """How many channels decoded images have; None where there are none."""
-    if not (folder / "about.json").exists():
-        return None
-    try:
+    with contextlib.suppress(OSError, ValueError, IndexError):
         return int(np.load(folder / "images.npy", mmap_mode="r").shape[1])
-    except (OSError, ValueError, IndexError):
-        return None
+    return None
 
 
 def space_of(n: int, side: int, channels: int = 3) -> int:
@@ -150,12 +138,8 @@ def space_of(n: int, side: int, channels: int = 3) -> int:
     return HEADER + n * channels * side * side
 
 
-# --- decoding ------------------------------------------------------------------------------------
-
-
 def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: list[Partial]) -> DatasetArrays:
-    """Decode the images that can be read into a file of `partial.folder`; continue an interrupted
-    decoding. The other files are listed with the reason.
+    """Decode images into a file of `partial.folder`, or continue to; list unreadable ones with the reason.
 
     Args: later: another split, which needs space on the same disk: training should not run for days
         before a test set that does not fit.
@@ -304,9 +288,8 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
         partial.log.unlink()  # from here on rows lie elsewhere
         images = np.memmap(partial.path, np.uint8, "r+", HEADER, partial.shape)
         keep = np.delete(np.arange(len(partial.files)), failed)
-        for start in range(int(failed[0]), n, CHUNK):
-            rows = keep[start : start + CHUNK]
-            images[start : start + len(rows)] = images[rows]
+        for row in range(int(failed[0]), n):
+            images[row] = images[keep[row]]
         images.flush()
         del images
     shape = (n, *partial.shape[1:])
@@ -319,7 +302,7 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
 
 def _bytes(size: int) -> str:
     return (
-        message("{size} GB", size=f"{size / 1000000000.0:.1f}")
+        message("{size} GB", size=f"{size / 1e9:.1f}")
         if size >= 1e9
-        else message("{value} MB", value=f"{max(1, round(size / 1000000.0)):,}")
+        else message("{value} MB", value=f"{max(1, round(size / 1e6)):,}")
     )

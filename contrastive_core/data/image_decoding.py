@@ -17,7 +17,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -25,6 +25,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from contrastive_core.errors import Damaged, explained
 from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import open_regular, printable
+from contrastive_core.storage.sandbox import Crashed, Sandbox
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -35,16 +36,15 @@ DEEP_MODES = ("I;16", "I;16B", "I;16L", "I;16N", "I", "F")
 PAGED = ("TIFF", "GIF", "WEBP", "PNG")  # a phone's JPEG may hold a second, smaller picture
 GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times what is wanted
 NARROWEST = 16  # an array this much longer than wide holds no image
+HEADER = 128  # bytes of a file before the first row of decoded images
 MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
+DIED = N_("reading it ends the program that reads it")
 
 
 @contextmanager
 def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
-    """Open a picture and read its header.
-
-    Raises: NotRegular, OSError; ValueError for another format, too many pixels or bytes; whatever
-        else Pillow raises.
-    """
+    """Open a picture and read its header. Raises NotRegular, OSError, whatever Pillow raises, and
+    Damaged for another format, too many pixels or bytes."""
     with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
@@ -71,8 +71,7 @@ def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop
     """Return one image (channels, side, side) uint8 and a note on what was not read ("" for nothing).
 
     Args: channels: 1 converts to gray, 3 to color; other numbers are for arrays only.
-    Raises: ValueError for a file that is no image or has other channels; whatever Pillow raises for
-        a damaged file.
+    Raises: Damaged for what is no image or has other channels; whatever Pillow raises for a damaged file.
     """
     path, mode = Path(path), "RGB" if channels == 3 else "L"
     if path.suffix.lower() == ".npy":
@@ -116,9 +115,6 @@ def read_error(error: Exception) -> str:
     return printable(explained(error), 200)
 
 
-# --- pictures ------------------------------------------------------------------------------------
-
-
 def _fit(image: Image.Image, side: int, mode: str, resize: str) -> Image.Image:
     """Return a square of `side` pixels in the mode L or RGB."""
     if image.mode != mode:  # `convert` copies also when nothing changes
@@ -146,9 +142,6 @@ def _on_white(image: Image.Image) -> Image.Image:
         return image
     above = image.convert("RGBA")
     return Image.alpha_composite(Image.new("RGBA", above.size, "white"), above).convert("RGB")
-
-
-# --- arrays --------------------------------------------------------------------------------------
 
 
 def _array(path: Path) -> np.ndarray:
@@ -219,3 +212,49 @@ def _scale(array: np.ndarray) -> np.ndarray:
             "values from {low} to {high}; {usual} are expected", low=f"{low:g}", high=f"{high:g}", usual=usual
         )
     return np.rint(array.astype(np.float32) * np.float32(255 / top)).astype(np.uint8)
+
+
+class DecodedChunk(TypedDict):
+    """The first row of a chunk, and by row the reasons of unreadable files and notes on others."""
+
+    start: int
+    failed: dict[str, str]
+    notes: dict[str, str]
+
+
+Form = tuple[int, int, str]  # pixels of a side, channels, and how images are resized
+
+
+def decode_chunk(file: str, start: int, paths: list[str], form: Form) -> DecodedChunk:
+    """Write images into the rows of a file from `start` on. Raises OSError where they cannot be written."""
+    side, channels, resize = form
+    rows = np.zeros((len(paths), channels, side, side), np.uint8)
+    decoded = DecodedChunk(start=start, failed={}, notes={})
+    for i, path in enumerate(paths):
+        try:
+            rows[i], note = decode_image(path, side, channels, resize)
+        except Exception as error:  # whatever Pillow raises at a damaged file
+            decoded["failed"][str(start + i)] = read_error(error)
+            continue
+        if note:
+            decoded["notes"][str(start + i)] = note
+    with open(file, "r+b") as out:
+        out.seek(HEADER + start * rows[0].nbytes)
+        out.write(rows.data)
+    return decoded
+
+
+def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], form: Form) -> DecodedChunk:
+    """`decode_chunk` in its sandbox; a file that crashes the process is reported as unreadable."""
+    try:
+        decoded: DecodedChunk = sandbox.call(file, start, paths, form)
+        return decoded
+    except Crashed:
+        if len(paths) == 1:
+            return DecodedChunk(start=start, failed={str(start): DIED}, notes={})
+    decoded = DecodedChunk(start=start, failed={}, notes={})
+    for i, path in enumerate(paths):  # one at a time, to find the file
+        one = decode_sandboxed(sandbox, file, start + i, [path], form)
+        decoded["failed"] |= one["failed"]
+        decoded["notes"] |= one["notes"]
+    return decoded

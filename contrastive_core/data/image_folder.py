@@ -65,13 +65,12 @@ LONGEST_ID = 4096  # characters
 
 
 class ImageFile(NamedTuple):
-    """One file of a split: its id, where it lies, its class (−1: none), its size and time. A tuple,
-    and its path as text, since there may be a million."""
+    """One file of a split; a tuple with its path as text, since there may be a million."""
 
     id: str
     filename: str
-    label: int
-    stamp: str
+    label: int  # −1: none
+    stamp: str  # size and time
     columns: tuple[str, ...] = ()  # what a list of images says of it besides
 
     @property
@@ -99,8 +98,7 @@ class Listing:
 
 
 def listings(path: str) -> dict[str, Listing]:
-    """What a folder holds of each split. Arrays (`.npy`) count where it has no pictures: beside
-    them they are something else. Raises ValueError for a path that is no folder."""
+    """List a folder by split; arrays (`.npy`) count only where there are no pictures. Raises BadSetting."""
     root = Path(path).expanduser()
     if not root.is_dir():
         raise BadSetting("there is no folder {path}", path=printable(path))
@@ -127,8 +125,7 @@ def why_empty(path: str, listing: Listing, split: str) -> str:
 
 
 def remarks(*listings: Listing) -> list[str]:
-    """What has to be said of the listings of a folder, in sentences: how its parts were taken, and
-    what is left out for its ending."""
+    """Return sentences on how a folder's parts were taken, and on files left out for their ending."""
     layout = dict.fromkeys(one for listing in listings for one in listing.layout)
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
@@ -165,8 +162,7 @@ def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
 
 
 def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """The folders of train and test, none where the folder has no such parts, and what has to be
-    said of them."""
+    """Return the folders of train and test, if there are such parts, and sentences on them."""
     train, test = root / "train", "test"
     if not _is_folder(train):
         return {}, ()
@@ -213,11 +209,9 @@ def _labeled(folder: Path, endings: set[str]) -> Listing:
 
 
 def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: set[str]) -> list[ImageFile]:
-    """Images of a folder in the order of their names, one look at each; those of a class (from 0
-    on) lie at any depth.
+    """Return a folder's images in the order of their names, those of a class (from 0 on) at any depth.
 
-    Args: prefix: of the ids, with a slash at its end. listing: gets what is left out.
-    """
+    Args: prefix: of the ids, with a slash at its end. listing: gets what is left out."""
     files, waiting, visited = [], [(os.fspath(folder), prefix)], set()
     while waiting:
         inside, below = waiting.pop()

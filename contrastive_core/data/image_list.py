@@ -25,6 +25,7 @@ from contrastive_core.storage.regular_files import printable
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")
 OUTSIDE = N_("it lies outside of the list's folder")
+Line = tuple[str, dict[str, str]]  # its split, and its values by column
 OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
 
 
@@ -78,11 +79,7 @@ def listings(where: str) -> dict[str, Listing]:
 
 
 def _rows(
-    home: _Home,
-    lines: Iterable[tuple[str, dict[str, str]]],
-    label: str,
-    more: tuple[str, ...],
-    listed: dict[str, Listing],
+    home: _Home, lines: Iterable[Line], label: str, more: tuple[str, ...], listed: dict[str, Listing]
 ) -> Iterator[tuple[str, str, ImageFile]]:
     """Split, class and file of each line with its split; what is left out goes to its split, or to train."""
     before: dict[str, tuple[int, str]] = {}

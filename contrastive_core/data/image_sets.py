@@ -24,7 +24,7 @@ from contrastive_core.records.image_form import SMALL, USUAL, ImageForm
 from contrastive_core.storage.file_cache import FRESH, FileStamp, file_stamp
 from contrastive_core.storage.regular_files import printable
 
-FOLDER, LIST = "folder:", "csv:"
+PREFIXES = FOLDER, LIST = "folder:", "csv:"  # begin the names of data sets that are files of images
 TIMES = 100  # a listing is cached for at most this many times its duration
 MOST = 32  # cached listings
 FOLDERS = 10_000  # folders of a listing that are checked for changes
@@ -93,9 +93,6 @@ def _location(name: str) -> str:
         path, column = image_list.list_and_column(name.removeprefix(LIST))
         return f"{path.resolve()}#{column}"
     return str(Path(name.removeprefix(FOLDER)).expanduser().resolve())
-
-
-# --- cached listings ------------------------------------------------------------------------------
 
 
 class _Found(NamedTuple):

@@ -40,8 +40,7 @@ class ImageRows:
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
-    """The data set without the samples of `exclude`, and with the classes of `relabel`; images are
-    no copy."""
+    """The data set without the samples of `exclude`, with the classes of `relabel`; images are no copy."""
     if exclude:
         gone = set(read_ids(exclude))
         _check_ids(gone, dataset, exclude)

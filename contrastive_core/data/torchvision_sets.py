@@ -41,10 +41,7 @@ def how_to_get(name: str) -> str:
 
 
 def make(name: str, split: str, root: str | None, download: bool) -> DatasetArrays:
-    """A split as arrays; stl10's training split has its unlabeled part too (label −1).
-
-    Raises: Damaged when torchvision cannot read the files.
-    """
+    """A split as arrays, stl10's training split with its unlabeled part (label −1). Raises Damaged."""
     from torchvision import datasets
 
     folder, parts = _folder(root), {"train": split == "train"}

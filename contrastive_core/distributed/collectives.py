@@ -104,16 +104,9 @@ def message_device() -> str:
     return "cuda" if dist.get_backend() == "nccl" else "cpu"
 
 
-# --- tensors -----------------------------------------------------------------------------------
-
-
 class _Gather(torch.autograd.Function):
-    """All processes' rows, in the order of ranks; backward sums what every process sends back,
-    each of which sends a row's gradient only to its owner.
-
-    torch.distributed.nn's all_gather takes shares of one size only, and on NCCL adds gradients up
-    in an order of its own.
-    """
+    """All processes' rows, by rank; backward sums what each sends to a row's owner. torch.distributed.nn's
+    all_gather takes shares of one size only, and on NCCL adds gradients up in an order of its own."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
@@ -133,10 +126,7 @@ class _Gather(torch.autograd.Function):
 
 
 def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
-    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; n may differ.
-
-    Args: counts: every process's n, if they are known.
-    """
+    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; `counts`: every n, if known."""
     if is_single_process():
         return x
     counts = [one for (one,) in all_gather_ints(len(x))] if counts is None else counts
@@ -209,15 +199,17 @@ class _AllReduceSum(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        x = x.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(x)
-        return x
+        return _summed(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        grad = grads[0].clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(grad)
-        return grad
+        return _summed(grads[0])
+
+
+def _summed(x: Tensor) -> Tensor:
+    x = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(x)
+    return x
 
 
 def all_reduce_sum(x: Tensor) -> Tensor:
@@ -229,6 +221,6 @@ def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
     """Names of tensors that are not equal, bit by bit, on every process."""
     if is_single_process():
         return []
-    hashers = {k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()) for k, v in state.items()}
-    hashes = all_gather_object({k: h.hexdigest() for k, h in hashers.items()})
-    return [k for k in hashers if any(h[k] != hashes[0][k] for h in hashes)]
+    digests = {k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()).hexdigest() for k, v in state.items()}
+    hashes = all_gather_object(digests)
+    return [k for k in state if any(h[k] != hashes[0][k] for h in hashes)]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
+from contrastive_core.storage.json_files import JsonObject
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
 HEADS = ("nonlinear", "linear", "none")
@@ -47,8 +48,7 @@ def create_encoder(
         name: one of `encoder_names()`, `torchvision:NAME` or `timm:NAME`.
         channels: of the images; image_size: their height in pixels.
         colors: one of COLORS, or the channels' means and deviations.
-        pixels: size to which images are brought first (0: as they are, or the only one that the
-            encoder takes).
+        pixels: size to which images are brought first (0: as they are, or the only possible one).
         gray_as_color: for an encoder of color images that gray ones enter three times.
         knobs: `width` (a factor, small), `stem` (one of STEMS, ResNets).
     Raises: ValueError for an unknown name or knob, or images too small.
@@ -124,23 +124,17 @@ def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int
 
 
 def _resnet(name: str, channels: int, size: int, stem: str = "") -> tuple[nn.Module, int]:
-    import torchvision.models as models
-
     stem = stem or ("small" if size <= 64 else "imagenet")
     if stem not in STEMS:
         raise BadSetting("stem must be one of {stems}; got {stem}", stems=", ".join(STEMS), stem=f"{stem!r}")
-    net = getattr(models, name)(weights=None)
-    out_dim = net.fc.in_features
-    net.fc = nn.Identity()
+    net, out_dim = create_network(f"torchvision:{name}", channels if stem == "imagenet" else 3)
     if stem != "imagenet":  # SimCLR's for CIFAR: 3×3, no stride, no pooling; solo-learn pads by 2
         net.conv1 = nn.Conv2d(channels, 64, 3, 1, 2 if stem == "padded" else 1, bias=False)
         net.maxpool = nn.Identity()
-    elif channels != 3:
-        net.conv1 = nn.Conv2d(channels, 64, 7, 2, 3, bias=False)
     return net, out_dim
 
 
-def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
+def _only(knobs: JsonObject, name: str, *allowed: str) -> JsonObject:
     """The knobs, all of them `allowed`. Raises ValueError."""
     if unknown := [f"{key!r}" for key in knobs if key not in allowed]:
         has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
@@ -151,11 +145,8 @@ def _only(knobs: dict[str, Any], name: str, *allowed: str) -> dict[str, Any]:
 
 
 class ProjectionHead(nn.Module):
-    """From h (b, in_dim) to z (b, out_dim): none, linear, or an MLP of `depth` layers.
-
-    Hidden layers are linear, BatchNorm if `batch_norm`, ReLU. With kind "none" z is h.
-    Raises: ValueError for another kind.
-    """
+    """From h (b, in_dim) to z (b, out_dim): none (z is h), linear, or an MLP of `depth` layers (linear,
+    BatchNorm if `batch_norm`, ReLU). Raises ValueError for another kind."""
 
     def __init__(
         self, kind: str, in_dim: int, out_dim: int = 128, hidden: int = 256, depth: int = 2, batch_norm: bool = False
@@ -180,10 +171,7 @@ class ProjectionHead(nn.Module):
 
 
 class SplitBatchNorm(nn.BatchNorm2d):
-    """BatchNorm whose statistics are of parts of the batch, as if on so many GPUs (MoCo).
-
-    Shuffling the batch gains nothing without it: the statistics of the whole batch are alike.
-    """
+    """BatchNorm with statistics of parts of the batch, as if on so many GPUs: MoCo's shuffling needs them."""
 
     splits = 1
 

@@ -25,9 +25,7 @@ LIBRARIES = ("torchvision", "timm")
 FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
 HUGGING_FACE = "huggingface.co"
 HF_FILES = ("model.safetensors", "pytorch_model.bin")
-OLD_DENSENET = re.compile(
-    r"^(.*denselayer\d+\.(?:norm|relu|conv))\.((?:[12])\.(?:weight|bias|running_mean|running_var))$"
-)
+OLD_DENSENET = re.compile(r"^(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\.(?:weight|bias|running_mean|running_var))$")
 
 
 @dataclass(frozen=True)
@@ -59,27 +57,21 @@ class Pretrained:
 
 def pretrained(name: str) -> list[Pretrained]:
     """Every set of weights of an encoder that its library knows, the usual one first; one without
-    a place to fetch from where it knows none.
-
-    Raises: ValueError for an unknown name, or where timm is not installed.
-    """
+    a place to fetch from where it knows none. Raises ValueError."""
     library, _, model = name.partition(":")
     return _of_timm(model) if library == "timm" else _of_torchvision(model)
 
 
 def create_network(name: str, channels: int, pixels: int = 0) -> tuple[nn.Module, int]:
-    """An untrained network without its classifier, and the width of its output.
+    """An untrained network without its classifier, and the width of its output. Raises ValueError.
 
-    `pixels`: side of its images, for those whose parameters depend on it (0: its own).
-    Raises: ValueError.
-    """
+    `pixels`: side of its images, for those whose parameters depend on it (0: its own)."""
     library, _, model = name.partition(":")
     return (_timm_network if library == "timm" else _torchvision_network)(model, channels, pixels)
 
 
 def fixed_pixels(name: str) -> int:
-    """The side of the only images that an encoder takes unless it is made for others; 0 where it
-    takes any. Raises: ValueError."""
+    """The side of the images that an encoder is made for; 0 where it takes any. Raises ValueError."""
     library, _, model = name.partition(":")
     if library == "torchvision":
         return next((side for start, side in FIXED.items() if model.startswith(start)), 0)
@@ -88,8 +80,7 @@ def fixed_pixels(name: str) -> int:
 
 
 def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A file's tensors under the network's names, position embeddings resized to its images by the
-    library's own function."""
+    """A file's tensors under the network's names, position embeddings resized by the library."""
     library, _, model = name.partition(":")
     if library == "timm":
         module = sys.modules[_timm(model).model_entrypoint(model).__module__]

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from contrastive_core.data import datasets, decode_worker, image_cache
-from contrastive_core.data.decode_worker import HEADER, Form, decode_chunk, decode_sandboxed
-from contrastive_core.data.image_decoding import decode_image
+from contrastive_core.data import datasets, image_cache, image_decoding
+from contrastive_core.data.image_decoding import HEADER, decode_chunk, decode_image, decode_sandboxed
 from contrastive_core.paths import ROOT, data_home
 from contrastive_core.records.image_form import ImageForm
 from contrastive_core.storage.sandbox import Sandbox
@@ -42,9 +41,8 @@ def test_a_process_that_decodes_images_imports_no_torch(tmp_path: Path) -> None:
     path = written(tmp_path / "set", 1) / "000.png"
     (tmp_path / "rows").write_bytes(bytes(HEADER + 3 * 64))
     script = (
-        "import sys\nfrom contrastive_core.data.decode_worker import decode_chunk\n"
-        "form = {'side': 8, 'channels': 3, 'resize': 'crop'}\n"
-        "answer = decode_chunk(sys.argv[1], 0, [sys.argv[2]], form)\n"
+        "import sys\nfrom contrastive_core.data.image_decoding import decode_chunk\n"
+        "answer = decode_chunk(sys.argv[1], 0, [sys.argv[2]], (8, 3, 'crop'))\n"
         "assert not answer['failed'], answer\n"
         "print([m for m in ('torch', 'scipy') if m in sys.modules])"
     )
@@ -88,7 +86,7 @@ def test_a_folder_named_from_where_one_stands_is_decoded_elsewhere(
 def test_only_what_lies_on_the_disk_is_named_as_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"folder:{written(tmp_path / 'set')}"
     events: list[tuple[str, int]] = []
-    real_sync, real_chunk = image_cache.atomic.sync_file, decode_worker.decode_chunk
+    real_sync, real_chunk = image_cache.atomic.sync_file, image_decoding.decode_chunk
 
     def named() -> int:
         log = next((data_home() / "data").glob("*.partial/chunks.jsonl"))
@@ -119,7 +117,7 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an earlier start has named stays named from the beginning of the next."""
-    name, real = f"folder:{written(tmp_path / 'set')}", decode_worker.decode_chunk
+    name, real = f"folder:{written(tmp_path / 'set')}", image_decoding.decode_chunk
     monkeypatch.setattr(image_cache, "CHUNK", 4)
     calls: list[int] = []
 
@@ -140,6 +138,5 @@ def test_what_was_decoded_before_a_stop_is_not_lost_by_a_second_one(
 
 def test_rows_that_cannot_be_written_are_no_fault_of_the_pictures(tmp_path: Path) -> None:
     path = os.fspath(written(tmp_path / "set", 1) / "000.png")
-    form = Form(side=8, channels=1, resize="crop")
     with closing(Sandbox(decode_chunk)) as sandbox, pytest.raises(FileNotFoundError):
-        decode_sandboxed(sandbox, str(tmp_path / "none" / "rows"), 0, [path], form)
+        decode_sandboxed(sandbox, str(tmp_path / "none" / "rows"), 0, [path], (8, 1, "crop"))

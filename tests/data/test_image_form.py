@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from contrastive_core.data import datasets, decode_worker, image_cache, image_sets
+from contrastive_core.data import datasets, image_cache, image_decoding, image_sets
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import data_home
@@ -171,7 +171,7 @@ def test_many_files_are_decoded_by_processes_as_by_one(tmp_path: Path, monkeypat
 
 
 def test_decoding_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, real = photos(tmp_path, 20, (8, 8)), decode_worker.decode_chunk
+    name, real = photos(tmp_path, 20, (8, 8)), image_decoding.decode_chunk
     whole = datasets.load(name, form=ImageForm(8)).fingerprint
     shutil.rmtree(data_home() / "data")
     monkeypatch.setattr(image_cache, "CHUNK", 4)
@@ -194,21 +194,20 @@ def test_decoding_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.M
 def test_a_file_that_ends_the_process_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = photos(tmp_path, 3, (8, 8))
     file = tmp_path / "rows"
-    file.write_bytes(bytes(decode_worker.HEADER + 3 * 192))
+    file.write_bytes(bytes(image_decoding.HEADER + 3 * 192))
     paths = [str(tmp_path / "photos" / f"{i:03d}.png") for i in range(3)]
     real = sandbox.Sandbox.call
 
-    def dies(self: Any, rows: str, start: int, some: list[str], form: decode_worker.Form) -> Any:
+    def dies(self: Any, rows: str, start: int, some: list[str], form: image_decoding.Form) -> Any:
         answer = real(self, rows, start, some, form)
         if paths[1] in some:
             raise sandbox.Crashed("its pipe is closed")
         return answer
 
     monkeypatch.setattr(sandbox.Sandbox, "call", dies)
-    form = decode_worker.Form(side=8, channels=3, resize="crop")
-    with closing(sandbox.Sandbox(decode_worker.decode_chunk)) as child:
-        answer = decode_worker.decode_sandboxed(child, str(file), 0, paths, form)
-    assert answer["failed"] == {"1": decode_worker.DIED}
+    with closing(sandbox.Sandbox(image_decoding.decode_chunk)) as child:
+        answer = image_decoding.decode_sandboxed(child, str(file), 0, paths, (8, 3, "crop"))
+    assert answer["failed"] == {"1": image_decoding.DIED}
     assert np.fromfile(file, np.uint8)[-192:].any()
     assert name
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from contrastive_core.data import subfolders as module
-from contrastive_core.data.subfolders import pictures_in, subfolders
+from contrastive_core.data import folder_preview
+from contrastive_core.data.folder_preview import pictures_in, subfolders
 
 
 def files(folder: Path, *names: str) -> None:
@@ -29,7 +29,7 @@ def test_each_folder_has_its_pictures(tmp_path: Path) -> None:
 
 
 def test_a_huge_folder_is_not_looked_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOKS", 10)
+    monkeypatch.setattr(folder_preview, "LOOKS", 10)
     files(tmp_path / "many", *(f"{i}.png" for i in range(30)))
     (one,) = subfolders(tmp_path)
     assert (one.pictures, one.is_exact) == (10, False)
