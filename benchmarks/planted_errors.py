@@ -110,9 +110,7 @@ def outcome(name: str, seed: int, method: Any, random: Any, hard: bool = True) -
     planted = plant(name, seed, hard)
     train, test = encode(method, planted.train), encode(method, planted.test)
     pixels = sample_build.pixel_rows(planted.train.images, planted.test.images)
-    issues = sample_issues.find_issues(
-        sample_issues.IssueInputs(train, other=test, pixels=pixels[0], other_pixels=pixels[1])
-    )
+    issues = sample_issues.find_issues(train, test, pixels)
     p = out_of_fold(LogisticRegression(max_iter=1000), train.features, train.labels)
     untrained = [encode(random, d).features for d in (planted.train, planted.test)]
     images = [np.asarray(d.images) for d in (planted.train, planted.test)]

@@ -36,35 +36,32 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
 
 
 def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[int, int]]) -> str:
-    many = _number(len(settings))
+    labels, many = [s.label for s in settings], _number(len(settings))
     if not better:
-        listed = f": {_listed([s.label for s in settings])}" if len(settings) <= LISTED else ""
-        what = (
-            message("{many} values of {name}", many=many, name=name) if name else message("{many} settings", many=many)
-        )
+        listed = f": {_listed(labels)}" if len(settings) <= LISTED else ""
+        what = message("{many} settings", many=many)
+        if name:
+            what = message("{many} values of {name}", many=many, name=name)
         return message("These {what} cannot be told apart{listed}.", what=what, listed=listed)
     best = max(range(len(settings)), key=lambda i: settings[i].mean)
-    beaten = [i for i in range(len(settings)) if (best, i) in better]
-    level = [settings[i].label for i in range(len(settings)) if i != best and i not in beaten]
-    top = f"{name} {settings[best].label}".strip()
+    beaten = [labels[i] for i in range(len(settings)) if (best, i) in better]
+    level = [labels[i] for i in range(len(settings)) if i != best and (best, i) not in better]
+    top = f"{name} {labels[best]}".strip()
     if not beaten:
         i, j = max(better, key=lambda pair: settings[pair[0]].mean - settings[pair[1]].mean)
         return message(
             "{top} came out highest, and is not shown to be better than any other; {label} is "
             "better than {settings_label}.",
             top=top,
-            label=settings[i].label,
-            settings_label=settings[j].label,
+            label=labels[i],
+            settings_label=labels[j],
         )
+    if not level and len(settings) > 2:
+        return message("{top} is better than each of the others.", top=top)
     if not level:
-        return (
-            message("{top} is better than each of the others.", top=top)
-            if len(settings) > 2
-            else message("{top} is better than the other.", top=top)
-        )
+        return message("{top} is better than the other.", top=top)
     also = _listed(level) if len(level) <= LISTED else message("{number} others", number=_number(len(level)))
-    than = [settings[i].label for i in beaten]
-    worse = _listed(than) if len(than) <= LISTED else message("the other {number}", number=_number(len(than)))
+    worse = _listed(beaten) if len(beaten) <= LISTED else message("the other {number}", number=_number(len(beaten)))
     return message(
         "{top} came out highest and cannot be told apart from {also}; it is better than {worse}.",
         top=top,
@@ -77,18 +74,18 @@ def _evidence(settings: Sequence[SettingScores], by_images: bool, seeds: int, pa
     corrected = message(", corrected for {pairs} pairs", pairs=pairs) if pairs > 1 else ""
     if not by_images:
         return message("A paired t test over {seeds} seeds{corrected}; p below 0.05.", seeds=seeds, corrected=corrected)
-    n = int(np.isfinite(next(iter(settings[0].right.values()))).sum())
+    n = f"{int(np.isfinite(next(iter(settings[0].right.values()))).sum()):,}"
     if seeds == 1:
         return message(
             "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; one "
             "seed of each: another seed may say otherwise.",
-            n=f"{n:,}",
+            n=n,
             corrected=corrected,
         )
     return message(
         "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; each "
         "of {seeds} seeds or more has to show it.",
-        n=f"{n:,}",
+        n=n,
         corrected=corrected,
         seeds=seeds,
     )

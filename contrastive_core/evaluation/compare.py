@@ -1,10 +1,9 @@
 """Two to eight spaces of the same samples: which is better, and how alike they are.
 
-Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the
-linear probe: McNemar's exact test on who is right gives p values, corrected by Holm for the number
-of pairs and accuracies; the 95 % interval of a difference is a paired bootstrap. A difference is
-claimed only if its interval excludes zero and its corrected p is below 0.05. That is said of these
-encoders; of methods, only if it holds for each of three seeds.
+Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe:
+McNemar's exact test on who is right gives p values, corrected by Holm for the number of pairs and accuracies; the 95 %
+interval of a difference is a paired bootstrap. A difference is claimed only if its interval excludes zero and its
+corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three seeds.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ NEAREST = 20  # rows by which neighborhoods are compared
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A space to compare: its test rows, training rows that teach, if there are any, method and
-    seed of its run, and the scores that are recorded of these very rows."""
+    """A space to compare: its test rows, training rows that teach, if there are any, method and seed of its run, and
+    the scores that are recorded of these very rows."""
 
     name: str
     train: EmbeddingSet | None

@@ -1,11 +1,11 @@
 """A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
 
-Raw pixels and the untrained encoder, which stand beside it, are of all images, or of a sample that
-is said: of so many as have REFERENCE_BYTES in float32.
+Raw pixels and the untrained encoder, which stand beside it, are of all images, or of a sample that is said: of so many
+as have REFERENCE_BYTES in float32.
 
-The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights
-and data, so a page that only reads needs no torch. Of many processes (torchrun) each encodes its
-share of the images, in the chunks that one process would take, so that the rows are the same.
+The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights and data, so a page
+that only reads needs no torch. Of many processes (torchrun) each encodes its share of the images, in the chunks that
+one process would take, so that the rows are the same.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def embed_run(
 def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
     """This process's rows of a split, and no others: "h", "z", "raw" pixels, "random" encoder.
 
-    h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError
-    where there are fewer rows than processes.
+    h and z are read from the cache if `embed_run` has made it, else computed. Raises ValueError where there are fewer
+    rows than processes.
     """
     world, dataset = collectives.world(), data_of(run, split)
     if len(dataset) < world.size:
@@ -99,8 +99,8 @@ def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]
 def from_weights(
     run: Run, dataset: Dataset, device: str = "auto", part: tuple[int, int] = ONE
 ) -> dict[str, EmbeddingSet]:
-    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept; of a
-    process among several (its number, their number) its share of them."""
+    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept; of a process among several
+    (its number, their number) its share of them."""
     rows = part_of(len(dataset), part)
     both = _forward(load_model(run, dataset, device), dataset, rows)
     return {k: _as_set(v, dataset, k, _origin(run), rows) for k, v in both.items()}
@@ -150,8 +150,8 @@ def data_of(run: Run, split: str) -> Dataset:
 
 
 def raw_pixels(dataset: Dataset, part: tuple[int, int] = ONE) -> EmbeddingSet:
-    """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any
-    encoder has to beat; of a process among several (its number, their number) its share of them."""
+    """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any encoder has to beat;
+    of a process among several (its number, their number) its share of them."""
     shape = dataset.images.shape[1:]
     sides = min(shape[1], PIXELS), min(shape[2], PIXELS)
     width = shape[0] * math.prod(sides)
@@ -189,8 +189,8 @@ def random_encoder(
 
 
 def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, JsonObject]:
-    """The images that references are taken of, read when they are asked for, and what is said;
-    width: the numbers that each becomes, where they are not its pixels."""
+    """The images that references are taken of, read when they are asked for, and what is said; width: the numbers that
+    each becomes, where they are not its pixels."""
     n = len(dataset)
     most = max(1, REFERENCE_BYTES // (4 * (width or math.prod(dataset.images.shape[1:]))))
     chosen = rows_of_sample(n, most)
@@ -202,10 +202,9 @@ def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple
 def _forward(
     method: Any, dataset: Dataset, rows: slice = ALL, progress: OnFraction = ignore_fraction, folder: Path | None = None
 ) -> dict[str, np.ndarray]:
-    """h and z of the images `rows`, in float32 and without TF32, whatever the training used; large
-    ones lie in files without a name in `folder`, if one is given. Chunks start where they do for
-    all images, since a batch of another size may round its last digits otherwise. Raises CannotGoOn
-    where the device has too little memory."""
+    """h and z of the images `rows`, in float32 and without TF32, whatever the training used; large ones lie in files
+    without a name in `folder`, if one is given. Chunks start where they do for all images, since a batch of another
+    size may round its last digits otherwise. Raises CannotGoOn where the device has too little memory."""
     device = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     memory = enough_memory(device, min(chunk, len(dataset)), *dataset.images.shape[-2:])

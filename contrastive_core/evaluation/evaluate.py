@@ -1,9 +1,8 @@
 """Scores of a run beside raw pixels and a random encoder, for h and z; scores of vectors in a file.
 
-Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however
-the run was trained. Without labels the label-free scores take the place of the accuracies. Without a
-file of training rows a file is split as pages split loaded vectors: by its column `split`, or a fixed
-fifth of each class is scored.
+Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however the run was
+trained. Without labels the label-free scores take the place of the accuracies. Without a file of training rows a file
+is split as pages split loaded vectors: by its column `split`, or a fixed fifth of each class is scored.
 """
 
 from __future__ import annotations
@@ -132,8 +131,8 @@ def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graph
 def _sources(
     run: Run, split: str, device: str, on_progress: OnProgress
 ) -> dict[str, tuple[EmbeddingSet | None, EmbeddingSet]]:
-    """Training rows and rows to score, by source; of many processes, each has its part. Training
-    rows are not scored by themselves."""
+    """Training rows and rows to score, by source; of many processes, each has its part. Training rows are not scored by
+    themselves."""
     if collectives.is_single_process():
         sets = {s: _of_split(run, s, device, on_progress) for s in dict.fromkeys(("train", split))}
     else:

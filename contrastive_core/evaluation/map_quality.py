@@ -1,8 +1,8 @@
-"""How far a map can be believed: trustworthiness and continuity (Venna & Kaski 2001), and what
-maps of several seeds have in common.
+"""How far a map can be believed: trustworthiness and continuity (Venna & Kaski 2001), and what maps of several seeds
+have in common.
 
-Both judge anchors against all rows: exactly up to JUDGED rows, above on a stated sample. Rows are
-brought to length 1 block by block, so that a judgment holds no second copy of an embedding.
+Both judge anchors against all rows: exactly up to JUDGED rows, above on a stated sample. Rows are brought to length 1
+block by block, so that a judgment holds no second copy of an embedding.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
 def judge(
     features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto", landmarks: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Trustworthiness (1 when no row is a neighbor on the map without being one in the embedding, by
-    cosine) and continuity (1 when no neighbor in the embedding is torn away on the map) at k, that k,
-    and how many rows they were judged on of how many. Args: landmarks: rows that others were placed
-    by: theirs alone is told too."""
+    """Trustworthiness (1 when no row is a neighbor on the map without being one in the embedding, by cosine) and
+    continuity (1 when no neighbor in the embedding is torn away on the map) at k, that k, and how many rows they were
+    judged on of how many. Args: landmarks: rows that others were placed by: theirs alone is told too."""
     n = len(xy)
     k = max(1, min(k, (n - 2) // 2))
     trust, continued = _of_anchors(features, xy, k, device)
@@ -67,8 +66,8 @@ def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
 def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Trustworthiness and continuity of each anchor (a), computed on the device called `name`.
 
-    1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at
-    one distance share a rank.
+    1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at one distance share a
+    rank.
     """
     n, device = len(xy), pick_device(name)
 
@@ -103,8 +102,8 @@ def _anchors(n: int) -> np.ndarray:
 
 
 def _distances(points: Points, rows: Tensor, n: int, step: int) -> Tensor:
-    """Squared distances (r, n), float64, of some rows to all, `step` of these at a time; a row to
-    itself is infinitely far."""
+    """Squared distances (r, n), float64, of some rows to all, `step` of these at a time; a row to itself is infinitely
+    far."""
     x = points(rows)
     away = torch.empty(len(rows), n, dtype=torch.float64, device=x.device)
     for i in range(0, n, step):

@@ -1,10 +1,9 @@
 """Paired tests between spaces of the same samples, for every score that has a value per sample.
 
-Right or wrong: McNemar's exact test (1947, Psychometrika 12, 153). Means: a t test on the paired
-differences. Means over pairs of samples (uniformity, alignment, tolerance): the same on each
-sample's influence, which for a U-statistic of order two is twice its own mean's deviation
-(Hoeffding 1948, Ann. Math. Stat. 19, 293). All p values of a table are corrected together by
-Holm's step-down (1979, Scand. J. Stat. 6, 65).
+Right or wrong: McNemar's exact test (1947, Psychometrika 12, 153). Means: a t test on the paired differences. Means
+over pairs of samples (uniformity, alignment, tolerance): the same on each sample's influence, which for a U-statistic
+of order two is twice its own mean's deviation (Hoeffding 1948, Ann. Math. Stat. 19, 293). All p values of a table are
+corrected together by Holm's step-down (1979, Scand. J. Stat. 6, 65).
 """
 
 from __future__ import annotations

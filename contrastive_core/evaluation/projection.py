@@ -1,9 +1,9 @@
 """Maps in the plane: PCA at once, UMAP from a given graph of neighbors; seeded and judged.
 
-UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral
-layout and given our neighbors instead of its approximate ones. Above `MANY` rows it lays out
-`LANDMARKS` of them, drawn by the seed, and each other row is placed amid its nearest landmarks.
-Scores are never computed on a map; map_quality.py says how far one can be believed.
+UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral layout and given our
+neighbors instead of its approximate ones. Above `MANY` rows it lays out `LANDMARKS` of them, drawn by the seed, and
+each other row is placed amid its nearest landmarks. Scores are never computed on a map; map_quality.py says how far one
+can be believed.
 """
 
 from __future__ import annotations
@@ -113,9 +113,9 @@ class _ProgressOf(io.TextIOBase):
 def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
     """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
 
-    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which
-    stays with most of them where a mean would fall into the gap between two groups. Weights fall
-    with distance, the k-th neighbor's being the scale; a row of the base keeps its place.
+    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which stays with most of
+    them where a mean would fall into the gap between two groups. Weights fall with distance, the k-th neighbor's being
+    the scale; a row of the base keeps its place.
     """
     return _amid(nearest(new, base, min(k, len(base)), device=device), xy)
 
@@ -145,9 +145,8 @@ def map_of(
     progress: OnFraction | None = None,
     **settings: Any,
 ) -> Map:
-    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its
-    quality says `recall` where its neighbors are approximate, its settings `landmarks` where not
-    all rows were laid out.
+    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its quality says `recall`
+    where its neighbors are approximate, its settings `landmarks` where not all rows were laid out.
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
@@ -175,8 +174,8 @@ def map_of(
 def _umap_of(
     rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: JsonObject
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are
-    `landmarks`, the numbers of some rows, only these are laid out: the others come amid them."""
+    """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are `landmarks`, the
+    numbers of some rows, only these are laid out: the others come amid them."""
     laid = rows if landmarks is None else rows.take(landmarks)
     n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
     graph = graphs.get(laid, None, n_neighbors, used["metric"])

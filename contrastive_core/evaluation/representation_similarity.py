@@ -1,9 +1,8 @@
 """How alike embeddings of the same samples are: CKA, shared neighbors, Procrustes.
 
-CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020,
-arXiv 2010.15327). Deviation: products of many embeddings are taken at once in float32, sums in
-float64; the debiasing needs only row norms, so no n×n matrix is made. Rows are centered and
-multiplied block by block, so that no embedding is copied.
+CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020, arXiv 2010.15327).
+Deviation: products of many embeddings are taken at once in float32, sums in float64; the debiasing needs only row
+norms, so no n×n matrix is made. Rows are centered and multiplied block by block, so that no embedding is copied.
 """
 
 from __future__ import annotations
@@ -109,8 +108,8 @@ def procrustes(x: np.ndarray, y: np.ndarray) -> float:
 def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """A map (n, 2) turned and mirrored onto another (Procrustes), shifted to it and of its size.
 
-    Of its size, not of the size that fits best (scipy's): that would shrink a map to a dot where
-    the two have little in common.
+    Of its size, not of the size that fits best (scipy's): that would shrink a map to a dot where the two have little in
+    common.
     """
     x, y = moving - moving.mean(0), fixed - fixed.mean(0)
     u, _, v = np.linalg.svd(x.T @ y)
@@ -133,8 +132,8 @@ def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def graphs_of(sets: Sequence[EmbeddingSet], k: int, graphs: Any) -> tuple[list[np.ndarray], float | None]:
-    """The k nearest rows (n, k) of every set in itself by the cache `graphs`, and the lowest recall of
-    those that are approximate; None where all are exact."""
+    """The k nearest rows (n, k) of every set in itself by the cache `graphs`, and the lowest recall of those that are
+    approximate; None where all are exact."""
     found = [graphs.get(s, None, k) for s in sets]
     return [graph.index for graph in found], lowest_recall(graph.recall for graph in found)
 

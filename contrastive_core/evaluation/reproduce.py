@@ -1,9 +1,8 @@
 """Do the published figures of a run follow from its weights? They are computed anew, compared.
 
-Another processor adds in another order, so embeddings differ in their last digits and a sample that
-lies on a border may fall to its other side. Accepted is what cannot change a reading: a tenth of
-the width of the figure's 95 % interval, two samples where that is more; 1 % of a figure that has
-no interval.
+Another processor adds in another order, so embeddings differ in their last digits and a sample that lies on a border
+may fall to its other side. Accepted is what cannot change a reading: a tenth of the width of the figure's 95 %
+interval, two samples where that is more; 1 % of a figure that has no interval.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a metric is, its result, and the intervals that estimates carry.
 
-Per-sample values come first and are reduced once. Units: "share" lies in 0..1 and is shown in
-per cent, "nats", "dimensions", "squared distance", "similarity" and "" are shown as they are.
+Per-sample values come first and are reduced once. Units: "share" lies in 0..1 and is shown in per cent, "nats",
+"dimensions", "squared distance", "similarity" and "" are shown as they are.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ AMONG = 100_000  # rows among which all find their nearest in some minutes
 class MetricResult:
     """A score. `per_sample` (n) belongs to the test rows, NaN where a row has none.
 
-    `interval` is a 95 % interval where the score estimates something from a sample. `extras`
-    holds plain values for the record; `arrays` what pages draw (curves, predictions, matrices).
+    `interval` is a 95 % interval where the score estimates something from a sample. `extras` holds plain values for the
+    record; `arrays` what pages draw (curves, predictions, matrices).
     """
 
     value: float
@@ -59,8 +59,8 @@ class Metric:
     def __call__(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None) -> MetricResult:
         """The score. Raises CannotScore with a sentence where it is undefined.
 
-        Where `graphs.rows` is spread, both sets are this process's part, every process calls, and
-        the result is that of all rows, per-sample values included.
+        Where `graphs.rows` is spread, both sets are this process's part, every process calls, and the result is that of
+        all rows, per-sample values included.
         """
         graphs = graphs or Graphs()
         if graphs.rows.spread and not self.spreads:
@@ -140,8 +140,8 @@ def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
 
 
 def pairs_interval(value: float, per_sample: np.ndarray, partners: np.ndarray) -> tuple[float, float] | None:
-    """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding
-    1948): each sample moves it by twice its own mean's deviation, by the number of its partners.
+    """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding 1948): each sample moves
+    it by twice its own mean's deviation, by the number of its partners.
 
     Args: per_sample (n): mean over a sample's pairs; partners (n): their number.
     """

@@ -1,13 +1,12 @@
 """L2-regularized multinomial logistic regression by preconditioned full-batch L-BFGS.
 
-Minimizes the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the
-bias free. Source of the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: its first guess
-of the inverse Hessian is that of the objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, by one
-Cholesky factor, so that learned features, whose columns go together, take few steps; XᵀX of at most
-some GUIDE rows, since it only sets the pace.
+Minimizes the mean cross-entropy + ‖W‖²/(2Cn): scikit-learn's objective per row and unit of C, the bias free. Source of
+the iteration: Nocedal & Wright 2006, algorithm 7.4. Deviation: its first guess of the inverse Hessian is that of the
+objective at W = 0, (XᵀX/(n·classes) + I/(Cn))⁻¹, by one Cholesky factor, so that learned features, whose columns go
+together, take few steps; XᵀX of at most some GUIDE rows, since it only sets the pace.
 
-Value and gradient are summed over blocks of rows, in float64, while a block is in the processor's
-cache: what is held beside X does not grow with its rows, and X may be read from a file.
+Value and gradient are summed over blocks of rows, in float64, while a block is in the processor's cache: what is held
+beside X does not grow with its rows, and X may be read from a file.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.metrics._standardized import Standardized, blocks
+from contrastive_core.metrics._standardized import Standardized
 
 HISTORY = 10
 STEPS = 1000
@@ -33,8 +32,8 @@ Design = Tensor | Standardized  # rows (n, d), which are read some at a time
 
 
 def gram_of(x: Design, rows: Rows = HERE) -> Tensor:
-    """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of
-    rows at even steps where there are many."""
+    """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of rows at even steps
+    where there are many."""
     d = x.shape[1]
     step = max(1, rows.number(len(x)) // max(GUIDE, GUIDES * d))
     some = x[::step]
@@ -92,7 +91,10 @@ def fit_logistic(
 
 def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Logits (r, classes) of X block by block, where each stands and its rows (r, d) before them."""
-    for part, block in blocks(x, BLOCK // max(x.shape[1], weight.shape[1])):
+    size = max(1, BLOCK // max(x.shape[1], weight.shape[1]))
+    for start in range(0, len(x), size):
+        part = slice(start, min(start + size, len(x)))
+        block = x[part]
         yield part, block, block @ weight[:-1] + weight[-1]
 
 
@@ -121,8 +123,8 @@ def _cost(
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:
-    """The Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1). It only sets the
-    pace, so where rounding has left it indefinite, as of a collapsed encoder, more is added."""
+    """The Hessian at W = 0 for one class: a Cholesky factor, or a diagonal (d+1). It only sets the pace, so where
+    rounding has left it indefinite, as of a collapsed encoder, more is added."""
     hessian = gram / classes
     diagonal = hessian if hessian.ndim == 1 else hessian.diagonal()
     diagonal[:-1] += penalty

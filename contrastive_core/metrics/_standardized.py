@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -45,8 +43,7 @@ class Moments:
 class Standardized:
     """Features (n, d) in float32, of which only what is asked for is read and standardized.
 
-    In float32 the difference from a large mean is exact; that the mean itself is rounded moves
-    all rows alike.
+    In float32 the difference from a large mean is exact; that the mean itself is rounded moves all rows alike.
     """
 
     dtype = torch.float32
@@ -66,10 +63,3 @@ class Standardized:
         at = rows if isinstance(rows, slice) else rows.cpu().numpy()
         block = np.array(self.features[at if self.index is None else self.index[at]], np.float32)
         return torch.from_numpy(block).to(self.device).sub_(self._mean).mul_(self._scale)
-
-
-def blocks(x: Tensor | Standardized, size: int) -> Iterator[tuple[slice, Tensor]]:
-    """X block by block (r, d), of `size` rows at most, with where each stands."""
-    for start in range(0, len(x), max(1, size)):
-        part = slice(start, min(start + max(1, size), len(x)))
-        yield part, x[part]

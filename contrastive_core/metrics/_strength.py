@@ -1,15 +1,15 @@
 """The strength C of a probe's penalty, by cross-validated log-loss.
 
-Accuracy on held-out rows is a step function of C: which C is best turns on a single row, and so on
-the last digit of a processor. Log-loss is smooth in C. It is taken at half decades by stratified
-folds; a parabola through the three points around the least gives C, which therefore moves
-continuously with the features, also where the least passes from one point to the next.
+Accuracy on held-out rows is a step function of C: which C is best turns on a single row, and so on the last digit of a
+processor. Log-loss is smooth in C. It is taken at half decades by stratified folds; a parabola through the three points
+around the least gives C, which therefore moves continuously with the features, also where the least passes from one
+point to the next.
 
-One fold walks the path from strong to weak penalties, decade by decade; the others start from its
-weights, around the least alone.
+One fold walks the path from strong to weak penalties, decade by decade; the others start from its weights, around the
+least alone.
 
-Above SAMPLE rows so many are drawn. C is not scaled with them: in the sum over rows that the
-objective is, it stands for how large weights may be, whatever the number of rows.
+Above SAMPLE rows so many are drawn. C is not scaled with them: in the sum over rows that the objective is, it stands
+for how large weights may be, whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class _Fold:
         self.losses: dict[int, float] = {}
 
     def loss(self, i: int, guide: _Fold) -> float:
-        """Log-loss, summed over the held-out rows, at GRID[i]; fitted from the nearest weights
-        that this fold or `guide` has."""
+        """Log-loss, summed over the held-out rows, at GRID[i]; fitted from the nearest weights that this fold or
+        `guide` has."""
         if i not in self.losses:
             start = self._start(i, guide)
             self.weights[i] = fit_logistic(

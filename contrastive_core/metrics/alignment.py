@@ -1,8 +1,7 @@
 """Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242.
 
-The mean of ‖x−y‖² over positive pairs on the unit sphere. Positive pairs are augmented views of
-one image where the embedding brings views along, else rows of one class (by class sums, O(n·d),
-block by block).
+The mean of ‖x−y‖² over positive pairs on the unit sphere. Positive pairs are augmented views of one image where the
+embedding brings views along, else rows of one class (by class sums, O(n·d), block by block).
 """
 
 from __future__ import annotations
@@ -74,8 +73,7 @@ def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
 def same_class(
     rows: EmbeddingSet, lie: Rows = HERE, device: torch.device | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n)
-    each, over all parts."""
+    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n) each, over all parts."""
     n, where = len(rows), device or torch.device("cpu")
     labels = np.full(n, -1) if rows.labels is None else rows.labels
     classes, count = np.unique(lie.whole(labels), return_counts=True)

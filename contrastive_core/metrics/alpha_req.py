@@ -1,9 +1,9 @@
 """α-ReQ: how fast the eigenvalues of the features' covariance fall. Agrawal et al., NeurIPS 2022,
 https://arxiv.org/abs/2202.05808.
 
-The j-th largest eigenvalue of many trained embeddings is about j^−α; α is the slope of a weighted
-line through (log j, log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins at
-the third value and ends at the hundredth, or where eigenvalues drown in float32's rounding.
+The j-th largest eigenvalue of many trained embeddings is about j^−α; α is the slope of a weighted line through (log j,
+log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins at the third value and ends at the
+hundredth, or where eigenvalues drown in float32's rounding.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Factor readout: what else than its class can be read off a sample's features?
 
-For data whose factors are known (`shapes`: hue, position, texture, ...) a ridge regression is
-fitted on training rows and judged on test rows. A number gives R²; a factor of few whole values
-gives (accuracy − share of the commonest) / (1 − that share); a hue is read as a point on a circle.
-1 is read off exactly, 0 is chance. The penalty is chosen on a held-out fifth of the training rows.
+For data whose factors are known (`shapes`: hue, position, texture, ...) a ridge regression is fitted on training rows
+and judged on test rows. A number gives R²; a factor of few whole values gives (accuracy − share of the commonest) / (1
+− that share); a hue is read as a point on a circle. 1 is read off exactly, 0 is chance. The penalty is chosen on a
+held-out fifth of the training rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.metrics._standardized import Moments, Standardized, blocks
+from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["Factors"]
@@ -109,7 +109,10 @@ def _ridge(
 
 def _blocks64(x: Standardized) -> Iterator[tuple[slice, Tensor]]:
     """Rows in float64, block by block, with where each stands."""
-    return ((part, block.double()) for part, block in blocks(x, BLOCK // x.shape[1]))
+    step = max(1, BLOCK // x.shape[1])
+    for i in range(0, len(x), step):
+        part = slice(i, min(i + step, len(x)))
+        yield part, x[part].double()
 
 
 def _fits(rows: Standardized, y: Tensor, new: Standardized, penalties: Sequence[float]) -> dict[float, Tensor]:

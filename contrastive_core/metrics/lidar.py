@@ -1,10 +1,10 @@
 """LiDAR: the effective rank of linear discriminants between images. Thilakaratne et al., ICLR 2024,
 https://arxiv.org/abs/2312.04000.
 
-Each image is a class of its own, its augmented views are that class's rows. Σ_b is the scatter of
-the classes' means, Σ_w the mean scatter within classes plus δ·I; LiDAR is exp of the entropy of the
-eigenvalues of Σ_w^(−1/2) Σ_b Σ_w^(−1/2), scaled to sum 1. Unlike RankMe it does not count
-dimensions in which views of one image differ as much as images do.
+Each image is a class of its own, its augmented views are that class's rows. Σ_b is the scatter of the classes' means,
+Σ_w the mean scatter within classes plus δ·I; LiDAR is exp of the entropy of the eigenvalues of Σ_w^(−1/2) Σ_b
+Σ_w^(−1/2), scaled to sum 1. Unlike RankMe it does not count dimensions in which views of one image differ as much as
+images do.
 """
 
 from __future__ import annotations

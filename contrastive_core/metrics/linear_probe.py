@@ -1,9 +1,8 @@
 """Linear probe: L2-regularized multinomial logistic regression on frozen features, by L-BFGS.
 
-Minimizes Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features
-standardized by the training rows. C is chosen by cross-validated log-loss, of many rows on a sample
-(see _strength.py); then all training rows are fitted. Above HELD numbers they are not copied: each
-pass reads them, and standardizes, block by block.
+Minimizes Σ cross-entropy + ‖W‖²/(2C), scikit-learn's objective (the bias is free), on features standardized by the
+training rows. C is chosen by cross-validated log-loss, of many rows on a sample (see _strength.py); then all training
+rows are fitted. Above HELD numbers they are not copied: each pass reads them, and standardizes, block by block.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Silhouette: is a row nearer to its own class than to the next one? Rousseeuw 1987.
 
-s = (b − a) / max(a, b), with a the mean distance to the other rows of its class and b the smallest
-mean distance to another class; 0 for the only row of a class. Distances are Euclidean between unit
-rows. Block by block: neither n×n distances nor n×c sums are kept. Above PAIRS pairs the mean is
-that of some rows, drawn once and said, each of which meets all rows.
+s = (b − a) / max(a, b), with a the mean distance to the other rows of its class and b the smallest mean distance to
+another class; 0 for the only row of a class. Distances are Euclidean between unit rows. Block by block: neither n×n
+distances nor n×c sums are kept. Above PAIRS pairs the mean is that of some rows, drawn once and said, each of which
+meets all rows.
 """
 
 from __future__ import annotations

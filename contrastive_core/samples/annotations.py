@@ -1,15 +1,14 @@
 """What a person decided about samples: keep, relabel, drop. Kept for the data set, with undo.
 
-Decisions belong to the data set and the split, whichever run they were made on: each pair has one
-file, `data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows what it holds.
-(In a folder of images a sample of each split may have the same id.)
+Decisions belong to the data set and the split, whichever run they were made on: each pair has one file,
+`data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows what it holds. (In a folder of images a
+sample of each split may have the same id.)
 
-The file only grows, under a lock: a line says what was decided on a sample, by which window, when,
-and what the label and the suggestion were then; the last line of a sample counts. Undo is a line
-too, which names the event that it takes back. An event that is there already is not written again,
-so that a window may report what it is not sure of having reported. `export` writes the two files
-that `train --exclude` and `--relabel` read, when a training is asked for; they are named by their
-content, so that a run's own files never change. Torch-free.
+The file only grows, under a lock: a line says what was decided on a sample, by which window, when, and what the label
+and the suggestion were then; the last line of a sample counts. Undo is a line too, which names the event that it takes
+back. An event that is there already is not written again, so that a window may report what it is not sure of having
+reported. `export` writes the two files that `train --exclude` and `--relabel` read, when a training is asked for; they
+are named by their content, so that a run's own files never change. Torch-free.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
-    """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how
-    likely it is `wrong`; `by` whom; as which `event`. Raises ValueError for another word."""
+    """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how likely it is `wrong`;
+    `by` whom; as which `event`. Raises ValueError for another word."""
     if what not in CHOICES:
         raise ValueError(
             message("a mark is one of {choices}; got {what}", choices=", ".join(CHOICES), what=f"{what!r}")
@@ -90,8 +89,8 @@ def _write(file: Path, lines: Sequence[JsonObject], **about: Any) -> None:
 def undo(
     files: Sequence[Path], by: str = "", since: float = float("inf"), event: str | None = None
 ) -> tuple[Path, str] | None:
-    """Take the last decision back that is `by` this window, or older than `since`, so that no other
-    window at work loses one. Returns its file and sample, of many the first; None: there is none.
+    """Take the last decision back that is `by` this window, or older than `since`, so that no other window at work
+    loses one. Returns its file and sample, of many the first; None: there is none.
 
     Args: event: of the undo itself: one that is there already is not done again.
     """
@@ -111,8 +110,8 @@ def undo(
 
 
 def adopt(candidates: Sequence[Run]) -> None:
-    """Take over what runs hold of their own, as all did once, for their data sets. What was decided
-    for the data set since then counts; of two runs the one that was decided on last."""
+    """Take over what runs hold of their own, as all did once, for their data sets. What was decided for the data set
+    since then counts; of two runs the one that was decided on last."""
     old = [
         (path.stat().st_mtime, path, decisions_path(run.config, split))
         for run in candidates
@@ -134,9 +133,9 @@ def adopt(candidates: Sequence[Run]) -> None:
 
 
 def labels_csv(by_split: Mapping[str, Marks]) -> str:
-    """Every decision with the label that was given, suggested and decided; `label` is empty where
-    the sample is dropped. probability_wrong is the score of the list of likely wrong labels,
-    probability_suggested what the voters together give the suggested class."""
+    """Every decision with the label that was given, suggested and decided; `label` is empty where the sample is
+    dropped. probability_wrong is the score of the list of likely wrong labels, probability_suggested what the voters
+    together give the suggested class."""
     rows = []
     for split, decisions in by_split.items():
         for sample, m in decisions.items():
@@ -149,8 +148,7 @@ def labels_csv(by_split: Mapping[str, Marks]) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """The content of the files for a training without what was marked; None: there is nothing to
-    say."""
+    """The content of the files for a training without what was marked; None: there is nothing to say."""
 
     exclude: bytes | None
     relabel: bytes | None
@@ -210,6 +208,5 @@ def _csv(head: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
 
 
 def _folder(run: Run) -> Path:
-    """Where a run's exported files lie; those of shipped runs, which are read-only, with the
-    data."""
+    """Where a run's exported files lie; those of shipped runs, which are read-only, with the data."""
     return data_home() / "marks" / run.name if run.shipped else run.path

@@ -1,24 +1,23 @@
 """Losses over a large set, estimated from some candidates of each anchor, and how far off they are.
 
-Exact losses cost n²·d products. Of a large set a loss whose formula takes weights
-(`Loss.takes_weights`: the softmax losses, pairs, all triplets) is estimated instead (losses.py says
-when): the same formula over candidates that each stand for w_ij, as in
+Exact losses cost n²·d products. Of a large set a loss whose formula takes weights (`Loss.takes_weights`: the softmax
+losses, pairs, all triplets) is estimated instead (losses.py says when): the same formula over candidates that each
+stand for w_ij, as in
 
     −mean_P ℓ + log Σ_j w_ij e^{ℓ_ij}    for    −mean_P ℓ + log Σ_j e^{ℓ_ij},
 
-where mean_P ℓ is exact: a product with the mean of a class. Every anchor i meets candidates of three
-strata (Cochran 1977, Sampling Techniques, ch. 5), each of which counts for w_ij candidates:
+where mean_P ℓ is exact: a product with the mean of a class. Every anchor i meets candidates of three strata (Cochran
+1977, Sampling Techniques, ch. 5), each of which counts for w_ij candidates:
 
 - its `NEAR` nearest, whatever they are: w = 1;
 - of its other positives `POSITIVES` at random, all where there are no more: w = how many other
   positives there are, over how many of them were drawn;
 - of its other negatives those among `DRAWN` random candidates: w likewise.
 
-So Σ_j w_ij f(s_ij) is Σ_j f(s_ij) over all positives, or all negatives, in expectation, and exactly
-that where the draws reach every candidate. A softmax loss takes the logarithm of such sums: its
-estimate is consistent, and lies below by half the sum's relative variance. The nearest are what makes
-the variance small: they hold most of the sum. The error is no bound but measured, on `CHECKED`
-samples whose losses are taken exactly too.
+So Σ_j w_ij f(s_ij) is Σ_j f(s_ij) over all positives, or all negatives, in expectation, and exactly that where the
+draws reach every candidate. A softmax loss takes the logarithm of such sums: its estimate is consistent, and lies below
+by half the sum's relative variance. The nearest are what makes the variance small: they hold most of the sum. The error
+is no bound but measured, on `CHECKED` samples whose losses are taken exactly too.
 """
 
 from __future__ import annotations
@@ -42,20 +41,19 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 __all__ = ["Candidates", "error_of", "estimate", "estimate_facts", "near"]
 
 NEAR, DRAWN = 64, 8192
-VISITED = 16_384  # rows at least among which the nearest are looked for
+LIKELY = Approximation.of_rows(16_384)  # at least, among which the nearest of many rows are looked for
 POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near
 ANCHORS = 256  # that meet the same random candidates: one matrix product, no rows gathered for each
 CHECKED = 512  # samples whose losses are taken exactly too
 
 
 def near(x: np.ndarray, metric: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Neighbors:
-    """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of
-    many rows among some `VISITED` likely ones or more: the estimate is right whichever are near,
-    and only the surer the nearer they are."""
+    """The `NEAR` nearest of each row of x (n, d) among the others, by "cosine" or "euclidean"; of many rows among some
+    `LIKELY` ones: the estimate is right whichever are near, and only the surer the nearer they are."""
     k = min(NEAR, len(x) - 1)
     if k < 1:
         return Neighbors(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), metric)
-    found = nearest_together(x, None, k, metric, on_fraction, device, Approximation.of_rows(VISITED))
+    found = nearest_together(x, None, k, metric, on_fraction, device, LIKELY)
     return replace(found, index=found.index.astype(np.int32))  # half as much to hold
 
 
@@ -68,9 +66,8 @@ def estimate(
     on_fraction: OnFraction = ignore_fraction,
     drawn: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Estimated loss and weight (g, b) of some anchors by a loss at each of g settings that compare
-    the same scores; pairs: every row with all others; nearest: (n, k) others of each; drawn: how
-    many candidates are, beside these."""
+    """Estimated loss and weight (g, b) of some anchors by a loss at each of g settings that compare the same scores;
+    pairs: every row with all others; nearest: (n, k) others of each; drawn: how many candidates are, beside these."""
     one = settings[0]
     if problem := one.check(pairs):
         raise ValueError(problem)
@@ -94,24 +91,24 @@ def estimate(
 
 
 def candidates_of(n: int, positives: int) -> int:
-    """About how many candidates stand for the others of each of n rows (views), `positives` of
-    which a row of the largest group has."""
+    """About how many candidates stand for the others of each of n rows (views), `positives` of which a row of the
+    largest group has."""
     return min(NEAR, n - 1) + min(DRAWN, n) + min(POSITIVES, positives)
 
 
 def estimate_facts(
     near: Sequence[Neighbors], positives: int, estimated: np.ndarray, exact: np.ndarray
 ) -> dict[str, float]:
-    """How many candidates stand for the others of a row, the recall of the nearest where these are
-    approximate, and how far the estimates of some rows are off. Args: as of `candidates_of`, `error_of`."""
+    """How many candidates stand for the others of a row, the recall of the nearest where these are approximate, and how
+    far the estimates of some rows are off. Args: as of `candidates_of`, `error_of`."""
     recall = lowest_recall(one.recall for one in near)
     facts = {"candidates": candidates_of(len(near[0].index), positives), "recall": recall}
     return {k: v for k, v in (facts | error_of(estimated, exact)).items() if v is not None}
 
 
 def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:
-    """How far estimates (n) are off where both are defined: `bias`, the mean difference; `off`, the
-    95th percentile of its size; `correlation` of ranks (Spearman; NaN where all are alike)."""
+    """How far estimates (n) are off where both are defined: `bias`, the mean difference; `off`, the 95th percentile of
+    its size; `correlation` of ranks (Spearman; NaN where all are alike)."""
     both = np.isfinite(estimated) & np.isfinite(exact)
     a, b = estimated[both], exact[both]
     if not len(a):
@@ -124,9 +121,8 @@ def error_of(estimated: np.ndarray, exact: np.ndarray) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Candidates of b anchors: `listed` ones of each anchor's own (k), then `drawn` ones (r) that
-    all of them meet. Masks hold how many candidates each stands for: positive (b, k), negative
-    (b, k + r)."""
+    """Candidates of b anchors: `listed` ones of each anchor's own (k), then `drawn` ones (r) that all of them meet.
+    Masks hold how many candidates each stands for: positive (b, k), negative (b, k + r)."""
 
     anchors: slice
     listed: Pairs

@@ -1,15 +1,13 @@
 """Each row against every class: its supervised contrastive loss there, and the nearest rows.
 
-L_i(c) = −log 1/|P_c| Σ_{p ∈ P_c} e^{s_ip/τ} / Σ_{a ≠ i} e^{s_ia/τ}, P_c the other rows of class c:
-the second form of Khosla et al. (2020, arXiv 2004.11362, eq. 3; `sup_con` with form "in"), with c
-in the place of the row's own label, on unit rows. It is a mean of softmax probabilities, so that
-e^{−L_i(c)}, made to sum to 1, says which class the loss would give the row; the row's own label
-has no part in it.
+L_i(c) = −log 1/|P_c| Σ_{p ∈ P_c} e^{s_ip/τ} / Σ_{a ≠ i} e^{s_ia/τ}, P_c the other rows of class c: the second form of
+Khosla et al. (2020, arXiv 2004.11362, eq. 3; `sup_con` with form "in"), with c in the place of the row's own label, on
+unit rows. It is a mean of softmax probabilities, so that e^{−L_i(c)}, made to sum to 1, says which class the loss would
+give the row; the row's own label has no part in it.
 
-Of a large set the sums are estimated, as candidates.py does: the nearest rows count for
-themselves, and of every class some drawn rows stand for its other ones; and the nearest row of a
-class is that of these candidates. The same rows are drawn for all, `DRAWN` together, or `LEAST` of
-each class.
+Of a large set the sums are estimated, as candidates.py does: the nearest rows count for themselves, and of every class
+some drawn rows stand for its other ones; and the nearest row of a class is that of these candidates. The same rows are
+drawn for all, `DRAWN` together, or `LEAST` of each class.
 """
 
 from __future__ import annotations
@@ -40,8 +38,8 @@ CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
-    """What n rows are to every class, and the nearest row of their own and of another class, by
-    cosine: its number, −1 where there is none, and its similarity, −1 then."""
+    """What n rows are to every class, and the nearest row of their own and of another class, by cosine: its number, −1
+    where there is none, and its similarity, −1 then."""
 
     losses: np.ndarray  # (n, classes) float32; infinite for a class of which there is no other row
     same: np.ndarray  # (n) int64
@@ -51,11 +49,11 @@ class ByClass:
 
 
 def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = None, seed: int = 0) -> ByClass:
-    """Every row against all others, block by block, exactly; or, where `near` is given, against
-    those nearest (n, k), by cosine, and some drawn ones.
+    """Every row against all others, block by block, exactly; or, where `near` is given, against those nearest (n, k),
+    by cosine, and some drawn ones.
 
-    Rows without a label (−1) are compared, and are of no class. Of many processes (torchrun) each
-    takes a share of the rows. Raises: ValueError without labels.
+    Rows without a label (−1) are compared, and are of no class. Of many processes (torchrun) each takes a share of the
+    rows. Raises: ValueError without labels.
     """
     if rows.labels is None:
         raise ValueError(N_("without labels there is no class to take the loss of"))
@@ -152,8 +150,7 @@ def _nearest_rows(
 
 
 def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
-    """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is
-    known, have none."""
+    """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is known, have none."""
     votes = mapped_zeros((len(losses), classes))
     for start in range(0, len(losses), ROWS):
         part = losses[start : start + ROWS]

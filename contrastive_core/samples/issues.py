@@ -14,11 +14,11 @@ Every score is higher where the suspicion is stronger:
 - ambiguous: normalized entropy of the voters' probabilities over classes.
 - hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
 
-Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so
-that a space in which these numbers vary much anyway does not hide a clear sign of the other.
+Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so that a space in which
+these numbers vary much anyway does not hide a clear sign of the other.
 
-Above `neighbors.APPROXIMATE_FROM` the nearest rows are looked for among some likely ones
-(candidates.py), and the share that is found is told; a score is of what was found.
+Above `neighbors.APPROXIMATE_FROM` the nearest rows are looked for among some likely ones (candidates.py), and the share
+that is found is told; a score is of what was found.
 
 Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
 """
@@ -29,15 +29,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.ops.neighbors import Approximation, Neighbors, nearest_together
+from contrastive_core.ops.neighbors import Neighbors, nearest_together
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import K
-from contrastive_core.samples.candidates import VISITED
+from contrastive_core.samples.candidates import LIKELY
 from contrastive_core.samples.class_losses import ByClass, by_class
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 
-__all__ = ["IssueInputs", "Issues", "find_issues"]
+__all__ = ["Issues", "find_issues"]
 
 BLOCK = 4096  # rows whose distances are taken at a time
 WIDE = 3  # times the neighbors that vote: some of them may not
@@ -66,34 +66,41 @@ class Issues:
         return self.neighbors.index[:, 0] if self.by_class is None else self.by_class.other
 
 
-@dataclass(frozen=True, eq=False)
-class IssueInputs:
-    """Rows to search, and what helps.
-
-    other: the other split, in the same space: where leaks are looked for. pixels: the images as rows (n, p), for
-    copies and outliers that the encoder does not see; other_pixels: those of the other split. supervised: only rows of
-    another class are negatives. near: the nearest rows, where these are known.
-    """
-
-    rows: EmbeddingSet
-    other: EmbeddingSet | None = None
-    pixels: np.ndarray | None = None
-    other_pixels: np.ndarray | None = None
-    supervised: bool = False
-    near: Neighbors | None = None
+Pixels = tuple[np.ndarray, np.ndarray | None]  # images as rows (n, p), of this split and of the other
 
 
-def find_issues(inputs: IssueInputs, device: str = "auto", on_fraction: OnFraction = ignore_fraction) -> Issues:
+def find_issues(
+    rows: EmbeddingSet,
+    other: EmbeddingSet | None = None,
+    pixels: Pixels | None = None,
+    supervised: bool = False,
+    near: Neighbors | None = None,
+    device: str = "auto",
+    on_fraction: OnFraction = ignore_fraction,
+) -> Issues:
     """Scores of all rows. Of many processes (torchrun) each does a share of the work.
 
-    Args: on_fraction: called with the fraction done; what it raises stops the work. Raises: UnusableEmbedding for fewer
-        than two rows, or values that are not finite.
+    Args:
+        other: the other split, in the same space: where leaks are looked for.
+        pixels: for copies and outliers that the encoder does not see.
+        supervised: only rows of another class are negatives.
+        near: the nearest rows, where these are known.
+        on_fraction: called with the fraction done; what it raises stops the work.
+    Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
-    rows, k = inputs.rows, max(1, min(K, len(inputs.rows) - 1))
-    wide = _wide_graph(inputs, k, device, on_fraction)
+    k = max(1, min(K, len(rows) - 1))
+    most = min(WIDE * k, len(rows) - 1)
+    if near is not None and near.metric == "cosine" and near.k >= most:
+        wide = near.first(most)
+    else:
+        wide = _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
     graph = wide.first(k)
     on_fraction(0.4)
-    spaces = _spaces(inputs, graph, device)
+    spaces = [_Space(rows.features, other.features if other else None, graph)]
+    if pixels is not None:
+        x, y = (None if images is None else images - images.mean(1, keepdims=True) for images in pixels)
+        assert x is not None  # centered: cosines do not change when an image is made brighter or flatter
+        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
     wrong = classes = None
@@ -106,7 +113,7 @@ def find_issues(inputs: IssueInputs, device: str = "auto", on_fraction: OnFracti
     negative, none = graph.score[:, 0].astype(np.float64), np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
-        "false_negative": classes.other_score if inputs.supervised and classes else negative,
+        "false_negative": classes.other_score if supervised and classes else negative,
         "duplicate": duplicate,
         "outlier": np.max([_outlyingness(space.graph) for space in spaces], 0),
         "ambiguous": _entropy(wrong.classes) if wrong else none,
@@ -116,18 +123,10 @@ def find_issues(inputs: IssueInputs, device: str = "auto", on_fraction: OnFracti
     return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
 
 
-def _wide_graph(inputs: IssueInputs, k: int, device: str, on_fraction: OnFraction) -> Neighbors:
-    """The nearest rows of each, WIDE times k."""
-    most, near = min(WIDE * k, len(inputs.rows) - 1), inputs.near
-    if near is not None and near.metric == "cosine" and near.k >= most:
-        return near.first(most)
-    return _nearest(inputs.rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
-
-
 def _nearest(
     x: np.ndarray, base: np.ndarray | None, k: int, device: str, on_fraction: OnFraction = ignore_fraction
 ) -> Neighbors:
-    return nearest_together(x, base, k, "cosine", on_fraction, device, Approximation.of_rows(VISITED))
+    return nearest_together(x, base, k, "cosine", on_fraction, device, LIKELY)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,24 +138,9 @@ class _Space:
     graph: Neighbors
 
 
-def _spaces(inputs: IssueInputs, graph: Neighbors, device: str) -> list[_Space]:
-    """The embedding, and the pixels where they are known."""
-    spaces = [_Space(inputs.rows.features, inputs.other.features if inputs.other else None, graph)]
-    if inputs.pixels is not None:
-        x = _centered(inputs.pixels)
-        y = None if inputs.other_pixels is None else _centered(inputs.other_pixels)
-        spaces.append(_Space(x, y, _nearest(x, None, graph.k, device)))
-    return spaces
-
-
-def _centered(pixels: np.ndarray) -> np.ndarray:
-    """Rows whose cosine does not change when an image is made brighter or flatter."""
-    return np.asarray(pixels - pixels.mean(1, keepdims=True))
-
-
 def _duplicates(spaces: list[_Space], device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n)
-    each, of the space in which the score is larger."""
+    """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n) each, of the space in
+    which the score is larger."""
     found = []
     for space in spaces:
         nearest = space.graph.index[:, 0].copy()
@@ -175,8 +159,8 @@ def _duplicates(spaces: list[_Space], device: str) -> tuple[np.ndarray, np.ndarr
 
 
 def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Distance (n) of each row of x to its row of y, on the sphere; in float64, since a float32
-    cosine says nothing of copies nearer than 3e-4."""
+    """Distance (n) of each row of x to its row of y, on the sphere; in float64, since a float32 cosine says nothing of
+    copies nearer than 3e-4."""
     distance = np.empty(len(x))
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)

@@ -18,11 +18,10 @@
    other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the share of
    wrong labels, is the one under which the given labels are likeliest.
 
-What the embedding cannot see is not counted: e is low where classes overlap in it.
-The voters' weights and the temperature, a few numbers, are fitted to `FITTED` rows at most, the
-latter to fewer where there are more than 335 classes. What grows with rows × classes, five votes
-and their mixtures, lies in files where it is large (storage/large_arrays.py).
-Measured beside cleanlab by `benchmarks/label_errors.py`.
+What the embedding cannot see is not counted: e is low where classes overlap in it. The voters' weights and the
+temperature, a few numbers, are fitted to `FITTED` rows at most, the latter to fewer where there are more than 335
+classes. What grows with rows × classes, five votes and their mixtures, lies in files where it is large
+(storage/large_arrays.py). Measured beside cleanlab by `benchmarks/label_errors.py`.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ MOST_WRONG = 0.9  # of all labels
 class LabelErrors:
     """What n rows with labels are suspected of; rows without a label have NaN and −1.
 
-    `number` and its 95 % interval count rows by their probabilities: other rows of the same kind
-    would give another number in this interval; a better embedding may find more.
+    `number` and its 95 % interval count rows by their probabilities: other rows of the same kind would give another
+    number in this interval; a better embedding may find more.
     """
 
     probability: np.ndarray  # (n) that the label is wrong
@@ -125,8 +124,8 @@ def _mixture(
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest other class (m), by p_c S_cy, and the sum of these over p_y (m): the odds that
-    a label is wrong, but for the share of wrong ones."""
+    """The likeliest other class (m), by p_c S_cy, and the sum of these over p_y (m): the odds that a label is wrong,
+    but for the share of wrong ones."""
     p_y = np.maximum(p[np.arange(len(y)), y].astype(np.float64), FLOOR)
     even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
     odds = even
@@ -190,8 +189,7 @@ def _likeliest(likelihood: np.ndarray, rounds: int = 200) -> np.ndarray:
 
 
 def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
-    """p^(1/t) in the place of p, made to sum to 1, with the t of the highest likelihood on what was
-    learned from."""
+    """p^(1/t) in the place of p, made to sum to 1, with the t of the highest likelihood on what was learned from."""
     at = np.flatnonzero(learned)
     at = at[rows_of_sample(len(at), max(FEWEST, min(FITTED, CELLS // p.shape[1])))]
     log_p, truth, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
@@ -206,8 +204,8 @@ def _sharpened(p: np.ndarray, y: np.ndarray, learned: np.ndarray) -> np.ndarray:
 
 
 def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """S (classes, classes): how often a row of class c that is labeled otherwise has each label;
-    rows sum to 1, the diagonal is 0. wrong: (m) the probability of each label to be so."""
+    """S (classes, classes): how often a row of class c that is labeled otherwise has each label; rows sum to 1, the
+    diagonal is 0. wrong: (m) the probability of each label to be so."""
     classes = p.shape[1]
     counts = np.zeros((classes, classes))
     for b in _blocks(p):
@@ -220,15 +218,15 @@ def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 
 def share_of(odds: np.ndarray) -> float:
-    """The share e of wrong labels under which the given labels are likeliest: each has likelihood
-    (1 − e) p_y + e Σ p_c S_cy, which is concave in e once its logarithm is taken."""
+    """The share e of wrong labels under which the given labels are likeliest: each has likelihood (1 − e) p_y + e Σ p_c
+    S_cy, which is concave in e once its logarithm is taken."""
     best = minimize_scalar(lambda e: -_log_likelihood(odds, e), bounds=(0, MOST_WRONG), method="bounded")
     return float(best.x)
 
 
 def interval_of(odds: np.ndarray, share: float) -> tuple[float, float]:
-    """95 % interval of the share: those whose likelihood is not too far below the highest (Wilks);
-    above 0 also where no label is wrong."""
+    """95 % interval of the share: those whose likelihood is not too far below the highest (Wilks); above 0 also where
+    no label is wrong."""
     least = _log_likelihood(odds, share) - BELOW
 
     def excess(e: float) -> float:

@@ -9,11 +9,11 @@
 - discriminant: Gaussian classes of one covariance (linear discriminant analysis), which is shrunk
   (Ledoit & Wolf 2004, J. Multivariate Analysis 88), likewise.
 
-Each gives every row a probability per class, (n, classes), rows that sum to 1. They can be asked
-to learn from some rows only; all rows are voted on.
+Each gives every row a probability per class, (n, classes), rows that sum to 1. They can be asked to learn from some
+rows only; all rows are voted on.
 
-The classifiers learn from `LEARNED` rows at most, drawn from the other folds; of sets twice as
-large two folds are enough for that.
+The classifiers learn from `LEARNED` rows at most, drawn from the other folds; of sets twice as large two folds are
+enough for that.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
 
 
 def folds_of(n: int) -> int:
-    """How many folds n rows to learn from make: two are enough where half of the rows are more
-    than is learned from."""
+    """How many folds n rows to learn from make: two are enough where half of the rows are more than is learned from."""
     return 2 if n >= 2 * LEARNED else FOLDS
 
 
@@ -190,8 +189,8 @@ def _probe(device: str, c: float) -> Fit:
 
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
-    """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small
-    classes cost nothing)."""
+    """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small classes cost
+    nothing)."""
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]

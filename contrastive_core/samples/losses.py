@@ -201,8 +201,8 @@ def losses_over_knob(
 
 
 def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many processes each takes
-    its share of the batches."""
+    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many processes each takes its
+    share of the batches."""
     rng, n, world = np.random.default_rng(0), len(inputs.rows), collectives.world()
     criterion, by_batch = inputs.criterion, np.zeros((repeats, n))
     for r in range(repeats):
@@ -219,8 +219,8 @@ def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:
     """The variance of losses (n, draws) of n samples under several draws of augmentation.
 
-    One-way random effects by moments: `augmentation` is the mean variance within a sample, `sample` the variance of
-    the means less what augmentation adds to it; `share` is the part of their sum that comes from augmentation.
+    One-way random effects by moments: `augmentation` is the mean variance within a sample, `sample` the variance of the
+    means less what augmentation adds to it; `share` is the part of their sum that comes from augmentation.
     """
     draws = by_draw.shape[1]
     if draws < 2:

@@ -1,13 +1,11 @@
 """Every sample of a run's split with its loss and what is odd about it; its loss over snapshots.
 
-A supervised method's rows are paired by class; a self-supervised one's by two augmented views of
-each image (evaluation mode). Augmentations are drawn twice either way, so that the spread that they
-cause can be told from that between samples. The loss is taken on z, where training takes it; the
-lists on h, which holds more.
+A supervised method's rows are paired by class; a self-supervised one's by two augmented views of each image (evaluation
+mode). Augmentations are drawn twice either way, so that the spread that they cause can be told from that between
+samples. The loss is taken on z, where training takes it; the lists on h, which holds more.
 
-Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all
-candidates in one engine, which takes them from memory, and the probe's folds fit on four fifths of
-the rows each.
+Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all candidates in one
+engine, which takes them from memory, and the probe's folds fit on four fifths of the rows each.
 """
 
 from __future__ import annotations
@@ -44,6 +42,7 @@ from contrastive_core.records.sample_table import (
     read_arrays,
     read_table,
 )
+from contrastive_core.samples.issues import Pixels
 from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 
@@ -64,8 +63,7 @@ def samples_of_run(
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
-    """The table of a run's split, cached by weights, loss and split; also its views, and the loss
-    over its snapshots.
+    """The table of a run's split, cached by weights, loss and split; also its views, and the loss over its snapshots.
 
     Labels are those that the run was trained with (`--relabel`); what it left out stays out.
     """
@@ -101,7 +99,7 @@ def samples_of_vectors(
     if (table := request.table()) is not None:
         return table
     knobs = knobs_of(place.run, request.loss) if place else None
-    thin = None if pixels is None else pixel_rows(pixels)[0]
+    thin = None if pixels is None else pixel_rows(pixels)
     table = build_table(SampleInputs(rows, request.loss, knobs, pixels=thin, device=device), on_progress)
     keep_table(table, request.path())
     return table
@@ -117,7 +115,6 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     if not by_class and collectives.world().is_rank0:
         keep_arrays(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
-    pixels, other_pixels = pixel_rows(dataset.images, other_images)
     return SampleInputs(
         z,
         loss,
@@ -126,16 +123,15 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
         augmented=[draw[:, 0] for draw in draws] if by_class else None,
         features=h,
         other=other,
-        pixels=pixels,
-        other_pixels=other_pixels,
+        pixels=pixel_rows(dataset.images, other_images),
         batch_size=int(run.config.get("batch_size") or 0),
         device=device,
     )
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
-    """The views of z (n, v, d) that a table's losses pair, as they were kept, or drawn again from the
-    same seeds: a shipped run comes without them."""
+    """The views of z (n, v, d) that a table's losses pair, as they were kept, or drawn again from the same seeds: a
+    shipped run comes without them."""
     path = path_of(run, "views", "z", split)
     if (arrays := read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}
@@ -146,8 +142,7 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "a
 def rows_of(
     run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
-    """A split as the run was trained on it, as far as the files that changed it are still there,
-    with its h and z."""
+    """A split as the run was trained on it, as far as the files that changed it are still there, with its h and z."""
     dataset = data_of(run, split)
     if split == "train":
         files = (run.config.get(k) for k in ("exclude", "relabel"))
@@ -182,9 +177,9 @@ def _other(
         return None, None
 
 
-def pixel_rows(images: Images, other: Images | None = None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or
-    as many of them on a grid as WIDEST and MOST allow. Of a memory map only those are copied."""
+def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
+    """Images (n, c, h, w) uint8 of one split or two as rows (n, p) float32: every pixel of each, or as many of them on
+    a grid as WIDEST and MOST allow. Of a memory map only those are copied."""
     step = 1
     n = max(len(images), 0 if other is None else len(other))
     while (p := images[0, :, ::step, ::step].size) > WIDEST or p * n > MOST:
@@ -200,9 +195,8 @@ def pixel_rows(images: Images, other: Images | None = None) -> tuple[np.ndarray,
 
 
 def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
-    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every
-    chunk draws from a seed of its own, so that many processes draw what one would. Raises
-    CannotGoOn where the device has too little memory."""
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every chunk draws from a seed
+    of its own, so that many processes draw what one would. Raises CannotGoOn where the device has too little memory."""
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
@@ -224,8 +218,8 @@ def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fract
 
 
 def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path | None = None) -> None:
-    """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had
-    is kept too, so that a page can say it. Of many processes all do it, the first writes."""
+    """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had is kept too, so that
+    a page can say it. Of many processes all do it, the first writes."""
     path = path or path_of(run, "snapshots", loss, "train")
     if not run.snapshots() or collectives.any_process(path.exists()):
         return
@@ -238,8 +232,8 @@ def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path
 
 
 def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, np.ndarray]:
-    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a
-    recording, `ids` (s) of its probe set, and NaN where a snapshot lacks a sample.
+    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a recording, `ids` (s)
+    of its probe set, and NaN where a snapshot lacks a sample.
 
     Raises: ValueError without labels.
     """

@@ -18,7 +18,7 @@ from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignor
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import COLUMNS, SampleTable
 from contrastive_core.samples import candidates
-from contrastive_core.samples.issues import IssueInputs, Issues, find_issues
+from contrastive_core.samples.issues import Issues, Pixels, find_issues
 from contrastive_core.samples.label_errors import LabelErrors
 from contrastive_core.samples.losses import (
     LossInputs,
@@ -46,10 +46,10 @@ class SampleInputs:
     """An embedding with its loss, and what goes along.
 
     rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
-    the space of `features`; pixels and other_pixels: both splits' images as rows (n, p). views: draws of (n, v, d)
-    augmented views, for self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows
-    are paired by class: what augmentation alone does to each loss.
-    batch_size: images in a training batch; 0: no estimate of what training saw.
+    the space of `features`; pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for
+    self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
+    what augmentation alone does to each loss. batch_size: images in a training batch; 0: no estimate of what training
+    saw.
     """
 
     rows: EmbeddingSet
@@ -59,8 +59,7 @@ class SampleInputs:
     augmented: list[np.ndarray] | None = None
     features: EmbeddingSet | None = None
     other: EmbeddingSet | None = None
-    pixels: np.ndarray | None = None
-    other_pixels: np.ndarray | None = None
+    pixels: Pixels | None = None
     batch_size: int = 0
     device: str = "auto"
 
@@ -113,7 +112,9 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     on_fraction = _losses_stage(ahead, on_progress)
     if is_taken:
         taken = _losses(inputs, on_fraction)
-    issues = _issues(inputs, rows, taken.near, on_progress)
+    near = taken.near[0] if taken.near and not inputs.views and inputs.features is None else None
+    on_fraction = fraction_of(on_progress, N_("issues"))
+    issues = find_issues(rows, inputs.other, inputs.pixels, not inputs.views, near, inputs.device, on_fraction)
     columns = _columns(rows, taken.value, taken.weight, issues)
     extra, facts = _explained(rows, issues, inputs.other, inputs.views is None)
     extra["loss_by_draw"] = taken.by_draw
@@ -176,18 +177,6 @@ def _losses(inputs: SampleInputs, on_fraction: OnFraction) -> _Losses:
 def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
     """The fraction of one of several equal parts, as that of the whole."""
     return lambda fraction: on_fraction((number + fraction) / parts)
-
-
-def _issues(inputs: SampleInputs, rows: EmbeddingSet, near: list[Neighbors], on_progress: OnProgress) -> Issues:
-    searched = IssueInputs(
-        rows,
-        other=inputs.other,
-        pixels=inputs.pixels,
-        other_pixels=inputs.other_pixels,
-        supervised=inputs.views is None,
-        near=near[0] if near and not inputs.views and inputs.features is None else None,
-    )
-    return find_issues(searched, inputs.device, fraction_of(on_progress, N_("issues")))
 
 
 def _estimate_facts(inputs: SampleInputs, taken: _Losses) -> dict[str, float]:
@@ -290,8 +279,8 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np
 
 
 def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of p (n, classes) is highest, and next to highest; of equals, and of a row
-    without any, the first."""
+    """Where each row of p (n, classes) is highest, and next to highest; of equals, and of a row without any, the
+    first."""
     found = []
     for start in range(0, len(p), BLOCK):
         part = np.nan_to_num(p[start : start + BLOCK])

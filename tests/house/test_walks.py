@@ -72,7 +72,7 @@ def test_a_temperature_drag(tmp_path: Path) -> None:
 
 
 def test_a_table_of_samples(tmp_path: Path) -> None:
-    check("One table of samples", set(trace(SAMPLES, tmp_path)), 38)
+    check("One table of samples", set(trace(SAMPLES, tmp_path)), 37)
 
 
 def test_vectors_to_their_map(tmp_path: Path) -> None:

@@ -243,7 +243,8 @@ def test_the_lists_of_a_large_set_are_of_the_neighbors_that_were_found(monkeypat
     rows.features[600:] += 2 * np.random.default_rng(3).normal(size=(600, 8)).astype(np.float32)
     rows.labels[:30] = (rows.labels[:30] + 1) % 3
     exact = table_of(rows, "sup_con")
-    few(monkeypatch, NEAR=64, POSITIVES=40, DRAWN=300, VISITED=200)
+    few(monkeypatch, NEAR=64, POSITIVES=40, DRAWN=300)
+    monkeypatch.setattr(candidates, "LIKELY", neighbors.Approximation.of_rows(200))
     for module, name in ((neighbors, "APPROXIMATE_FROM"), (neighbors, "FEW")):
         monkeypatch.setattr(module, name, 0)
     monkeypatch.setattr(sample_losses, "ESTIMATED_FROM", 0)

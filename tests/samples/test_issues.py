@@ -7,7 +7,7 @@ import pytest
 from sample_sets import blobs, table_of
 
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.samples.issues import IssueInputs, find_issues
+from contrastive_core.samples.issues import Pixels, find_issues
 
 
 def precision(score: np.ndarray, planted: np.ndarray) -> float:
@@ -21,7 +21,7 @@ def test_flipped_labels_are_found() -> None:
     flipped = np.random.default_rng(1).choice(300, 15, replace=False)
     labels = rows.labels.copy()
     labels[flipped] = (labels[flipped] + 1) % 3
-    found = find_issues(IssueInputs(EmbeddingSet(rows.features, labels, classes=rows.classes)))
+    found = find_issues(EmbeddingSet(rows.features, labels, classes=rows.classes))
     assert precision(found.scores["mislabeled"], flipped) > 0.95
     assert found.labels is not None
     assert (found.labels.suggested[flipped] == rows.labels[flipped]).mean() > 0.9
@@ -33,14 +33,14 @@ def test_duplicates_and_outliers_are_found() -> None:
     x[10] = x[100] + 1e-4
     x[20] = x[200] + 1e-4
     x[30:33] = 5 * rng.normal(size=(3, 8))
-    found = find_issues(IssueInputs(EmbeddingSet(x, rows.labels)))
+    found = find_issues(EmbeddingSet(x, rows.labels))
     top = set(np.argsort(-found.scores["duplicate"])[:4].tolist())
     assert top == {10, 100, 20, 200}
     assert precision(found.scores["outlier"], np.arange(30, 33)) > 0.8
 
 
 def test_without_labels_the_other_lists_stay() -> None:
-    found = find_issues(IssueInputs(EmbeddingSet(blobs().features)))
+    found = find_issues(EmbeddingSet(blobs().features))
     assert np.isnan(found.scores["mislabeled"]).all()
     assert np.isfinite(found.scores["outlier"]).all()
 
@@ -52,8 +52,8 @@ def test_noise_that_the_encoder_maps_to_one_spot_is_seen_in_the_pixels() -> None
     x[noise] = 4 + 0.01 * rng.normal(size=(25, 8))
     pixels[noise] = 20 * rng.normal(size=(25, 40))
     planted = EmbeddingSet(x, rows.labels)
-    assert precision(find_issues(IssueInputs(planted)).scores["outlier"], noise) < 0.5
-    assert precision(find_issues(IssueInputs(planted, pixels=pixels)).scores["outlier"], noise) > 0.99
+    assert precision(find_issues(planted).scores["outlier"], noise) < 0.5
+    assert precision(find_issues(planted, pixels=(pixels, None)).scores["outlier"], noise) > 0.99
 
 
 def test_a_leak_names_its_duplicate_in_the_other_split() -> None:
@@ -75,13 +75,13 @@ def test_copies_that_the_encoder_tells_apart_are_seen_in_the_pixels_brighter_or_
     pixels[9] = pixels[10]
     rows, far = (EmbeddingSet(x.features, x.labels) for x in (train, test))
 
-    def first(**more: np.ndarray) -> set[int]:
-        found = find_issues(IssueInputs(rows, other=far, **more))
+    def first(**more: Pixels) -> set[int]:
+        found = find_issues(rows, other=far, **more)
         return set(np.argsort(-found.scores["duplicate"])[:4].tolist())
 
     assert first() != {7, 8, 9, 10}
-    assert first(pixels=pixels, other_pixels=others) == {7, 8, 9, 10}
-    found = find_issues(IssueInputs(rows, other=far, pixels=pixels, other_pixels=others))
+    assert first(pixels=(pixels, others)) == {7, 8, 9, 10}
+    found = find_issues(rows, other=far, pixels=(pixels, others))
     assert found.nearest_duplicate[[7, 8, 9, 10]].tolist() == [40, 50, 10, 9]
     assert found.leaked[[7, 8, 9, 10]].tolist() == [True, True, False, False]
     assert found.nearness[[7, 8, 9, 10]] == pytest.approx(1, abs=2e-3)
@@ -91,7 +91,7 @@ def test_a_copy_is_told_from_what_is_only_very_near() -> None:
     x = blobs(200).features.copy()
     x[1], x[3] = x[0], x[2]
     x[3, 0] += 1e-4 * np.linalg.norm(x[2])
-    nearness = find_issues(IssueInputs(EmbeddingSet(x))).nearness
+    nearness = find_issues(EmbeddingSet(x)).nearness
     assert nearness[[0, 1]].tolist() == [1, 1]
     assert (nearness[[2, 3]] < 1).all()
     assert (nearness[[2, 3]] > 0.999).all()
@@ -105,22 +105,22 @@ def test_a_space_whose_scores_vary_much_hides_no_outlier_of_the_other() -> None:
     noise = np.array([1, 101, 201])
     pixels[noise] = rng.random((3, 50))
     planted = EmbeddingSet(x.astype(np.float32), rows.labels)
-    found = find_issues(IssueInputs(planted, pixels=pixels.astype(np.float32)))
+    found = find_issues(planted, pixels=(pixels.astype(np.float32), None))
     assert precision(found.scores["outlier"], noise) == 1
 
 
 def test_rows_that_are_all_alike_have_finite_scores() -> None:
     alike = EmbeddingSet(np.ones((30, 4), np.float32))
-    found = find_issues(IssueInputs(alike, pixels=np.full((30, 9), 0.5, np.float32)))
+    found = find_issues(alike, pixels=(np.full((30, 9), 0.5, np.float32), None))
     for name in ("duplicate", "outlier"):
         assert np.isfinite(found.scores[name]).all(), name
 
 
 def test_hubs_are_counted_and_false_negatives_follow_the_pairing() -> None:
     rows = blobs()
-    found = find_issues(IssueInputs(rows))
+    found = find_issues(rows)
     assert found.scores["hub"].mean() == pytest.approx(1)
-    alone, classes = (find_issues(IssueInputs(rows, supervised=s)).scores["false_negative"] for s in (False, True))
+    alone, classes = (find_issues(rows, supervised=s).scores["false_negative"] for s in (False, True))
     assert (classes <= alone + 1e-6).all()
     assert (classes > -1).all()  # the nearest of another class, however far
     assert (classes < alone - 1e-3).mean() > 0.9  # nearest rows are of the own class
@@ -130,7 +130,7 @@ def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
     rows = blobs()
     labels = rows.labels.copy()
     labels[:5] = -1
-    found = find_issues(IssueInputs(EmbeddingSet(rows.features, labels)))
+    found = find_issues(EmbeddingSet(rows.features, labels))
     assert np.isnan(found.scores["mislabeled"][:5]).all()
     assert np.isfinite(found.scores["mislabeled"][5:]).all()
     assert found.labels is not None
