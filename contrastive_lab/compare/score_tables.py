@@ -78,7 +78,7 @@ def _cells(scores: Scores) -> dict[str, Any]:
 def tests(comparison: Comparison) -> None:
     """Paired differences of every score between every two runs, corrected for their number."""
     for metric in comparison.verdicts:
-        st.markdown(f"**{TITLES[metric]}**")
+        st.markdown(f"**{_(TITLES[metric])}**")
         rows = [
             {
                 "A": d.a,
@@ -108,10 +108,10 @@ def _other_tests(comparison: Comparison) -> None:
     """The tests of scores that have no table of their own."""
     rows = []
     for t in (t for t in comparison.tests if t["score"] not in comparison.verdicts):
-        unit = 100 if t["score"] in SHARES else 1
+        title, unit = TITLES[t["score"]], 100 if t["score"] in SHARES else 1
         rows.append(
             {
-                "score": TITLES[t["score"]] + (_(", points") if unit == 100 else ""),
+                "score": _(title) + (_(", points") if unit == 100 else ""),
                 "A": t["a"],
                 "B": t["b"],
                 "A − B": round(unit * t["value"], 3),

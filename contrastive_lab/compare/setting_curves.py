@@ -79,13 +79,14 @@ def _offer_sweep() -> None:
 
 def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
     """The scored runs along each setting that differs between runs of one method on one data set."""
-    found: dict[tuple[str, str], list[tuple[Any, Run]]] = {}
+    found: dict[str, dict[str, list[tuple[Any, Run]]]] = {}
     for run in ready:
         with guard.on_its_own(run.name):
             name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}".strip()
             for knob, value in _settings(run).items() if cache.scores(run) else ():
-                found.setdefault((name, knob), []).append((value, run))
-    return {at: points for at, points in found.items() if len({str(value) for value, _run in points}) > 1}
+                found.setdefault(name, {}).setdefault(knob, []).append((value, run))
+    every = {(name, knob): points for name, knobs in found.items() for knob, points in knobs.items()}
+    return {at: points for at, points in every.items() if len({str(value) for value, _run in points}) > 1}
 
 
 def _row(value: object, run: Run, knob: str, layer: str) -> dict[str, object]:

@@ -24,19 +24,16 @@ def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     matrices(numbers, between, comparison.k)
     if note := recall_text(comparison.recall):
         st.caption(_("Shared neighbors are of {note}.").format(note=note))
-    runs = [run for s in spaces if (run := s.run) and len(run.snapshots()) > 1]
+    runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
     if not runs:
         return
     st.subheader(_("Between the snapshots of one run"))
-    name = query_params.one_of(st.selectbox, _("Run"), [r.name for r in runs], name="snapshots")
-    run = next(r for r in runs if r.name == name)
-    layer = next(s.layer for s in spaces if s.name == name)
+    name = query_params.one_of(st.selectbox, _("Run"), runs, name="snapshots")
+    run, layer = runs[name]
     values = {"run": name, "layer": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
-    result = answer_or_wait("snapshots", values, message("Comparing the snapshots"))
-    if result is not None:
+    if result := answer_or_wait("snapshots", values, message("Comparing the snapshots")):
         st.caption(_("Rows and columns are epochs."))
-        epochs = [str(e) for e in result.meta["epochs"]]
-        matrices(epochs, result.arrays, result.meta["k"], name)
+        matrices([str(e) for e in result.meta["epochs"]], result.arrays, result.meta["k"], name)
 
 
 READINGS = {
@@ -50,7 +47,7 @@ def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = 
     row = st.container(horizontal=True)
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):
-            st.markdown(f"**{title}**")
+            st.markdown(f"**{_(title)}**")
             figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
             st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
-            st.caption(reading.format(k=k))
+            st.caption(_(reading).format(k=k))

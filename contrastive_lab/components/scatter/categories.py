@@ -13,16 +13,8 @@ import numpy as np
 
 from contrastive_lab.locale import N_, _
 
-PALETTE = (
-    "#3B7DD8",
-    "#E8833A",
-    "#14A778",
-    "#D993BD",
-    "#EFC933",
-    "#593DAB",
-    "#80CFF5",
-    "#933A2B",
-)  # also in .streamlit/config.toml and ../shared/canvas.js
+# Also in .streamlit/config.toml and ../shared/canvas.js.
+PALETTE = ("#3B7DD8", "#E8833A", "#14A778", "#D993BD", "#EFC933", "#593DAB", "#80CFF5", "#933A2B")
 SEQUENCE = ("#1B3A5C", "#2B5F8C", "#4A86B4", "#7FA9C4", "#B9C7C9", "#E3C9A2", "#E8A45C", "#CF6D2B")
 NO_LABEL = "#B8BFC6"  # of points without one
 NO_VALUE = N_("no value")
@@ -46,12 +38,11 @@ def categories(
     finite, missing = values[np.isfinite(values)], np.isnan(values)
     edges = np.quantile(finite, np.linspace(0, 1, len(SEQUENCE) + 1)) if len(finite) else [0, 0]
     group = np.searchsorted(edges[1:-1], np.nan_to_num(values, nan=edges[0]), side="right")
-    labels = [
-        _("{first} to {second}").format(first=f"{a:.3g}", second=f"{b:.3g}") for a, b in itertools.pairwise(edges)
-    ]
+    step = _("{first} to {second}")
+    labels = [step.format(first=f"{a:.3g}", second=f"{b:.3g}") for a, b in itertools.pairwise(edges)]
     group[missing] = len(SEQUENCE)
-    more = ([NO_VALUE], [NO_LABEL]) if missing.any() else ([], [])
-    return group.astype(np.uint8), labels + more[0], [*SEQUENCE, *more[1]]
+    names, colors = ([NO_VALUE], [NO_LABEL]) if missing.any() else ([], [])
+    return group.astype(np.uint8), [*labels, *names], [*SEQUENCE, *colors]
 
 
 def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
