@@ -58,10 +58,7 @@ class EmbeddingSet:
             )
         if not self.ids:
             object.__setattr__(self, "ids", tuple(map(str, range(n))))
-        parts = {"labels": self.labels, "ids": self.ids, **self.columns}
-        for name, part in parts.items():
-            if part is not None and len(part) != n:
-                raise UnusableEmbedding("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
+        _check_lengths(n, {"labels": self.labels, "ids": self.ids, **self.columns})
         if self.labels is not None and not (self.labels >= 0).any():
             object.__setattr__(self, "labels", None)
 
@@ -159,6 +156,7 @@ class EmbeddingSet:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             why = explained(error)
             raise UnusableEmbedding("what is kept beside the vectors is damaged: {explained}", explained=why) from None
+        _check_lengths(len(parts["features"]), {"labels": parts["labels"]})
         _check_parts(**parts)
         return cls(**parts)
 
@@ -202,6 +200,13 @@ def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) ->
         shape = array.shape
         raise UnusableEmbedding("{name} must have {ndim} dimensions, not {shape}", name=name, ndim=ndim, shape=shape)
     return np.maximum(array.astype(np.int64), -1) if name == "labels" else np.ascontiguousarray(array, np.float32)
+
+
+def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | None]) -> None:
+    """There are as many of each as rows. Raises UnusableEmbedding."""
+    for name, part in parts.items():
+        if part is not None and len(part) != n:
+            raise UnusableEmbedding("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
 
 
 def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], **others: Any) -> None:
