@@ -16,7 +16,7 @@ from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
 
-def draw(run: Run, epoch: int, *, with_images: bool = False, height: int = 360) -> None:
+def draw(run: Run, epoch: int, *, with_images: bool = False) -> None:
     """The map after an epoch, each made once; why not, where its rows cannot be read."""
     try:
         xy, labels, index = cache.snapshot_map(run, epoch)
@@ -36,7 +36,7 @@ def draw(run: Run, epoch: int, *, with_images: bool = False, height: int = 360) 
         thumbnails=thumbnail_sheet(images),
         medoids=[] if images is None else cache.medoids(name, xy),
     )
-    draw_scatter(data, height=height, fits=with_images, key="forming")
+    draw_scatter(data, height=360, fits=with_images, key="forming")
 
 
 def show_last(run: Run) -> None:

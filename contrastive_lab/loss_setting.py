@@ -5,6 +5,7 @@ Imports no Streamlit and no torch.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from contrastive_core.records import recorded_steps
@@ -16,6 +17,13 @@ from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.locale import _
 
 LIVE = ("temperature", "margin")
+PAIRING_OF_METHOD = {
+    "moco_v1": "queue",
+    "moco_v2": "queue",
+    "inst_disc": "bank",
+    "sup_con": "classes",
+    "metric": "classes",
+}
 
 
 def live_knob(about: dict[str, Any]) -> str | None:
@@ -60,23 +68,15 @@ def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
 
 
 def default_pairing(run: Run) -> str:
+    """How a run's own loss pairs rows; a recorded one as it paired its newest rows."""
     if run.is_recording:
         return _pairing_of_recording(run)
-    method = run.config.get("method")
-    return {"sup_con": "classes", "metric": "classes", "moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank"}.get(
-        str(method), "views"
-    )
+    return PAIRING_OF_METHOD.get(str(run.config.get("method")), "views")
 
 
 def _pairing_of_recording(run: Run) -> str:
-    """As the recorded loss paired its newest rows."""
-    steps = recorded_steps.steps(run)
-    try:
-        rows = recorded_steps.read(run, steps[-1]) if steps else None
-    except (ValueError, OSError):
-        rows = None
-    if rows is None:
-        return "classes"
-    if len(rows.queue):
-        return "queue"
-    return "views" if rows.has_views else "classes"
+    with contextlib.suppress(ValueError, OSError):
+        if steps := recorded_steps.steps(run):
+            rows = recorded_steps.read(run, steps[-1])
+            return "queue" if len(rows.queue) else "views" if rows.has_views else "classes"
+    return "classes"

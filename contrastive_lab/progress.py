@@ -38,10 +38,10 @@ def catalog_or_wait() -> dict[str, Any] | None:
     return None
 
 
-def scored_or_wait(run: Run, split: str = "test", layer: str = "h") -> bool:
-    """Whether a split of a run is embedded and the run scored; if not, how far that is stands here.
+def scored_or_wait(run: Run) -> bool:
+    """Whether the test split of a run is embedded and the run scored; if not, how far that is stands here.
     The page is drawn anew when it is embedded, too: its maps need not wait for the scores."""
-    if not embedded_or_wait(run, split, layer):
+    if not embedded_or_wait(run, "test", "h"):
         return False
     try:
         if cache.scores(run) is not None:
