@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.device import pick_device
-from contrastive_core.evaluation.representation_similarity import overlap
+from contrastive_core.ops.recall import overlap
 from contrastive_core.ops.similarity import unit_rows
 
 __all__ = ["agreement", "judge"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.ops.recall import lowest_recall, overlap
 from contrastive_core.records.embedding_set import EmbeddingSet
 
 __all__ = ["ckas", "graphs_of", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align"]
@@ -115,15 +115,6 @@ def procrustes_align(moving: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     u, _, v = np.linalg.svd(x.T @ y)
     scale = np.sqrt((y * y).sum() / max(1e-12, (x * x).sum()))
     return np.asarray(scale * x @ (u @ v) + fixed.mean(0), np.float32)
-
-
-def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
-    shares = np.empty(len(a))
-    for start in range(0, len(a), 1024):
-        part = a[start : start + 1024, :, None] == b[start : start + 1024, None]  # (r, k, k)
-        shares[start : start + 1024] = part.any(2).mean(1)
-    return shares
 
 
 def overlaps(graphs: Sequence[np.ndarray]) -> np.ndarray:

@@ -29,8 +29,8 @@ BLOCK = 8192  # rows in float64 at a time
 class Alignment(Metric):
     title = "Alignment"
     reading = N_(
-        "Mean squared distance of positive pairs on the unit sphere (0 to 4); low is good "
-        "only together with a low uniformity: a collapsed embedding has 0."
+        "Mean squared distance of positive pairs on the unit sphere (0 to 4); low is good only together with a low "
+        "uniformity: a collapsed embedding has 0."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False

@@ -31,9 +31,8 @@ ROUNDING = 1e-10  # of the largest eigenvalue: the square of float32's
 class AlphaReQ(Metric):
     title = "α-ReQ"
     reading = N_(
-        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that "
-        "transfer; well above 1 few dimensions are used, well below 1 the rows are close to "
-        "noise."
+        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that transfer; well above 1 few "
+        "dimensions are used, well below 1 the rows are close to noise."
     )
     paper = "https://arxiv.org/abs/2202.05808"
     unit_rows = False

@@ -34,9 +34,8 @@ FEW = 10  # a factor of at most this many whole values is a kind, not a size
 class Factors(Metric):
     title = N_("Factor readout")
     reading = N_(
-        "How well each known factor can be read off linearly (1 exactly, 0 not at all): what "
-        "is near 0 here and high for raw pixels, the augmentations taught the encoder to "
-        "ignore."
+        "How well each known factor can be read off linearly (1 exactly, 0 not at all): what is near 0 here and high "
+        "for raw pixels, the augmentations taught the encoder to ignore."
     )
     needs_train = True
     unit_rows = False

@@ -30,8 +30,8 @@ BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 class Lidar(Metric):
     title = "LiDAR"
     reading = N_(
-        "How many dimensions tell images apart, views of one image counted as alike: from 1 "
-        "to the width. It needs augmented views."
+        "How many dimensions tell images apart, views of one image counted as alike: from 1 to the width. It needs "
+        "augmented views."
     )
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False

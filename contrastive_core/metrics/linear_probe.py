@@ -32,8 +32,8 @@ HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and 
 class LinearProbe(Metric):
     title = N_("Linear probe accuracy")
     reading = N_(
-        "Share of test samples that a linear classifier on the frozen features gets right; "
-        "what the embedding holds in a form that is easy to read off."
+        "Share of test samples that a linear classifier on the frozen features gets right; what the embedding holds in"
+        " a form that is easy to read off."
     )
     needs_labels = True
     needs_train = True

@@ -17,21 +17,19 @@ from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
 from contrastive_core.ops.neighbors import Approximation, nearest, nearest_spread
-from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.ops.recall import lowest_recall, overlap
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
 __all__ = ["NeighborStability"]
-
-BLOCK = 1024  # rows whose neighbors are compared at a time
 
 
 @dataclass(frozen=True)
 class NeighborStability(Metric):
     title = N_("Neighbor stability")
     reading = N_(
-        "Mean share of a sample's k nearest that are found again from another view of it (or "
-        "from the other half of the columns); chance is k over the number of samples."
+        "Mean share of a sample's k nearest that are found again from another view of it (or from the other half of "
+        "the columns); chance is k over the number of samples."
     )
 
     most = AMONG
@@ -49,7 +47,7 @@ class NeighborStability(Metric):
         else:
             near = partial(nearest, base=None, k=self.k, device=graphs.device, approximate=Approximation())
             first, second = near(a), near(b)
-        share = lie.whole(_common(first.index, second.index))
+        share = lie.whole(overlap(first.index, second.index))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
         recall = lowest_recall([first.recall, second.recall])
         extras |= {} if recall is None else {"recall": recall}
@@ -65,12 +63,3 @@ class NeighborStability(Metric):
         order = np.random.default_rng(self.seed).permutation(test.width)
         half = test.width // 2
         return test.features[:, order[:half]], test.features[:, order[half:]], N_("halves of columns")
-
-
-def _common(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Share (n) of a row's neighbors (n, k) that are in both; block by block."""
-    share = np.empty(len(first))
-    for i in range(0, len(first), BLOCK):
-        part = slice(i, i + BLOCK)
-        share[part] = (first[part, :, None] == second[part, None]).any(2).mean(1)
-    return share

@@ -23,8 +23,8 @@ __all__ = ["Purity"]
 class Purity(Metric):
     title = N_("Neighborhood purity")
     reading = N_(
-        "Mean share of a sample's k nearest that are of its own class; low samples lie "
-        "between classes or carry a wrong label."
+        "Mean share of a sample's k nearest that are of its own class; low samples lie between classes or carry a "
+        "wrong label."
     )
     needs_labels = True
 

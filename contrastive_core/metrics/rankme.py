@@ -30,8 +30,8 @@ SHOWN = 128  # singular values kept in the record, the largest being 1
 class RankMe(Metric):
     title = "RankMe"
     reading = N_(
-        "How many dimensions the embedding uses, from 1 (collapsed to a line) to its width; "
-        "a fall during training is the mark of dimensional collapse."
+        "How many dimensions the embedding uses, from 1 (collapsed to a line) to its width; a fall during training is "
+        "the mark of dimensional collapse."
     )
     paper = "https://arxiv.org/abs/2210.02885"
     unit_rows = False

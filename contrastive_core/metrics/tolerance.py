@@ -25,8 +25,8 @@ __all__ = ["Tolerance"]
 class Tolerance(Metric):
     title = "Tolerance"
     reading = N_(
-        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike "
-        "together, but 1 with a uniformity of 0 is a collapsed embedding."
+        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike together, but 1 with a uniformity"
+        " of 0 is a collapsed embedding."
     )
     paper = "https://arxiv.org/abs/2012.09740"
     needs_labels = True

@@ -34,9 +34,8 @@ SAMPLE = 32_000  # rows whose pairs are all taken
 class Uniformity(Metric):
     title = "Uniformity"
     reading = N_(
-        "Log of the mean Gaussian potential of all pairs on the unit sphere: 0 when all rows "
-        "are one point, about −4 when they fill a sphere of many dimensions; lower is more "
-        "even."
+        "Log of the mean Gaussian potential of all pairs on the unit sphere: 0 when all rows are one point, about −4 "
+        "when they fill a sphere of many dimensions; lower is more even."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False

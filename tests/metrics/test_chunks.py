@@ -30,6 +30,7 @@ from contrastive_core.metrics import (
 from contrastive_core.metrics._logistic import fit_logistic
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics._strength import choose_strength
+from contrastive_core.ops import recall
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records import embedding_set
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -63,7 +64,7 @@ def small_blocks(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "BASE", 50)
         patch.setattr(module, "BLOCK", 20)
     patch.setattr(silhouette, "HELD", 70 * CLASSES)
-    for module in (alignment, rankme, neighbor_stability):
+    for module in (alignment, rankme, recall):
         patch.setattr(module, "BLOCK", 37)
     for module in (_logistic, _standardized, embedding_set):
         patch.setattr(module, "BLOCK", 45 * CLASSES)
