@@ -66,10 +66,6 @@ class Partial:
         return self.folder / "chunks.jsonl"
 
     @property
-    def shape(self) -> tuple[int, int, int, int]:
-        return (len(self.files), self.channels, self.side, self.side)
-
-    @property
     def size(self) -> int:
         """Bytes of the whole file."""
         return space_of(len(self.files), self.side, self.channels)
@@ -283,18 +279,17 @@ def _column(values: list[str]) -> np.ndarray:
 
 def _finish(partial: Partial, failed: np.ndarray) -> None:
     """Close the gaps of unreadable images, and write the array's header."""
-    n = len(partial.files) - len(failed)
+    n, row_shape = len(partial.files) - len(failed), (partial.channels, partial.side, partial.side)
     if len(failed):
         partial.log.unlink()  # from here on rows lie elsewhere
-        images = np.memmap(partial.path, np.uint8, "r+", HEADER, partial.shape)
+        images = np.memmap(partial.path, np.uint8, "r+", HEADER, (len(partial.files), *row_shape))
         keep = np.delete(np.arange(len(partial.files)), failed)
         for row in range(int(failed[0]), n):
             images[row] = images[keep[row]]
         images.flush()
         del images
-    shape = (n, *partial.shape[1:])
     with partial.path.open("r+b") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (n, *row_shape)})
         assert file.tell() == HEADER
         file.truncate(space_of(n, partial.side, partial.channels))
         atomic.sync_file(file)
