@@ -96,10 +96,8 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
     if not (wanted.random or file):
         if not (wanted.may_fetch and entry.host):
             where = f", --fetch to fetch them from {source(about(wanted))}" if entry.host else ""
-            raise NotDownloaded(
-                f"no weights of {wanted.name} lie on this computer: give --weights FILE{where}, or "
-                "--random for an encoder that has learned nothing"
-            )
+            help = f"give --weights FILE{where}, or --random for an encoder that has learned nothing"
+            raise NotDownloaded(f"no weights of {wanted.name} lie on this computer: {help}")
         stage = message("fetching {name} from {source}", name=entry.name, source=source(about(wanted)))
         on_progress(stage, None)
         file = fetch(entry, fraction_of(on_progress, stage))

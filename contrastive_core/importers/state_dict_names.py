@@ -94,7 +94,9 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
     if not stem or len(stem) != 4:
         raise NotRecognized("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
     if "patch_embed.proj.weight" in body:
-        size, pixels = VITS.get(stem[0]), _pixels(body, stem)
+        size, positions = VITS.get(stem[0]), body.get("pos_embed", ())
+        patches = round(max(positions[1] - 1, 0) ** 0.5) if len(positions) == 3 else 0  # along a side of the images
+        pixels = patches * stem[2] if len(positions) == 3 else 224
         if size is None or "pos_embed" not in body:
             raise NotRecognized("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem)
         return f"timm:vit_{size}_patch{stem[2]}_{pixels}", {"pixels": pixels}, channels
@@ -109,14 +111,6 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
         )
     knobs = {} if resnet.startswith("timm:") else {"stem": "small" if stem[2] == 3 else "imagenet"}
     return resnet, knobs, channels
-
-
-def _pixels(body: Shapes, stem: tuple[int, ...]) -> int:
-    """Side of the images in pixels, from the number of patches."""
-    positions = body.get("pos_embed", ())
-    if len(positions) != 3:
-        return 224
-    return round(max(positions[1] - 1, 0) ** 0.5) * stem[2]
 
 
 def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tuple[str, ...]]:

@@ -34,7 +34,7 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
     owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)
     modules = [m for m in (model, owner) if isinstance(m, nn.Module)]
     h, z, labels, ids = [], [], [], []
-    with keep_random_states(), evaluation_mode(modules), torch.no_grad():
+    with _without_trace(modules), torch.no_grad():
         for batch in loader:
             inputs, label, name = parts_of(batch)
             rows = encode(inputs)
@@ -91,25 +91,18 @@ def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
 
 
 @contextmanager
-def keep_random_states() -> Iterator[None]:
-    """What is drawn inside from the global generators is as if it had not been."""
+def _without_trace(modules: list[nn.Module]) -> Iterator[None]:
+    """Each module and all below it in evaluation mode, then each in its own mode again; what is drawn
+    inside from the global generators is as if it had not been."""
+    before = {part: part.training for module in modules for part in module.modules()}
     python, array = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
         try:
+            for module in modules:
+                module.eval()
             yield
         finally:
             random.setstate(python)
             np.random.set_state(array)
-
-
-@contextmanager
-def evaluation_mode(modules: list[nn.Module]) -> Iterator[None]:
-    """Each module and all below it in evaluation mode, then each in its own mode again."""
-    before = {part: part.training for module in modules for part in module.modules()}
-    for module in modules:
-        module.eval()
-    try:
-        yield
-    finally:
-        for part, training in before.items():
-            part.training = training
+            for part, training in before.items():
+                part.training = training
