@@ -57,6 +57,7 @@ class Method(nn.Module, ABC):
 
     card: ClassVar[MethodCard]
     Settings: ClassVar[type] = HeadSettings
+    loss_knobs_reason: ClassVar[str] = ""  # of the card's settings of the loss
 
     def __init__(
         self, encoder: nn.Module, image_shape: tuple[int, int, int], n_train: int, recipe: Recipe, settings: Any
@@ -117,7 +118,8 @@ class Method(nn.Module, ABC):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         """Training defaults for a data set, each with its reason."""
-        return small_images(facts)
+        usual = small_images(facts)
+        return usual | {"loss_knobs": (cls.card.loss_knobs, cls.loss_knobs_reason)} if cls.loss_knobs_reason else usual
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:

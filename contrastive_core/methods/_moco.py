@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -42,6 +42,7 @@ class MoCo(Method):
     """A Method with a momentum encoder and a queue."""
 
     steps: Tensor
+    temperature_reason: ClassVar[str]  # of τ on the card
 
     def build(self) -> None:
         s = self.settings
@@ -124,15 +125,15 @@ class MoCo(Method):
         return None
 
     @classmethod
-    def moco_defaults(
-        cls, common: dict[str, Default], n_train: int, temperature: float, why_tau: str
-    ) -> dict[str, Default]:
-        knobs = {"queue": queue_size(n_train)}
-        reason = message(
-            "K {queue}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has", queue=knobs["queue"]
-        )
-        tau = message("τ {temperature}: {why}", temperature=temperature, why=why_tau)
-        return common | {"method_knobs": (knobs, reason), "loss_knobs": ({"temperature": temperature}, tau)}
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
+        k = queue_size(facts.n_train)
+        reason = message("K {queue}: filled twice in an epoch; m 0.99, as the short CIFAR recipe has", queue=k)
+        temperature = cls.card.loss_knobs["temperature"]
+        tau = message("τ {temperature}: {why}", temperature=temperature, why=cls.temperature_reason)
+        return super().defaults(facts) | {
+            "method_knobs": ({"queue": k}, reason),
+            "loss_knobs": (cls.card.loss_knobs, tau),
+        }
 
 
 def queue_size(n_train: int, most: int = 4096) -> int:

@@ -66,6 +66,7 @@ class CPC(Method):
         loss_knobs={"temperature": 1.0, "critic": "dot"},
     )
     Settings = Settings
+    loss_knobs_reason = N_("a bilinear critic has no temperature")
 
     def make_head(self, in_dim: int) -> ProjectionHead:
         s = self.settings
@@ -135,7 +136,6 @@ class CPC(Method):
         return defaults | {
             "batch_size": fitting(64, N_("64: images give thousands of patches"), facts.n_train),
             "method_knobs": ({"steps": steps}, message("{steps} of {rows} rows ahead", steps=steps, rows=rows)),
-            "loss_knobs": (cls.card.loss_knobs, N_("a bilinear critic has no temperature")),
         }
 
     @classmethod

@@ -52,6 +52,7 @@ class InvaSpread(Method):
         loss_knobs={"temperature": 0.1},
     )
     Settings = Settings
+    loss_knobs_reason = N_("τ 0.1, as published")
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.augmented, generator)  # (b, v, c, h, w)
@@ -62,7 +63,4 @@ class InvaSpread(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         defaults = super().defaults(facts)
-        return defaults | {
-            "batch_size": fitting(128, N_("128, as published"), facts.n_train),
-            "loss_knobs": (cls.card.loss_knobs, N_("τ 0.1, as published")),
-        }
+        return defaults | {"batch_size": fitting(128, N_("128, as published"), facts.n_train)}

@@ -58,6 +58,7 @@ class Metric(Method):
         least_batch=4,
     )
     Settings = Settings
+    loss_knobs_reason = N_("mean over active triplets: others have no gradient")
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
@@ -92,6 +93,5 @@ class Metric(Method):
         return super().defaults(facts) | {
             "batch_size": fitting(
                 128, N_("128: enough of each class for every anchor"), facts.n_train, cls.card.least_batch
-            ),
-            "loss_knobs": (cls.card.loss_knobs, N_("mean over active triplets: others have no gradient")),
+            )
         }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.records.cards import MethodCard
@@ -54,7 +53,4 @@ class MoCoV1(MoCo):
         loss_knobs={"temperature": 0.1},
     )
     Settings = Settings
-
-    @classmethod
-    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        return cls.moco_defaults(super().defaults(facts), facts.n_train, 0.1, N_("as its authors' CIFAR-10 code"))
+    temperature_reason = N_("as its authors' CIFAR-10 code")

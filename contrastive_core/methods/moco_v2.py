@@ -40,10 +40,11 @@ class MoCoV2(MoCo):
         loss_knobs={"temperature": 0.2},
     )
     Settings = MoCoSettings
+    temperature_reason = N_("as published")
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        defaults = cls.moco_defaults(super().defaults(facts), facts.n_train, 0.2, N_("as published"))
+        defaults = super().defaults(facts)
         if facts.image_shape[1] > 16:
             recipe, why = defaults["recipe"]
             blurred = dataclasses.replace(recipe, blur=0.5, blur_high=1.0)

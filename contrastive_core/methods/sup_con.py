@@ -10,7 +10,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import HeadSettings, Method
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
@@ -49,13 +49,9 @@ class SupCon(Method):
         needs_labels=True,
     )
     Settings = Settings
+    loss_knobs_reason = N_("τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it")
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)
         z = self.encode_views(x)  # (b, v, e)
         return pairs.from_views(z, batch.labels)
-
-    @classmethod
-    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        reason = N_("τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it")
-        return super().defaults(facts) | {"loss_knobs": (cls.card.loss_knobs, reason)}

@@ -109,7 +109,7 @@ class Lists:
         of, self.start, self.stop = _pieces(nearest.bincount(minlength=len(centers)))
         held = (torch.tensor(self.stop) - torch.tensor(self.start)).sort().values.cumsum(0)
         self.least = int((held <= k).sum()) + 1  # pieces that hold k others, whichever they are
-        self.centers = centers[of] if offset is not None else _unit(centers)[of]
+        self.centers = centers[of] if offset is not None else torch.nn.functional.normalize(centers, dim=1)[of]
         self.half = self.centers.square().sum(1) / 2
 
     def __call__(self, q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -179,10 +179,6 @@ def _centers(b: Tensor, number: int) -> Tensor:
 
 def _nearest(x: Tensor, centers: Tensor) -> Tensor:
     return (x @ centers.mT - centers.square().sum(1) / 2).argmax(1)
-
-
-def _unit(x: Tensor) -> Tensor:
-    return x / x.norm(dim=1, keepdim=True).clamp_min(1e-12)
 
 
 def best_of(s: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -56,11 +56,6 @@ def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"
     return a @ b.mT
 
 
-def cosine(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Cosine similarities of all rows; 0 where a row is zero."""
-    return normalize(a) @ normalize(b).mT
-
-
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
     """Squared Euclidean distances; pairs close relative to their norms come from differences."""
     norms = a.square().sum(-1)[:, None] + b.square().sum(-1)  # (n, m)

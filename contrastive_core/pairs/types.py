@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -94,32 +94,19 @@ class Pairs:
 
     def take_anchors(self, rows: Rows) -> Pairs:
         """Some anchors, with all their candidates."""
-        return dataclasses.replace(
-            self,
-            anchors=self.anchors[rows],
-            anchor_groups=self.anchor_groups[rows],
-            anchor_rows=self.anchor_rows[rows],
-            anchor_views=self.anchor_views[rows],
-            columns=None if self.columns is None else self.columns[rows],
-            positive=None if self.positive is None else self.positive[rows],
-            negative=None if self.negative is None else self.negative[rows],
-        )
+        names = ("anchors", "anchor_groups", "anchor_rows", "anchor_views", "columns", "positive", "negative")
+        parts: dict[str, Any] = {k: x[rows] for k in names if (x := getattr(self, k)) is not None}
+        return dataclasses.replace(self, **parts)
 
     def take_candidates(self, rows: Rows) -> Pairs:
         """All anchors, with some candidates. Raises ValueError where `columns` number them."""
         if self.columns is not None:
             raise ValueError(N_("candidates that columns number cannot be taken away"))
-        return dataclasses.replace(
-            self,
-            candidates=self.candidates[rows],
-            candidate_groups=self.candidate_groups[rows],
-            candidate_rows=self.candidate_rows[rows],
-            candidate_views=self.candidate_views[rows],
-            as_positive=self.as_positive[rows],
-            as_negative=self.as_negative[rows],
-            positive=None if self.positive is None else self.positive[:, rows],
-            negative=None if self.negative is None else self.negative[:, rows],
-        )
+        names = ("candidates", "candidate_groups", "candidate_rows", "candidate_views", "as_positive", "as_negative")
+        parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        if self.positive is not None and self.negative is not None:
+            parts |= {"positive": self.positive[:, rows], "negative": self.negative[:, rows]}
+        return dataclasses.replace(self, **parts)
 
     def among_candidates(self) -> Pairs:
         """Every candidate as an anchor, of pairs related by id."""

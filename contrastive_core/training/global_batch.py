@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,16 +21,13 @@ from contrastive_core.losses._output import LossOutput
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 
-def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pairs:
+def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
     """Local anchors against the candidates of every process.
 
     Candidates without a row id (bank, queue, momentum keys) stay. Row ids, and groups unless they are
     class labels (`by_label`), become unique over the processes.
-
-    Args: gather_all: gather candidates although they have no row id.
     """
-    local = (pairs.candidate_rows != NO_ROW).any() or gather_all
-    if is_single_process() or pairs.columns is not None or not local:
+    if is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])
     row_ids = torch.cat([pairs.anchor_rows, pairs.candidate_rows])
@@ -60,21 +56,7 @@ def global_pairs(pairs: Pairs, by_label: bool, gather_all: bool = False) -> Pair
         candidate_views=views.contiguous(),
         as_positive=roles % 2 == 1,
         as_negative=roles >= 2,
-        **_wide_masks(pairs, widths),
     )
-
-
-def _wide_masks(pairs: Pairs, widths: list[int]) -> dict[str, Any]:
-    """Explicit masks over the gathered columns: other processes' columns are negatives."""
-    if pairs.positive is None or pairs.negative is None:
-        return {}
-    rank, n = dist.get_rank(), len(pairs)
-    left, right = sum(widths[:rank]), sum(widths[rank + 1 :])
-    pad = torch.nn.functional.pad
-    positive = pad(pairs.positive, (left, right), value=False)
-    negative = pad(pairs.negative, (left, right), value=True)
-    assert positive.shape == (n, sum(widths))
-    return {"positive": positive, "negative": negative}
 
 
 def _above(ids: Tensor) -> int:

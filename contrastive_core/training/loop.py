@@ -7,9 +7,11 @@ a missing folder), always with its reason and with the last good state to resume
 from __future__ import annotations
 
 import math
+import signal
 import threading
 import time
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,7 +32,6 @@ from contrastive_core.training.optim import learning_rate, set_learning_rate
 from contrastive_core.training.setup import TrainSetup
 from contrastive_core.training.state import EpochTotals, TrainPosition, save
 from contrastive_core.training.state import resume as resume_state
-from contrastive_core.training.stop_signals import stop_signals
 
 COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
 LOG_EVERY_CUDA = 10  # steps between logged ones on CUDA: reading a figure waits for the device
@@ -49,6 +50,27 @@ def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines =
     ):
         log = MetricsLog(run, setup.device, is_rank0, on_lines)
         return _until_the_end(_Training(setup, run, log, EpochTotals(setup.device), stop), resume)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
+    stop_requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop_requested
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop_requested.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop_requested.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop_requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -17,12 +17,54 @@ from torch import Tensor, nn
 
 from contrastive_core.messages import N_, message
 
-OPTIMIZERS = ("sgd", "adamw", "lars")
 SCHEDULES = ("constant", "cosine", "steps", "one_cycle")
 STEPS = (0.6, 0.8)  # where "steps" divides by ten: 120 and 160 of Inst Disc's 200 epochs
 ETA = 0.001  # trust coefficient η of the papers on LARS
 NUMBERED = re.compile(r"^(.*?\d+)(?:\.|$)")  # blocks.3 of blocks.3.attn.qkv, layer2 of layer2.0.conv1
 ONE_CYCLE_RISE = 0.25  # part of the run in which one-cycle rises
+
+
+class LARS(torch.optim.Optimizer):
+    """SGD with momentum at a rate of each layer's own (You, Gitman, Ginsburg 2017, arXiv 1708.03888), as SimCLR has it
+    for large batches (Chen et al. 2020, arXiv 2002.05709).
+
+        λ = η ‖w‖ / (‖g‖ + β ‖w‖)        v ← m v + γ λ (g + β w)        w ← w − v
+
+    with γ the learning rate, m the momentum, β the weight decay. Norms and biases (fewer than two dimensions) take
+    λ = 1 and β = 0, as in SimCLR's code; so does a layer whose weights or gradient are zero take λ = 1. State:
+    `momentum_buffer` v.
+    """
+
+    def __init__(self, groups: Any, lr: float, momentum: float = 0.9) -> None:
+        super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
+
+    @torch.no_grad()
+    def step(self) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        for group in self.param_groups:
+            for w in group["params"]:
+                if w.grad is not None:
+                    self._update(w, w.grad, group)
+
+    def _update(self, w: Tensor, g: Tensor, group: dict[str, Any]) -> None:
+        beta = group["weight_decay"]
+        rate = trust(w, g, beta) if w.ndim >= 2 else torch.ones((), device=w.device)
+        state = self.state[w]
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(w)
+        v = state["momentum_buffer"]
+        v.mul_(group["momentum"]).add_((g + beta * w) * (group["lr"] * rate))
+        w.sub_(v)
+
+
+def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
+    """λ of a layer's weights w and gradient g, as a tensor without dimensions."""
+    of_w, of_g = w.norm(), g.norm()
+    ratio = ETA * of_w / (of_g + weight_decay * of_w)
+    return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
+
+
+OPTIMIZERS: Mapping[str, Any] = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW, "lars": LARS}
 
 
 def create_optimizer(
@@ -42,16 +84,12 @@ def create_optimizer(
     if not trained:
         raise ValueError(N_("nothing to train: every parameter is frozen"))
     groups = _groups(trained, weight_decay, scales)
-    if name == "sgd":
-        optimizer: torch.optim.Optimizer = torch.optim.SGD(groups, lr=lr, momentum=momentum)
-    elif name == "adamw":
-        optimizer = torch.optim.AdamW(groups, lr=lr)
-    elif name == "lars":
-        optimizer = LARS(groups, lr, momentum)
-    else:
-        raise ValueError(
-            message("unknown optimizer {name}; known: {optimizers}", name=f"{name!r}", optimizers=", ".join(OPTIMIZERS))
-        )
+    if name not in OPTIMIZERS:
+        known = ", ".join(OPTIMIZERS)
+        raise ValueError(message("unknown optimizer {name}; known: {optimizers}", name=f"{name!r}", optimizers=known))
+    optimizer: torch.optim.Optimizer = OPTIMIZERS[name](
+        groups, lr=lr, **({} if name == "adamw" else {"momentum": momentum})
+    )
     set_learning_rate(optimizer, lr)
     return optimizer
 
@@ -74,7 +112,6 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
         peak: the highest rate; warmup: steps of linear rise before the schedule starts.
         schedule: "constant"; "cosine" to 0; "steps", ×0.1 at 60 % and 80 %; "one_cycle", a cosine
             from peak/25 to peak over the first quarter and on to 0 (it needs no warm-up).
-    Raises: ValueError for an unknown schedule.
     """
     if step < warmup:
         return peak * (step + 1) / warmup
@@ -85,67 +122,21 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
         return peak * (1 + math.cos(math.pi * progress)) / 2
     if schedule == "steps":
         return peak * 0.1 ** sum(progress >= at for at in STEPS)
-    if schedule == "one_cycle":
-        if progress < ONE_CYCLE_RISE:
-            return peak * (1 - 0.96 * (1 + math.cos(math.pi * progress / ONE_CYCLE_RISE)) / 2)
-        fall = (progress - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
-        return peak * (1 + math.cos(math.pi * fall)) / 2
-    raise ValueError(
-        message(
-            "unknown schedule {schedule}; known: {schedules}", schedule=f"{schedule!r}", schedules=", ".join(SCHEDULES)
+    if schedule != "one_cycle":
+        known = ", ".join(SCHEDULES)
+        raise ValueError(
+            message("unknown schedule {schedule}; known: {schedules}", schedule=f"{schedule!r}", schedules=known)
         )
-    )
+    if progress < ONE_CYCLE_RISE:
+        return peak * (1 - 0.96 * (1 + math.cos(math.pi * progress / ONE_CYCLE_RISE)) / 2)
+    fall = (progress - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
+    return peak * (1 + math.cos(math.pi * fall)) / 2
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     """Give every parameter group its part of the rate `lr`."""
     for group in optimizer.param_groups:
         group["lr"] = lr * group.get("lr_scale", 1.0)  # states of older versions have no scale
-
-
-class LARS(torch.optim.Optimizer):
-    """SGD with momentum at a rate of each layer's own (You, Gitman, Ginsburg 2017, arXiv 1708.03888), as SimCLR has it
-    for large batches (Chen et al. 2020, arXiv 2002.05709).
-
-        λ = η ‖w‖ / (‖g‖ + β ‖w‖)        v ← m v + γ λ (g + β w)        w ← w − v
-
-    with γ the learning rate, m the momentum, β the weight decay. Norms and biases (fewer than two dimensions) take
-    λ = 1 and β = 0, as in SimCLR's code; so does a layer whose weights or gradient are zero take λ = 1. State:
-    `momentum_buffer` v.
-    """
-
-    def __init__(self, groups: Any, lr: float, momentum: float = 0.9) -> None:
-        super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One update of every parameter that has a gradient."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            for w in group["params"]:
-                if w.grad is not None:
-                    self._update(w, w.grad, group)
-        return loss
-
-    def _update(self, w: Tensor, g: Tensor, group: dict[str, Any]) -> None:
-        beta = group["weight_decay"]
-        rate = trust(w, g, beta) if w.ndim >= 2 else torch.ones((), device=w.device)
-        state = self.state[w]
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(w)
-        v = state["momentum_buffer"]
-        v.mul_(group["momentum"]).add_((g + beta * w) * (group["lr"] * rate))
-        w.sub_(v)
-
-
-def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
-    """λ of a layer's weights w and gradient g, as a tensor without dimensions."""
-    of_w, of_g = w.norm(), g.norm()
-    ratio = ETA * of_w / (of_g + weight_decay * of_w)
-    return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
 
 
 def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:

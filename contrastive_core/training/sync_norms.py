@@ -72,32 +72,12 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def synchronize_norms(module: nn.Module) -> nn.Module:
-    """Replace every BatchNorm by one over all processes; names and state stay the same."""
-    if is_single_process():
-        return module
-    for name, child in module.named_children():
-        if type(child) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
-            setattr(module, name, _synchronized(child))  # type: ignore[arg-type]
-        else:
-            synchronize_norms(child)
+    """Turn every BatchNorm into one over all processes; names, state and the parameters themselves stay."""
+    if not is_single_process():
+        for norm in module.modules():
+            if type(norm) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
+                norm.__class__ = SyncBatchNorm
     return module
-
-
-def _synchronized(norm: _BatchNorm) -> SyncBatchNorm:
-    other = SyncBatchNorm(
-        norm.num_features,
-        norm.eps,
-        norm.momentum,
-        norm.affine,
-        norm.track_running_stats,
-        device=None if norm.weight is None else norm.weight.device,
-        dtype=None if norm.weight is None else norm.weight.dtype,
-    )
-    other.load_state_dict(norm.state_dict())
-    if norm.affine:  # keep the parameters' identity: weights may be shared or frozen
-        other.weight, other.bias = norm.weight, norm.bias
-    other.splits = norm.splits if isinstance(norm, SplitBatchNorm) else 1
-    return other.train(norm.training)
 
 
 def _per_row(x: Tensor) -> Tensor:

@@ -71,7 +71,7 @@ import torch
 from contrastive_core import device
 from contrastive_core.embeddings import open_vectors
 from contrastive_core.storage import sandbox, lock
-from contrastive_core.training.stop_signals import stop_signals
+from contrastive_core.training.loop import stop_signals
 from contrastive_lab.desktop import command, serving, tickets
 assert not hasattr(command.signal, "SIGHUP") and not hasattr(serving.os, "getuid")
 assert device.memory_bytes(torch.device("cpu")) > 1 << 20
