@@ -109,7 +109,8 @@ def formula(loss: str, about: dict[str, Any]) -> None:
     st.latex(about["formula"])
     if loss in DERIVATIVES:
         st.latex(DERIVATIVES[loss])
-    st.markdown(f"{_(about['summary'])} [{_('Paper')}]({about['paper']})")
+    paper = _("Paper")
+    st.markdown(f"{_(about['summary'])} [{paper}]({about['paper']})")
     line = _("- **{name}** (by default {value}): {help}")
     knobs = [(_(name.replace("_", " ")), shown_value(k["default"]), _(k["help"])) for name, k in about["knobs"].items()]
     st.markdown("\n".join(line.format(name=name, value=value, help=help) for name, value, help in knobs))
