@@ -18,6 +18,8 @@ from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
 
+VIEWS = N_("(images, views, d)")
+
 
 def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all") -> Pairs:
     """Pairs of a multi-view batch: all views of an image (or of a class) are positives.
@@ -29,7 +31,7 @@ def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = Non
     Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
         TypeError for what is no tensor.
     """
-    check_rows("z", z, N_("(images, views, d)"))
+    check_rows("z", z, VIEWS)
     every = _of_views(z, labels)
     if anchors == "all":
         return every
