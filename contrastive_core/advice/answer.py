@@ -1,7 +1,8 @@
 """The answer so far: settings with their intervals, which is better than the default, and why.
 
-A difference counts as shown where its 95 % interval excludes zero for each of three seeds; all else
-is "no difference that these data can show", with how large a difference would have been seen.
+A difference is shown where three seeds of both exist and its 95 % interval over images and seeds excludes zero
+(evaluation/verdicts.py). All else is "no difference that these data can show", with how large a difference would have
+been seen.
 """
 
 from __future__ import annotations
@@ -62,9 +63,12 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
         "runs": [s.run for s in trial.by_seed(epochs).values()],
         "shown": "",
     }
-    if default and not trial.is_default and (found := contrast(scores, default.of_criterion(epochs, criterion))):
-        row |= {"difference": found.difference, "difference_interval": found.interval}
-        row |= {"per_seed": [*found.per_seed], "shown": found.shown}
+    usual = default.of_criterion(epochs, criterion) if default and not trial.is_default else None
+    if usual is not None and usual.scores:
+        pool = [t.of_criterion(epochs, criterion) for t in search.trials.values() if t.epochs == epochs]
+        finalists = sum(one.is_repeated for one in pool) - usual.is_repeated
+        found = contrast(scores, usual, pool, max(1, finalists))
+        row |= {"difference": found.difference, "difference_interval": found.interval, "shown": found.shown}
     return row
 
 
@@ -139,7 +143,8 @@ def _of_the_best(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
         assert best["difference_interval"] is not None  # shown by it
         low, high = best["difference_interval"]
         text = message(
-            "Take {label}: better than the default by {difference}{unit} ({low} to {high}), for each of {seeds} seeds.",
+            "Take {label}: better than the default by {difference}{unit} (95 % CI over images and {seeds} seeds: {low} "
+            "to {high}).",
             label=best["label"],
             difference=f"{points * best['difference']:.1f}",
             unit=unit,
@@ -185,9 +190,6 @@ def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str
     if "difference" in best:
         difference = f"{points * best['difference']:+.1f}"
         text += message(" and {difference}{unit} from the default", difference=difference, unit=unit)
-        if interval := best.get("difference_interval"):
-            low, high = (f"{points * end:.1f}" for end in interval)
-            text += message(" ({interval} to {second})", interval=low, second=high)
     minutes = (SEEDS * 2) * search.cost(search.plan.rungs[-1]) / 60
     return message(
         "{text}. Keep the default until more time has repeated it: three seeds of both take about {value} min.",
@@ -218,9 +220,10 @@ def _smallest(search: Search, rows: list[AnswerRow]) -> str:
     if not widths or search.plan.criterion != "knn":
         return ""
     return message(
-        " With {held_out} held-out images a difference below about {half} points cannot be "
-        "seen; more images would show it, longer training may change it.",
+        " With {held_out} held-out images and {seeds} seeds, a difference below about {half} points cannot be seen. "
+        "More images or seeds would show it; longer training may change it.",
         held_out=f"{search.plan.held_out:,}",
+        seeds=SEEDS,
         half=f"{100 * widths[len(widths) // 2] / 2:.1f}",
     )
 

@@ -1,7 +1,8 @@
 """The curve through the scores of one number: values side by side score about the same.
 
-A Gaussian process (Rasmussen and Williams 2006, chapter 2) over the number's logarithm, with fixed
-length and noise: of a handful of runs neither can be learned. Its height follows the scores.
+A Gaussian process (Rasmussen and Williams 2006, chapter 2) over the number's logarithm, with fixed length. Its noise
+is that of one run: the binomial's, or the spread of the seeds at one value where that is larger. Its height follows the
+scores.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve
         return None
     scores = np.array([s for _, s, _ in runs])
     mean = float(scores.mean())
-    noise = _noise(scores, runs[0][2])
+    noise = max(_noise(scores, runs[0][2]), _spread_of_seeds(values, scores))
     amplitude = max(AMPLITUDE * noise, float(scores.std()))
     kernel = ConstantKernel(amplitude**2, "fixed") * RBF(LENGTH, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
@@ -70,6 +71,13 @@ def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
         return max(float(scores.std()) / AMPLITUDE, 1e-6)
     share = float(np.clip(scores.mean(), 0.02, 0.98))
     return float(np.sqrt(share * (1 - share) / max(1, len(right))))
+
+
+def _spread_of_seeds(values: np.ndarray, scores: np.ndarray) -> float:
+    """Standard deviation between seeds, pooled over the values that were trained more than once; 0 where none was."""
+    groups = [scores[values == v] for v in np.unique(values)]
+    freedom = sum(len(group) - 1 for group in groups)
+    return float(np.sqrt(sum(((group - group.mean()) ** 2).sum() for group in groups) / freedom)) if freedom else 0.0
 
 
 def spread(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -1,13 +1,10 @@
-"""Which of several settings is best by an accuracy, in a sentence or two (the tests are in verdicts.py)."""
+"""Which of several settings is best by an accuracy, in a sentence or two; verdicts.py decides."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
-import numpy as np
-
-from contrastive_core.evaluation.verdicts import SettingScores, better_pairs, has_same_images, shared_seeds
+from contrastive_core.evaluation.verdicts import SettingScores, better_pairs
 from contrastive_core.messages import N_, message
 from contrastive_core.records.intervals import SEEDS
 
@@ -18,21 +15,28 @@ WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine"
 
 
 def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
-    """What paired tests show of several settings: a sentence or two, and what these rest on; both "" for fewer than
-    two.
+    """What several settings show: a sentence or two, and what these rest on; both "" for fewer than two.
 
     Args: name: what varies, such as "τ"; "" where that is more than one thing.
     """
     settings = [s for s in settings if s.scores]
     if len(settings) < 2:
         return "", ""
-    pairs = list(itertools.combinations(settings, 2))
-    by_images = all(has_same_images(a, b) for a, b in pairs)
-    least = min(len(shared_seeds(a, b)) for a, b in pairs)
-    if not least or (not by_images and least < SEEDS):
-        return N_("Which is better cannot be said yet."), _missing(least)
-    better = better_pairs(settings, by_images)
-    return _sentence(name, settings, better), _evidence(settings, by_images, least, len(pairs))
+    if not all(s.is_repeated for s in settings):
+        least = min(len(s.scores) for s in settings)
+        return N_("Which is better cannot be said yet."), message(
+            "Train {number} seeds of each setting to compare them; so far the fewest are {least}.",
+            number=SEEDS,
+            least=least,
+        )
+    pairs = len(settings) * (len(settings) - 1) // 2
+    corrected = message(", corrected for {pairs} pairs", pairs=pairs) if pairs > 1 else ""
+    evidence = message(
+        "95 % intervals over images and seeds, from {seeds} seeds or more of each{corrected}.",
+        seeds=min(len(s.scores) for s in settings),
+        corrected=corrected,
+    )
+    return _sentence(name, settings, better_pairs(settings)), evidence
 
 
 def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[int, int]]) -> str:
@@ -67,37 +71,6 @@ def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[in
         top=top,
         also=also,
         worse=worse,
-    )
-
-
-def _evidence(settings: Sequence[SettingScores], by_images: bool, seeds: int, pairs: int) -> str:
-    corrected = message(", corrected for {pairs} pairs", pairs=pairs) if pairs > 1 else ""
-    if not by_images:
-        return message("A paired t test over {seeds} seeds{corrected}; p below 0.05.", seeds=seeds, corrected=corrected)
-    n = f"{int(np.isfinite(next(iter(settings[0].right.values()))).sum()):,}"
-    if seeds == 1:
-        return message(
-            "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; one "
-            "seed of each: another seed may say otherwise.",
-            n=n,
-            corrected=corrected,
-        )
-    return message(
-        "McNemar's test and a paired bootstrap on the same {n} test images{corrected}; each "
-        "of {seeds} seeds or more has to show it.",
-        n=n,
-        corrected=corrected,
-        seeds=seeds,
-    )
-
-
-def _missing(seeds: int) -> str:
-    if not seeds:
-        return N_("No seed was trained with all of these settings.")
-    return message(
-        "It is not recorded which images each run has right: score the runs on the test "
-        "images, or train {number} seeds of each.",
-        number=_number(SEEDS),
     )
 
 

@@ -149,7 +149,6 @@ class AnswerRow(TypedDict, total=False):
     shown: str
     difference: float
     difference_interval: tuple[float, float] | None
-    per_seed: list[tuple[float, float]]
 
 
 class CurvePoint(TypedDict):

@@ -53,7 +53,7 @@ def test_where_nothing_differs_it_says_so() -> None:
     assert "No difference that these data can show" in found["verdict"] or (
         found["verdict"].startswith("Keep the default")
     )
-    assert "held-out images a difference below about" in found["verdict"]
+    assert "cannot be seen. More images or seeds would show it" in found["verdict"]
 
 
 def test_halving_spends_most_on_the_best() -> None:
