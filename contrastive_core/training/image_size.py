@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.image_cache import median_side
 from contrastive_core.messages import message
-from contrastive_core.models.libraries import pretrained
 from contrastive_core.records.image_form import LARGEST, SMALL
 from contrastive_core.records.train_config import TrainConfig
 
@@ -68,6 +67,8 @@ def made_for(config: TrainConfig, library: int | None = None) -> int | None:
     if library is not None:
         return library
     if config.encoder.startswith(("timm:", "torchvision:")):
+        from contrastive_core.models.libraries import pretrained  # needs torch, which pages must not import
+
         try:
             return pretrained(config.encoder)[0].pixels
         except ValueError:
