@@ -1,8 +1,7 @@
 """The strip of activity in the sidebar of every page: what is at work, what waits, what failed.
 
 It asks every second while something is at work, and not at all otherwise; where there is nothing to
-say, nothing is drawn.
-"""
+say, nothing is drawn."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """What the pages keep in memory: results, embeddings, images, the catalog, each by plain values.
 
 A page that only reads results never imports torch: embeddings, scores and maps are made by tasks
-(progress.py follows them) and read here as arrays.
-"""
+(progress.py follows them) and read here as arrays."""
 
 from __future__ import annotations
 
@@ -39,10 +38,8 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 
 
 def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
-    """The rows of an embedding; None while a run's have not been made.
-
-    Raises: ValueError for what does not exist (any more).
-    """
+    """The rows of an embedding; None while a run's have not been made. Raises: ValueError for what does not exist (any
+    more)."""
     try:
         return _embedding(space)
     except LookupError:

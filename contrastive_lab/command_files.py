@@ -1,8 +1,7 @@
 """Files that a person named on the command line, under a number that nobody can guess.
 
 A page that reads a path from its address could be made to open any file by a link in another page.
-So the command writes the path into a file of its owner's, and the address has that file's name.
-"""
+So the command writes the path into a file of its owner's, and the address has that file's name."""
 
 from __future__ import annotations
 

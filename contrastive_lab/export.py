@@ -49,8 +49,7 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids`, rows
         of this table from 0, and `distances`, 1 − cosine; of a selection, within it; left out where
         they would have to be looked for among many. `neighbors_recall` is the share of the true
-        ones among them, where the search was approximate.
-    """
+        ones among them, where the search was approximate."""
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
     columns: dict[str, Any] = {"id": part.ids}

@@ -1,8 +1,7 @@
 """The switch of the language in the sidebar, and its place in the address (`lang=zh`).
 
 `arrive` is called before anything is drawn: a language in the address that was not there before is
-the one that is asked for. What is chosen is kept for the session; `draw` writes it there.
-"""
+the one that is asked for. What is chosen is kept for the session; `draw` writes it there."""
 
 from __future__ import annotations
 

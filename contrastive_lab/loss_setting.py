@@ -1,7 +1,6 @@
 """A loss on a batch, as it is asked for and drawn: the same for the app, a notebook and a file.
 
-Imports no Streamlit and no torch.
-"""
+Imports no Streamlit and no torch."""
 
 from __future__ import annotations
 

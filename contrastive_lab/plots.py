@@ -57,10 +57,8 @@ def whole_range(figure: Any, zoom: bool) -> None:
 
 
 def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
-    """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell.
-
-    Args: across: short names, below the columns; reverse: small values are the strong ones.
-    """
+    """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell. Args: across: short
+    names, below the columns; reverse: small values are the strong ones."""
     import plotly.graph_objects as go
 
     text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]

@@ -1,7 +1,6 @@
 """Follow a question or a task: its progress, its failure, and the page drawn anew at its end.
 
-A page asks by one of the functions here; the rest of the page is drawn meanwhile.
-"""
+A page asks by one of the functions here; the rest of the page is drawn meanwhile."""
 
 from __future__ import annotations
 

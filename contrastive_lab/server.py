@@ -8,8 +8,7 @@ answer carries headers that keep other pages from framing it and the browser fro
 On a machine with several users, a token: with CONTRASTIVE_LAB_TOKEN set (to a word of your own, or to `new` for one
 that is made and printed), the app opens only at the address that ends in `?token=…`; a cookie, which other sites cannot
 send, then stands in for it. The command `contrastive-lab` always sets one, and opens its window by a ticket
-(desktop/tickets.py), for which the browser gets the cookie and the address without the ticket.
-"""
+(desktop/tickets.py), for which the browser gets the cookie and the address without the ticket."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def policy(hosts: Sequence[str], page: str) -> str:
     """The Content-Security-Policy: nothing comes from elsewhere, no page frames this one, and of scripts written into a
     page only those that are known run. Components are blobs; styles are written into the page.
 
-    Args: hosts: names of this server; page: Streamlit's index.html, and what else of HTML may run.
-    """
+    Args: hosts: names of this server; page: Streamlit's index.html, and what else of HTML may run."""
     hashes = [base64.b64encode(hashlib.sha256(s.encode()).digest()) for s in INLINE.findall(page)]
     sources = {
         "default-src": ["'self'"],
@@ -77,8 +75,7 @@ class Guard:
     """ASGI: what comes under another name, from another origin or without the token is refused.
 
     Args: hosts: names that a request may be addressed to, without ports; policy: that the browser
-        holds the page to; token: that a request must show, or None.
-    """
+        holds the page to; token: that a request must show, or None."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None) -> None:
         self.app, self.hosts, self.token = app, hosts, token

@@ -10,11 +10,8 @@ from contrastive_lab.locale import Message, text
 
 
 def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options: Any) -> Any:
-    """`st.dataframe` of rows, a frame or a styled frame. Its columns keep their English names, by which
-    selections and sorting go; messages in cells are translated.
-
-    Args: column_config, options: as `st.dataframe` takes them.
-    """
+    """`st.dataframe` of rows, a frame or a styled frame. Its columns keep their English names, by which selections and
+    sorting go; messages in cells are translated. Args: column_config, options: as `st.dataframe` takes them."""
     if isinstance(rows, list):
         rows = [{k: text(v) if isinstance(v, Message) else v for k, v in row.items()} for row in rows]
         names = list(dict.fromkeys(k for row in rows for k in row))

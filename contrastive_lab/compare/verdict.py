@@ -96,8 +96,7 @@ def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
     """Whether other labels of some samples (n) bool could undo a run's lead over another, from who is right (runs, n).
 
     Where the leader alone is right the lead can fall by two, where both are wrong by one; where both are right they
-    said the same, and are wrong together.
-    """
+    said the same, and are wrong together."""
     is_right = np.asarray(right) > 0.5
     for a, b in permutations(is_right, 2):
         lead = int(a.sum()) - int(b.sum())

@@ -1,7 +1,6 @@
 """Whether the app works here: its server answers with the page, and the browser parts are there.
 
-python -m contrastive_lab.desktop.check      (one line of JSON; `doctor` asks for it)
-"""
+python -m contrastive_lab.desktop.check      (one line of JSON; `doctor` asks for it)"""
 
 from __future__ import annotations
 

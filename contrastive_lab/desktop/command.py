@@ -1,7 +1,6 @@
 # PYTHON_ARGCOMPLETE_OK
 """`contrastive-lab [THING]`: the app in a window, on something to see; and, by their names, the
-commands of `python -m contrastive_core`, with the same parser.
-"""
+commands of `python -m contrastive_core`, with the same parser."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ last, unless runs are at work.
 
 A small file beside the caches says which process it is, its port and its token; who waits with a
 window of it is listed there too. It is read and written under a lock, and believed only while that
-process lives. Each folder of runs has a server of its own.
-"""
+process lives. Each folder of runs has a server of its own."""
 
 from __future__ import annotations
 
@@ -104,11 +103,8 @@ def _checked_port(port: int | None) -> int:
 
 
 def begin(port: int | None = None) -> tuple[Server, bool]:
-    """The running server, or one that is being started; and whether it was started here.
-
-    Args: port: of one that is started; None: any free one.
-    Raises: ValueError for a port that cannot be had; OSError; Locked.
-    """
+    """The running server, or one that is being started; and whether it was started here. Args: port: of one that is
+    started; None: any free one. Raises: ValueError for a port that cannot be had; OSError; Locked."""
     with _changing() as state:
         if state is not None:
             return state, False

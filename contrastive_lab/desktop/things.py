@@ -1,8 +1,7 @@
 """What the command is asked to open, and the page that shows it.
 
 `recognize` looks at names alone and is quick; `prepare` does what has to be done before the page
-can be drawn, while the server starts. What cannot be opened is one sentence.
-"""
+can be drawn, while the server starts. What cannot be opened is one sentence."""
 
 from __future__ import annotations
 
@@ -65,10 +64,8 @@ def recognize(name: str) -> Thing:
 
 
 def prepare(thing: Thing) -> str:
-    """The page that shows a thing, as what follows the server's address.
-
-    Raises: ValueError with a sentence; OSError.
-    """
+    """The page that shows a thing, as what follows the server's address. Raises: ValueError with a sentence;
+    OSError."""
     match thing.kind:
         case "run":
             page, query = _run(thing.path)

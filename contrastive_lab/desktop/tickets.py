@@ -3,8 +3,7 @@
 Everybody on a computer sees the command lines of everybody's processes, and with it the address
 that a browser is started with. So this address carries a ticket: a file of its owner's, which the
 server takes once, in the first minutes, and where the system says whose a connection is (Linux)
-from this user's connections only. Imports nothing of Streamlit, which starts without this package.
-"""
+from this user's connections only. Imports nothing of Streamlit, which starts without this package."""
 
 from __future__ import annotations
 

@@ -42,8 +42,7 @@ def open_window(address: str, browser: bool = False) -> Window | None:
 
     Args: browser: in the browser, and nowhere else.
     Returns: what waits until the window is closed; None for the browser, which does not say so.
-    Raises: ValueError where nothing can be opened, with the reason.
-    """
+    Raises: ValueError where nothing can be opened, with the reason."""
     if not has_display():
         raise ValueError("there is no display here")
     if not browser:

@@ -57,8 +57,7 @@ def knob_form(
     """Every knob of a loss with its value; controls in a row for those that are not dragged in the part of this key.
 
     Args: about: the loss's entry in the catalog; first: values to begin with, where not the
-    defaults; left_out: knobs that get no control and stay as they are.
-    """
+    defaults; left_out: knobs that get no control and stay as they are."""
     values = {}
     if shown := [name for name in about["knobs"] if name not in (*LIVE, *left_out)]:
         with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):

@@ -2,8 +2,7 @@
 
 The checks are functions of the live view's state, by these names in components/shared/lesson_checks.js.
 The thresholds hold on the shipped example that all lessons open (tests/lab/test_lessons.py). `{now}`,
-`{hardest}` and `{picked}` are filled in by the browser.
-"""
+`{hardest}` and `{picked}` are filled in by the browser."""
 
 from __future__ import annotations
 

@@ -18,11 +18,8 @@ SCHEDULE = (0.1, 1.0)  # ends of a schedule that moves τ, as Kukleva et al. 202
 
 
 def offer(run: Run, view: LabView, classes: tuple[np.ndarray, np.ndarray] | None, at: float) -> None:
-    """The section, where it is asked for.
-
-    Args: classes: of the anchors (n) and of the candidates (w), −1 where there is none; at: the τ
-    that the slider was let go at.
-    """
+    """The section, where it is asked for. Args: classes: of the anchors (n) and of the candidates (w), −1 where there
+    is none; at: the τ that the slider was let go at."""
     if not query_params.switch(st.toggle, _("What τ trades"), name="trade"):
         return
     same = None

@@ -2,8 +2,7 @@
 
 A flow is a row of boxes for each lane, from left to right; a `*` after a name says that the arrow
 that leaves the box carries gradient back. Boxes of one name above each other are one box: the same
-weights, or the same memory. `updates` are what moves after a step: (from, to, how).
-"""
+weights, or the same memory. `updates` are what moves after a step: (from, to, how)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """HTML by type: text is escaped when it is put into an element, markup is what `el` has made.
 
-There is no other way from a text to markup, so that a class called `<script>` is shown as that.
-"""
+There is no other way from a text to markup, so that a class called `<script>` is shown as that."""
 
 from __future__ import annotations
 
@@ -18,10 +17,8 @@ class Html(str):
 
 
 def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
-    """An element. Children that are no `Html` are text; None is left out.
-
-    Args: attributes: `class_` is class and `data_part` data-part; None: there is none.
-    """
+    """An element. Children that are no `Html` are text; None is left out. Args: attributes: `class_` is class and
+    `data_part` data-part; None: there is none."""
     written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
         for name, value in attributes.items()

@@ -1,7 +1,6 @@
 """Imports at work, followed on Runs: refreshed, the page finds them again, and each can be stopped.
 
-The address names the one that was begun here (`importing`), whose run is shown at its end.
-"""
+The address names the one that was begun here (`importing`), whose run is shown at its end."""
 
 from __future__ import annotations
 

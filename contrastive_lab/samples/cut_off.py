@@ -19,11 +19,8 @@ CUTS = np.linspace(0, 1, 51)
 
 
 def above(table: SampleTable, rows: np.ndarray, under: Any, so_far: bool) -> np.ndarray:
-    """The rows of the list above the cut-off; all where none is above it, or all are asked for.
-
-    Args: under: the container, below the bench, for what is said of the whole set. so_far: a
-    part of the images is not scored yet.
-    """
+    """The rows of the list above the cut-off; all where none is above it, or all are asked for. Args: under: the
+    container, below the bench, for what is said of the whole set. so_far: a part of the images is not scored yet."""
     score = table.score("mislabeled")
     known = score[np.isfinite(score)]
     key = f"cut-off-{cache.digest(table.loss, len(known), float(known.sum()))}"

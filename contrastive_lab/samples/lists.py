@@ -200,10 +200,8 @@ def as_parquet(findings: Findings, name: str, rows: np.ndarray) -> bytes:
 
 
 def listed(findings: Findings, name: str, rows: np.ndarray, first: int = 1) -> Iterator[dict[str, Any]]:
-    """Plain values of a list's rows, one after the other: a million of them are never held.
-
-    Args: first: the place of the first of them.
-    """
+    """Plain values of a list's rows, one after the other: a million of them are never held. Args: first: the place of
+    the first of them."""
     table, marked = findings.table, findings.marked
     columns, score, likely = table.columns, table.score(name), name == "mislabeled"
     called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv

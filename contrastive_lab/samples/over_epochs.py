@@ -129,11 +129,8 @@ def followed(request: SampleRequest, table: SampleTable) -> np.ndarray | None:
 
 
 def places(table: SampleTable, history: dict[str, np.ndarray]) -> dict[int, int]:
-    """Where rows of the table stand among the snapshots' samples.
-
-    The index counts the training set as the run saw it, which is what the table lists; the samples
-    of a recording's probe set are found by their ids.
-    """
+    """Where rows of the table stand among the snapshots' samples. The index counts the training set as the run saw it,
+    which is what the table lists; the samples of a recording's probe set are found by their ids."""
     if "ids" in history:
         rows = ((table.row(str(name)), q) for q, name in enumerate(history["ids"]))
         return {row: q for row, q in rows if row is not None}

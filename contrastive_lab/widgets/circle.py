@@ -17,8 +17,7 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
     Args:
         points: 2 to 400. groups: of positives, 1 to 20. scatter: another number begins elsewhere.
         knobs: of the loss, as `losses.knobs` lists them.
-    Raises: ValueError with the reason, for a loss that the browser has no kernel for among them.
-    """
+    Raises: ValueError with the reason, for a loss that the browser has no kernel for among them."""
     for name, value in {"points": points, "groups": groups}.items():
         low, high = LIMITS[name]
         if not low <= value <= high:

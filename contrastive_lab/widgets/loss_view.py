@@ -41,8 +41,7 @@ def loss_view(
             them the views of one image are.
         images: (n, c, h, w) or (n, h, w), shown beside the rows. classes: names of the labels.
         anchor: the row that is taken apart first. knobs: of the loss, as `losses.knobs` lists them.
-    Raises: ValueError with the reason for rows, labels or knobs that cannot be used.
-    """
+    Raises: ValueError with the reason for rows, labels or knobs that cannot be used."""
     rows = rows_of(z)
     rows = rows if rows.ndim == 3 else rows[:, None]
     b, v = rows.shape[:2]

@@ -31,10 +31,8 @@ def rows_of(z: Any, least: int = 2) -> np.ndarray:
 
 
 def labels_of(labels: Any, n: int, classes: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Class (n) int64 of each row, −1 for none, and the classes' names.
-
-    Args: labels: whole numbers, −1 for none; or names. Raises: ValueError with the reason.
-    """
+    """Class (n) int64 of each row, −1 for none, and the classes' names. Args: labels: whole numbers, −1 for none; or
+    names. Raises: ValueError with the reason."""
     if labels is None:
         return np.full(n, -1), ()
     given = _array(labels, "labels")
@@ -54,10 +52,8 @@ def labels_of(labels: Any, n: int, classes: Sequence[str] | None = None) -> tupl
 
 
 def images_of(images: Any, n: int, views: int = 1) -> np.ndarray | None:
-    """Pictures (n · views, c, h, w) uint8, image-major. Raises ValueError with the reason.
-
-    Args: images: (n, c, h, w) or (n, h, w), or as many for each view; uint8, or 0 to 1.
-    """
+    """Pictures (n · views, c, h, w) uint8, image-major. Raises ValueError with the reason. Args: images: (n, c, h, w)
+    or (n, h, w), or as many for each view; uint8, or 0 to 1."""
     if images is None:
         return None
     given = _array(images, "images")

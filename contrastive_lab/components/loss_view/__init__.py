@@ -1,8 +1,7 @@
 """The live loss view: matrix, one anchor's softmax, panels, and a knob that is dragged.
 
 What the drag does is computed in the browser: main.js mounts the view, drag.js follows the knob,
-../shared/kernels computes the loss, matrix.js paints it.
-"""
+../shared/kernels computes the loss, matrix.js paints it."""
 
 from __future__ import annotations
 

@@ -59,10 +59,8 @@ class LinkedSelection:
 
 
 def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]) -> ScatterData:
-    """Maps (n, 2) of the rows of `data` in one scatter; a slider moves all to the first one.
-
-    Args: titles: of the maps. The places in `data` are not read.
-    """
+    """Maps (n, 2) of the rows of `data` in one scatter; a slider moves all to the first one. Args: titles: of the maps.
+    The places in `data` are not read."""
     n, count = len(maps[0]), len(maps)
     across = count if count <= 3 else math.ceil(count / 2)
     centered = [xy - (xy.min(0) + xy.max(0)) / 2 for xy in maps]
@@ -91,8 +89,7 @@ def draw_scatter(
     """Draw a map, `height` pixels high; returns the selected rows (m) int64.
 
     Args: fits: as high as the screen lets it stand below what is above it. gallery: whether the
-    images of what is selected stand below it; else a line of images of what is in view does.
-    """
+    images of what is selected stand below it; else a line of images of what is in view does."""
     lit = _lit_at_first(key, f"{data.content} {selection.stamp}", selection.rows)
     blob = pack_scatter(data, lit, selection.stamp, height, fits, gallery)
 
@@ -131,10 +128,8 @@ def _id_bytes(ids: Sequence[str]) -> bytes:
 
 
 def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-    """The selection as it was when the map was first drawn, or when map or `stamp` last changed.
-
-    What is chosen on the map itself needs no way back to it: all its data would travel again.
-    """
+    """The selection as it was when the map was first drawn, or when map or `stamp` last changed. What is chosen on the
+    map itself needs no way back to it: all its data would travel again."""
     import streamlit as st
 
     name = f"{key}:given"

@@ -1,8 +1,7 @@
 """Colors of points: by category, or by a number cut into eight steps.
 
 The eight colors of categories are told apart by the color-blind too (tests/lab/test_palette.py); where there are more
-categories, the shape of the points tells which of one color is meant (points.js).
-"""
+categories, the shape of the points tells which of one color is meant (points.js)."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ def medoids(xy: Float[np.ndarray, "n 2"], count: int = COUNT) -> Int64[np.ndarra
     """Rows (m ≤ count) nearest to the centers of k-means on the map, of the largest crowd first.
 
     They are taken in the map's plane, since that is what they have to cover. A seed is fixed, so that a map always
-    shows the same ones. By scipy, whose import costs 47 MB of memory where scikit-learn's costs 186.
-    """
+    shows the same ones. By scipy, whose import costs 47 MB of memory where scikit-learn's costs 186."""
     from scipy.cluster.vq import kmeans2
 
     at = np.flatnonzero(np.isfinite(xy).all(1))

@@ -1,8 +1,7 @@
 """Row numbers on their way between server and browser; rows.js does the same there.
 
 Many go as runs of neighbors or as one bit for each row, whichever is shorter: a lasso around half
-of a million rows is 170 kB at most, where their numbers as text would be 3.5 MB.
-"""
+of a million rows is 170 kB at most, where their numbers as text would be 3.5 MB."""
 
 from __future__ import annotations
 

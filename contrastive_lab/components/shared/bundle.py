@@ -7,8 +7,7 @@ works from a kernel's message, from a file on a phone, and where a page's policy
 first asked for, from the files that the app serves, so that a checkout needs no build and no node.
 
 This is no JavaScript parser. Prettier, which checks these files, writes each import and export at
-the start of a line in one of the few forms below; any other form is refused, never passed on.
-"""
+the start of a line in one of the few forms below; any other form is refused, never passed on."""
 
 from __future__ import annotations
 
@@ -26,10 +25,8 @@ OTHER = re.compile(r"^\s*(import|export)\b(?!\s*\().*|.*\bimport(\(|\.meta).*", 
 
 @cache
 def bundle(entry: str) -> str:
-    """One ES module that exports by default what `entry` does, a path below components/.
-
-    Raises: ValueError for a module in a form that is not known, or imports in a circle.
-    """
+    """One ES module that exports by default what `entry` does, a path below components/. Raises: ValueError for a
+    module in a form that is not known, or imports in a circle."""
     modules: dict[Path, str] = {}
     _add((COMPONENTS / entry).resolve(), modules, ())
     names = {path: f"$module{number}" for number, path in enumerate(modules)}

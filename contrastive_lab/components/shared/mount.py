@@ -2,8 +2,7 @@
 
 All parts share one asset folder, this package, so that `../shared/dom.js` is a relative import. Streamlit finds such
 folders in the pyproject.toml of installed distributions only; the app also runs from a bare checkout, so the folder is
-declared here, in the same words, to whichever runtime is active.
-"""
+declared here, in the same words, to whichever runtime is active."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ def mount(
     Args:
         part: one of PARTS: the folder with its main.js. blob: what `pack` gives.
         key: any text. first: the state at first.
-        on_change: called before the page is drawn anew, when the browser reports a state.
-    """
+        on_change: called before the page is drawn anew, when the browser reports a state."""
     _declare()
     renderer = _renderer(part)
     if state is None:

@@ -33,8 +33,7 @@ def thumbnail_sheet(
 
     Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
     tile: side in pixels of each; 0: as their number allows. Of larger ones it is a WebP.
-    rows: (m) int64, of these images only, in this order.
-    """
+    rows: (m) int64, of these images only, in this order."""
     if images is None or not len(images if rows is None else rows):
         return NO_THUMBNAILS
     rows = np.arange(len(images)) if rows is None else rows

@@ -1,7 +1,6 @@
 """One packed blob for the browser: a header in JSON, then arrays, each at a multiple of eight.
 
-Only data that are bytes as a whole reach a browser part as they are. `unpack` in transport.js is the inverse.
-"""
+Only data that are bytes as a whole reach a browser part as they are. `unpack` in transport.js is the inverse."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ def pack(view: Any = None, **more: Any) -> bytes:
     """The fields of a dataclass as one blob, with further fields, or others in their place.
 
     Arrays (floats as float32), bytes and thumbnails go as bytes under the path of their field; all
-    else goes as JSON, fields in JavaScript's spelling.
-    """
+    else goes as JSON, fields in JavaScript's spelling."""
     places: dict[str, tuple[int, int]] = {}
     arrays: dict[str, bytes] = {}
     parts, offset = [], 0
