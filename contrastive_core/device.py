@@ -43,9 +43,7 @@ def choose(name: str = "auto") -> torch.device:
 
 def for_process(name: str, local_rank: int, local_size: int) -> torch.device:
     """The device called `name` for one of `local_size` processes on this machine: a GPU each.
-
-    Raises: NoDevice, also for one numbered GPU that several processes would share.
-    """
+    Raises: NoDevice, also for one numbered GPU that several processes would share."""
     if local_size == 1:
         return choose(name)
     check_shared(name, local_size)

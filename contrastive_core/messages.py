@@ -90,9 +90,8 @@ def _value(value: object) -> Any:
 
 
 def decode(node: dict[str, Any]) -> Any:
-    """The `object_hook` of `json.loads` for what `encode` made; anything else as it is.
-
-    A file may come from elsewhere, so a template has bare names only: no attribute, index or width."""
+    """The `object_hook` of `json.loads` for what `encode` made; anything else as it is. A file may come from elsewhere,
+    so a template has bare names only: no attribute, index or width."""
     if node.keys() != {"message", "values"} or not isinstance(node["values"], dict):
         return node
     try:

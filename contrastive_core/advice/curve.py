@@ -47,10 +47,8 @@ class Curve:
 
 def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
     """The curve of runs.
-
-    Args: points: of each run its value, its score, and whether each held-out image was named right
-    (n), or None. Returns: None where fewer than `FEWEST` values have a score.
-    """
+    Args: points: of each run its value, its score, and whether each held-out image was named right (n), or None.
+    Returns: None where fewer than `FEWEST` values have a score."""
     runs = [(v, s, right) for v, s, right in points if np.isfinite(s)]
     values = np.array([v for v, _, _ in runs])
     if len(np.unique(values)) < FEWEST:

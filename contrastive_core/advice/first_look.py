@@ -117,9 +117,7 @@ def _seen(facts: Facts) -> str:
 
 def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto") -> dict[str, float]:
     """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an untrained encoder.
-
-    Returns: shares right by name; {} where no held-out image has a label.
-    """
+    Returns: shares right by name; {} where no held-out image has a label."""
     asked = rows[dataset.labels[rows] >= 0]
     rest = np.setdiff1d(np.flatnonzero(dataset.labels >= 0), rows)
     rest = np.sort(np.random.default_rng(SEED).permutation(rest)[:MOST])

@@ -234,9 +234,7 @@ def best_combination(
     questions: Questions, scores: Mapping[str, float], tried: Collection[str]
 ) -> dict[str, Candidate] | None:
     """The untried combination that is best if the effects of single answers add up: least squares over all trials.
-
-    Args: scores: by label of a trial; tried: keys of trials. Returns: None where every combination was tried.
-    """
+    Args: scores: by label of a trial; tried: keys of trials. Returns: None where every combination was tried."""
     answers = [(q, c) for q, found in questions.items() for c in found]
     combinations = [dict(zip(questions, c, strict=True)) for c in itertools.product(*questions.values())]
     design = np.array([[choice[q] is c for q, c in answers] for choice in combinations], dtype=np.float64)

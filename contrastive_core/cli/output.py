@@ -110,9 +110,7 @@ class Terminal:
 @contextlib.contextmanager
 def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
     """Where a command says how far it is: in the file of `--progress`, or to the person.
-
-    Args: speaks: false for all processes of a group but the first.
-    """
+    Args: speaks: false for all processes of a group but the first."""
     if args.progress or not speaks:
         yield ProgressFile(Path(args.progress)) if speaks else ignore_progress
         return

@@ -41,9 +41,7 @@ METRIC = "title reading needs_labels needs_train higher_is_better".split()
 
 def read() -> JsonObject:
     """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
-
-    Raises: RuntimeError with what the process said when a file cannot be read as a method or loss.
-    """
+    Raises: RuntimeError with what the process said when a file cannot be read as a method or loss."""
     asked = values()
     if cards := _shipped_cards(asked["sources"]):
         return cards

@@ -106,10 +106,8 @@ def asked_questions() -> list[Asked]:
 
 def call(function: str, *arguments: Any) -> Any:
     """The value of a short call in the worker, waited for.
-
-    Args: function: "module:name"; arguments: values that pickle can send.
-    Raises: the error of the function; WorkerDied where the worker was killed.
-    """
+    Args: function: "module:name"; arguments: values that pickle can send. Raises: the error of the function;
+    WorkerDied where the worker was killed."""
     try:
         return _live_worker().call(function, *arguments).outcome.result()
     except WorkerDied as error:

@@ -23,18 +23,14 @@ POLL_SECONDS = 0.5
 
 def preview(*arguments: str) -> JsonObject:
     """What an import with these arguments would make; nothing is kept.
-
-    Raises: ValueError, OSError with the reason why it cannot be imported.
-    """
+    Raises: ValueError, OSError with the reason why it cannot be imported."""
     return dict(client.call("contrastive_core.cli.import_checkpoint:preview", *arguments))
 
 
 def begin(name: str, arguments: Sequence[str]) -> None:
     """Import as a run of this name, in a process of its own.
-
-    Args: arguments: of the command line after `import`, without `--run`.
-    Raises: BadName; FileExistsError when the name is taken, also by what is about to be a run.
-    """
+    Args: arguments: of the command line after `import`, without `--run`. Raises: BadName; FileExistsError when the
+    name is taken, also by what is about to be a run."""
     runs.check_free(name)
     if training.is_taken(name):
         raise FileExistsError(message("a run {name} is being made; choose another name", name=f"{name!r}"))

@@ -65,9 +65,7 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """Start the command line in a session of its own, its output in a log called `key`.
-
-    Args: about: plain values that the record keeps beside the process. Raises: OSError.
-    """
+    Args: about: plain values that the record keeps beside the process. Raises: OSError."""
     folder().mkdir(parents=True, exist_ok=True)
     progress_path(key).unlink(missing_ok=True)
     began = time.time()

@@ -29,10 +29,8 @@ POLL_SECONDS = 0.5
 
 def enqueue(name: str, arguments: Sequence[str]) -> None:
     """Train a new run as soon as its device is free.
-
-    Args: arguments: of the command line after `train`, without `--run`.
-    Raises: BadName; FileExistsError when the name is taken, also by a run that waits.
-    """
+    Args: arguments: of the command line after `train`, without `--run`. Raises: BadName; FileExistsError when the
+    name is taken, also by a run that waits."""
     with _taking(name):
         add(name, arguments, time.time())
     go_on()
@@ -67,9 +65,7 @@ def free_name(stem: str) -> str:
 
 def resume(name: str) -> None:
     """Go on with a stopped or failed run as soon as its device is free.
-
-    Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already.
-    """
+    Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already."""
     training.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
         training.check_resumable(name)
@@ -81,10 +77,8 @@ def resume(name: str) -> None:
 
 def enqueue_group(group: str, trainings: Sequence[tuple[str, Sequence[str]]], hours: float | None = None) -> list[str]:
     """Let many runs wait in this order: new ones, and those that can go on. Returns their names.
-
-    Args: trainings: name and arguments of each; hours: after which no more of them is started.
-    What is done, at work or waits already is left out.
-    """
+    Args: trainings: name and arguments of each; hours: after which no more of them is started. What is done, at work
+    or waits already is left out."""
     asked_at, added = time.time(), []
     with changing():
         before = [job for job in queue() if job.group == group]

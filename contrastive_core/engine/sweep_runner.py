@@ -109,10 +109,8 @@ def _timings() -> dict[str, float]:
 
 
 def enqueue(sweep: Sweep, most: int | None = None) -> list[str]:
-    """Let the cells that are not done wait in the queue, one at a time; returns their runs' names.
-
-    Stopped and failed cells are resumed. Raises Locked.
-    """
+    """Let the cells that are not done wait in the queue, one at a time; returns their runs' names. Stopped and failed
+    cells are resumed. Raises Locked."""
     rows = {row["run"]: row["status"] for row in status(sweep)}
     trainings = [(c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")]
     return queue.enqueue_group(sweep.name, trainings[:most], sweep.budget_hours)
@@ -125,10 +123,8 @@ def unscored(sweep: Sweep) -> list[str]:
 
 
 def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
-    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`.
-
-    A cell that fails is reported and left; the next one starts. A stop stops the sweep too.
-    """
+    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`. A cell that fails is
+    reported and left; the next one starts. A stop stops the sweep too."""
     trained, started, cells = 0, time.monotonic(), sweep.trained()
     for number, cell in enumerate(cells, 1):
         state = _state(sweep, cell)

@@ -32,9 +32,7 @@ class Task:
 
     def start(self, **about: Any) -> None:
         """Run it, unless a process is at it: of two that start at once, one does.
-
-        Args: about: plain values that its record keeps. Raises: OSError; Locked.
-        """
+        Args: about: plain values that its record keeps. Raises: OSError; Locked."""
         with lock(process.folder() / "start.lock", wait=PATIENCE):
             if not self.is_running():
                 process.spawn(self.key, self.arguments, result=str(self.result_path), **about)

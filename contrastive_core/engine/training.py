@@ -39,9 +39,7 @@ def gpus() -> int:
 
 def task_of(name: str, arguments: Sequence[str] = ()) -> Task:
     """The training of a run; its result is the run's status, which it writes from its start on.
-
-    Args: arguments: of the command line after `train`, without `--run`.
-    """
+    Args: arguments: of the command line after `train`, without `--run`."""
     path = runs_home() / name / "status.json"
     return Task(name, ("train", "--run", name, *arguments), path)
 
@@ -154,10 +152,8 @@ def _set_aside(name: str) -> None:
 
 
 def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
-    """The command line that trains this run anew, also with many processes or machines.
-
-    With more than one, what belongs to the first machine (device, threads, bf16) is left out.
-    """
+    """The command line that trains this run anew, also with many processes or machines. With more than one, what
+    belongs to the first machine (device, threads, bf16) is left out."""
     if processes * machines == 1:
         return f"python -m contrastive_core train {shlex.join(settings_of(run.config))}"
     settings = {k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")}

@@ -82,11 +82,9 @@ def of_recording(place: recorded_rows.Recorded, layer: str = "z") -> EmbeddingRe
 
 
 def of_name(name: str, split: str = "test", layer: str = "h") -> EmbeddingRef:
-    """By the name of a run, of a recording (its newest rows, or those named), or of loaded
-    vectors, whose rows may be of no split and have no layers.
-
-    Raises: ValueError for what does not exist, or a run that has no weights.
-    """
+    """By the name of a run, of a recording (its newest rows, or those named), or of loaded vectors, whose rows may be
+    of no split and have no layers.
+    Raises: ValueError for what does not exist, or a run that has no weights."""
     if name.startswith(recorded_rows.PREFIX):
         return of_recording(recorded_rows.of_key(name.removeprefix(recorded_rows.PREFIX)), layer)
     if not name.startswith(loaded_vectors.PREFIX):

@@ -39,10 +39,8 @@ class About(TypedDict):
 
 def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "") -> str:
     """Keep vectors under their content; returns the key. Rows without a direction are left out.
-
-    Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too.
-    Raises: UnusableEmbedding.
-    """
+    Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too. Raises:
+    UnusableEmbedding."""
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     if len(usable) < 2:
         raise UnusableEmbedding(

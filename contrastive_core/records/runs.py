@@ -84,9 +84,7 @@ def default_run_name(report: Mapping[str, object]) -> str:
 
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
     """Make a run's folder with its manifest. Without a name one is made from the settings.
-
-    Raises: BadName; FileExistsError when the name is taken.
-    """
+    Raises: BadName; FileExistsError when the name is taken."""
     if not name:
         data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
         name = free_name(f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}")

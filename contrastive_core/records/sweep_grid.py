@@ -86,9 +86,8 @@ class Sweep:
     draw: Draw = field(default_factory=Draw)
 
     def cells(self) -> list[Cell]:
-        """Every cell and seed, in the order in which they are trained: one seed after the other.
-
-        Cells of the same settings, but for what one of their values ignores, share a run."""
+        """Every cell and seed, in the order in which they are trained: one seed after the other. Cells of the same
+        settings, but for what one of their values ignores, share a run."""
         cells, run_of_settings = [], dict[str, str]()
         for seed in self.seeds:
             for combination in itertools.product(*(axis.values for axis in self.axes)):

@@ -1,8 +1,7 @@
 """Files written whole or not at all: a kill at any moment leaves the old or the new.
 
-A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder
-is flushed too. Files and folders are their owner's alone (0600, 0700), whatever the umask; `shared`
-is for files that a person asked for.
+A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files
+and folders are their owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from typing import IO, BinaryIO
 
 def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
     """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
-
-    Args: shared: others may read it; parents: make missing folders above it.
-    """
+    Args: shared: others may read it; parents: make missing folders above it."""
     with writing(path, shared, parents) as file:
         file.write(data)
 

@@ -161,10 +161,8 @@ def read_npz(
     shapes: Mapping[str, tuple[str, int]] | None = None,
 ) -> dict[str, np.ndarray]:
     """Arrays of an `.npz`, without pickle; large ones (of `mapped` bytes, if given) are read-only maps.
-
-    Args: shapes: the kinds (NumPy's letters) and dimensions that arrays must have, by name.
-    Raises: Damaged, also where those in memory would unpack to more than `limit` bytes; FileNotFoundError.
-    """
+    Args: shapes: the kinds (NumPy's letters) and dimensions that arrays must have, by name. Raises: Damaged, also
+    where those in memory would unpack to more than `limit` bytes; FileNotFoundError."""
     try:
         with open_regular(path) as file:
             arrays = npz.read(file, limit, mapped)

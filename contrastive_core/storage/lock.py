@@ -33,10 +33,7 @@ HOLDER = fields({"pid": whole(1, 2**31), "started": number(), "boot": text})
 @contextmanager
 def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file while inside. It is left in place, empty.
-
-    Args: wait: seconds to wait while another holds it.
-    Raises: Locked, naming the process that holds it; OSError.
-    """
+    Args: wait: seconds to wait while another holds it. Raises: Locked, naming the process that holds it; OSError."""
     path = Path(path)
     text_path = _text_path(path)
     make_folder(path.parent)

@@ -42,10 +42,8 @@ def write(file: BinaryIO | io.BytesIO, arrays: Mapping[str, np.ndarray]) -> None
 
 def read(file: BinaryIO, limit: int, mapped: int | None = None) -> dict[str, np.ndarray]:
     """Arrays of a file; those of `mapped` bytes (default: MAPPED) and more, where not compressed, as read-only maps.
-
-    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of objects; what zipfile
-    and numpy raise for damage; OSError.
-    """
+    Raises: ValueError where the others would unpack to more than `limit` bytes, or for arrays of objects; what
+    zipfile and numpy raise for damage; OSError."""
     arrays: dict[str, np.ndarray] = {}
     least = MAPPED if mapped is None else mapped
     with zipfile.ZipFile(file) as archive:

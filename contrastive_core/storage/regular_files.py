@@ -20,10 +20,8 @@ NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(o
 
 def open_regular(path: str | Path, limit: int | None = None) -> BinaryIO:
     """An ordinary file of at most `limit` bytes, opened for reading; links that a person named are followed.
-
-    Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError;
-    FileNotFoundError, also for a link that leads nowhere; OSError.
-    """
+    Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError; FileNotFoundError,
+    also for a link that leads nowhere; OSError."""
     _check(os.stat(path), path, limit)  # before it is opened: that alone may set a device going
     handle = os.open(path, os.O_RDONLY | NO_WAIT)
     try:

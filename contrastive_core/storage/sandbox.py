@@ -59,12 +59,9 @@ class CallResult(TypedDict, total=False):
 
 def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
     """`function(*arguments)` in a child process of its own.
-
-    Args: function: of a module's top level; arguments: JSON values and paths.
-    Returns: its result, through JSON.
-    Raises: the error of `contrastive_core.errors`, or the OSError, that it raised; Refused for
-    anything else, for a limit that was reached and for a child that died.
-    """
+    Args: function: of a module's top level; arguments: JSON values and paths. Returns: its result, through JSON.
+    Raises: the error of `contrastive_core.errors`, or the OSError, that it raised; Refused for anything else, for a
+    limit that was reached and for a child that died."""
     with contextlib.closing(Sandbox(function, limits)) as sandbox:
         return sandbox.call(*arguments)
 

@@ -31,11 +31,8 @@ def write_table(out: Path, columns: Mapping[str, Any]) -> None:
 
 
 def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> bytes:
-    """Rows of plain values as a Parquet file; a batch of them is asked for at a time, so that a
-    million are never held.
-
-    Args: types: of every column, in order, by Arrow's names: "int64", "float64", "string".
-    """
+    """Rows of plain values as a Parquet file; a batch of them is asked for at a time, so that a million are never held.
+    Args: types: of every column, in order, by Arrow's names: "int64", "float64", "string"."""
     import pyarrow
     from pyarrow import parquet
 

@@ -15,11 +15,9 @@ DATA = ("dataset", "root")  # settings whose runs have other images
 
 
 def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]:
-    """What paired tests show of the cells that are done, and what that rests on; "" where too few
-    are done, or where they are not of the same images.
-
-    Args: rows: those of `sweep_runner.status`; accuracy: a key of `cells.ACCURACIES`.
-    """
+    """What paired tests show of the cells that are done, and what that rests on; "" where too few are done, or where
+    they are not of the same images.
+    Args: rows: those of `sweep_runner.status`; accuracy: a key of `cells.ACCURACIES`."""
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
         return "", ""
     names, settings = [axis.name for axis in sweep.axes], dict[str, SettingScores]()

@@ -20,10 +20,8 @@ from contrastive_core.training.setup import manifest_of, prepare
 
 def train_cell(cell: Cell, device: str = "auto") -> str:
     """Train a cell, or go on with it where it was stopped; a cell that is done is left alone.
-
-    Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile; Locked
-    where another process trains it.
-    """
+    Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile;
+    Locked where another process trains it."""
     run: Run | None = None
     with contextlib.suppress(ValueError, OSError):
         run = runs.load(cell.run)

@@ -53,9 +53,7 @@ def draw(
     zoom: bool = False,
 ) -> list[Any]:
     """Plotly figures in the sweep's form, one for each measure; none for a table, or before a cell is done.
-
-    Args: colors: of the series; zoom: axes end where the figures do, instead of 0 to 100 %.
-    """
+    Args: colors: of the series; zoom: axes end where the figures do, instead of 0 to 100 %."""
     if not any(value_of(r, m, accuracy) is not None for r in rows for m in sweep.draw.measures):
         return []
     if sweep.form == "line":

@@ -131,9 +131,7 @@ def _read(raw: dict[str, Any], file: str) -> Sweep:
 
 def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
     """The sweep with some `key=value` for every cell: another sweep, with runs of its own.
-
-    Raises: BadSetting.
-    """
+    Raises: BadSetting."""
     if not settings:
         return sweep
     pairs = [s.partition("=")[::2] for s in settings]
