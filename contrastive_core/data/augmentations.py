@@ -1,11 +1,10 @@
 """Augmentations as a recipe: sampled for the global batch, applied to this process's share of it.
 
-A `Recipe` says which steps are on and how strong they are. Each step samples every image's own
-parameters, a few dozen numbers, from an explicit generator, and runs a function of augmentation_ops
-on the images' own device. Every process samples for the global batch and applies its own rows, so
-views do not depend on the number of processes. A step that changes only some images is computed for
-those only. Deviation from torchvision: the order of the four color steps is sampled once per view,
-not once per image.
+A `Recipe` says which steps are on and how strong they are. Each step samples every image's own parameters, a few dozen
+numbers, from an explicit generator, and runs a function of augmentation_ops on the images' own device. Every process
+samples for the global batch and applies its own rows, so views do not depend on the number of processes. A step that
+changes only some images is computed for those only. Deviation from torchvision: the order of the four color steps is
+sampled once per view, not once per image.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ from contrastive_core.records.recipe import Recipe
 def make_views(
     images: UInt8[Tensor, "b c h w"], recipe: Recipe, views: int, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b v c h w"]:
-    """`views` augmentations of each image, in [0, 1], on the images' device, each by the recipe of its view.
-
-    Args: share: which rows of the global batch the images are; None: all of them.
-    """
+    """`views` augmentations of each image, in [0, 1], on the images' device, each by the recipe of its view. `share`:
+    which rows of the global batch the images are; None: all of them."""
     return torch.stack([augment(images, recipe.of_view(v), generator, share) for v in range(views)], dim=1)
 
 

@@ -1,8 +1,7 @@
 """Batches of a training set: the order of an epoch for all processes, and this process's share of each.
 
-A thread reads the images from the memory map one batch ahead, while the previous step computes, so
-training does not wait for a slow disk in every step. A batch depends on its index alone: the thread
-has no state to save.
+A thread reads the images from the memory map one batch ahead, while the previous step computes, so training does not
+wait for a slow disk in every step. A batch depends on its index alone: the thread has no state to save.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from torch import Tensor
 from contrastive_core.data.batch_sampler import plan
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.distributed.collectives import World
-from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.large_arrays import part_of
 
 ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
 

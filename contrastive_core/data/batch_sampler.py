@@ -1,8 +1,7 @@
 """Which images make a batch: the order of an epoch as a pure function of seed and epoch.
 
-An epoch's plan is a list of index arrays. A resumed run makes the same plan again and goes on in
-its middle, and every process of a distributed run makes it and takes its share: there is no
-sampler state to save.
+An epoch's plan is a list of index arrays. A resumed run makes the same plan again and goes on in its middle, and every
+process of a distributed run makes it and takes its share: there is no sampler state to save.
 """
 
 from __future__ import annotations
@@ -98,11 +97,8 @@ def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     usable = classes[counts >= 2]
     if len(usable) < 2:
-        raise BadSetting(
-            "balanced batches need two classes with {least} images each; there are {usable}",
-            least=2,
-            usable=len(usable),
-        )
+        values = {"least": 2, "usable": len(usable)}
+        raise BadSetting("balanced batches need two classes with {least} images each; there are {usable}", **values)
     return {int(c): _Deck(np.flatnonzero(labels == c), rng) for c in usable}
 
 

@@ -20,10 +20,8 @@ def read_text(path: str | Path) -> str:
 
 
 def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str, str]]]:
-    """Return the names of the columns, and each line by them; commas, semicolons or tabs stand between.
-
-    Raises: BadSetting for what is no such file, without one of the columns `needed`, or with one twice.
-    """
+    """Return the names of the columns, and each line by them; commas, semicolons or tabs stand between. Raises:
+    BadSetting for what is no such file, without one of the columns `needed`, or with one twice."""
     text, shown = read_text(path), printable(path)
     between = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(text.splitlines(), delimiter=between)

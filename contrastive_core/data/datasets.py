@@ -127,11 +127,8 @@ def check_name(name: str) -> None:
     """Raises UnknownName for what no data set can be called; reads no file."""
     if (is_files(name) and name.partition(":")[2].strip()) or name in dataset_names():
         return
-    text = message(
-        "unknown data set {name}; known: {dataset_names}, folder:PATH, csv:PATH",
-        name=f"{name!r}",
-        dataset_names=", ".join(dataset_names()),
-    )
+    values = {"name": f"{name!r}", "dataset_names": ", ".join(dataset_names())}
+    text = message("unknown data set {name}; known: {dataset_names}, folder:PATH, csv:PATH", **values)
     if "/" in name or "\\" in name:
         text += message(" (a folder of images is written folder:{name})", name=name)
     raise UnknownName(text)

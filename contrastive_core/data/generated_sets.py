@@ -1,9 +1,8 @@
 """Data sets that need no download: digits, digits with wrong labels, and shapes.
 
-`shapes` are images made from a seed, whose factors are known, on which methods differ: eight outlines
-on a background, each with a color of any hue. Color says nothing about the class, but two crops of
-one image share it: an encoder that may use color learns little else. 32×32, drawn at four times the
-size and averaged down.
+`shapes` are images made from a seed, whose factors are known, on which methods differ: eight outlines on a background,
+each with a color of any hue. Color says nothing about the class, but two crops of one image share it: an encoder that
+may use color learns little else. 32×32, drawn at four times the size and averaged down.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Decode the images of a listing into one memory-mapped array, in parallel and resumable.
 
-The rows are written to `KEY.partial/` of the cache until they are complete. Every few seconds
-`chunks.jsonl` beside them lists the chunks on the disk. The training images decide on the number of
-channels of both splits.
+The rows are written to `KEY.partial/` of the cache until they are complete. Every few seconds `chunks.jsonl` beside
+them lists the chunks on the disk. The training images decide on the number of channels of both splits.
 
 simplejpeg was tried: 1.2 to 1.3 times Pillow's images per CPU second (500×375 to 64 and 224 pixels:
 743 and 384 against 574 and 323; torchvision's ImageFolder 373 and 333), too little for a dependency.
@@ -144,12 +143,8 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
     _reserve_space(partial, later)
     decoded = _decoded_before(partial)
     starts = range(0, len(partial.files), CHUNK)
-    stage = message(
-        "decoding {files} images to {text} ({size} on disk)",
-        files=f"{len(partial.files):,}",
-        text=partial.form.text,
-        size=_bytes(partial.size),
-    )
+    values = {"files": f"{len(partial.files):,}", "text": partial.form.text, "size": _bytes(partial.size)}
+    stage = message("decoding {files} images to {text} ({size} on disk)", **values)
     on_progress(stage, None)
     waiting, flushed = list(decoded.values()), time.monotonic()
     with partial.path.open("r+b") as rows, partial.log.open("w", encoding="utf-8") as log:
@@ -249,12 +244,8 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
     if not files:
         shutil.rmtree(partial.folder, ignore_errors=True)
         name, reason = skipped[-1]
-        raise BadSetting(
-            "none of the {failed} images can be read; the last: {name}: {reason}",
-            failed=len(failed),
-            name=name,
-            reason=reason,
-        )
+        values = {"failed": len(failed), "name": name, "reason": reason}
+        raise BadSetting("none of the {failed} images can be read; the last: {name}: {reason}", **values)
     _finish(partial, np.array(sorted(failed), np.int64))
     columns = {name: _column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}
     return {

@@ -58,12 +58,8 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
             raise Damaged("no picture in one of the formats {formats}", formats=", ".join(FORMATS)) from None
         with opened as image:
             if image.width * image.height > MAX_PIXELS:
-                raise Damaged(
-                    "{width} × {height} pixels; at most {max_pixels} are read",
-                    width=f"{image.width:,}",
-                    height=f"{image.height:,}",
-                    max_pixels=f"{MAX_PIXELS:,}",
-                )
+                values = {"width": f"{image.width:,}", "height": f"{image.height:,}", "max_pixels": f"{MAX_PIXELS:,}"}
+                raise Damaged("{width} × {height} pixels; at most {max_pixels} are read", **values)
             yield image
 
 

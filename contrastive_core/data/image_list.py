@@ -54,12 +54,8 @@ def listings(where: str) -> dict[str, Listing]:
     seen = {os.fspath(path): file_stamp(path)}
     names, lines = _read_list(path)
     if column and column not in names:
-        raise BadSetting(
-            "{path} has no column {column}; it has: {names}",
-            path=printable(path),
-            column=f"{printable(column)!r}",
-            names=printable(", ".join(names)),
-        )
+        values = {"path": printable(path), "column": f"{printable(column)!r}", "names": printable(", ".join(names))}
+        raise BadSetting("{path} has no column {column}; it has: {names}", **values)
     label, splits = column or LABEL, [(line.get(SPLIT) or "train").strip().lower() for line in lines]
     test = next((name for name in ("test", *FOR_TEST) if name in splits), "test")
     splits = ["test" if split == test else split for split in splits]

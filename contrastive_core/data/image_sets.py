@@ -1,8 +1,7 @@
 """Data sets of image files, by name: a folder or a list of them, decoded to one size.
 
-Listing a million files takes seconds. Its result, without the files, is cached for pages (`known`)
-until a folder changes, and at most a hundred times as long as the listing took. `plan`, which
-decodes, always lists the files again.
+Listing a million files takes seconds. Its result, without the files, is cached for pages (`known`) until a folder
+changes, and at most a hundred times as long as the listing took. `plan`, which decodes, always lists the files again.
 """
 
 from __future__ import annotations
@@ -55,11 +54,8 @@ def plan(
     on_progress: OnProgress = ignore_progress,
     listings: Listings | None = None,
 ) -> tuple[Split, Callable[[], DatasetArrays]]:
-    """Return a split as it is now, and a function that decodes it below the data home.
-
-    Args: listings: of the data set, if it was listed already.
-    Raises: ValueError for what is no such data set, or has no images.
-    """
+    """Return a split as it is now, and a function that decodes it below the data home. `listings`: of the data set, if
+    it was listed already. Raises: ValueError for what is no such data set, or has no images."""
     begun = time.monotonic()
     listings = listings_of(name) if listings is None else listings
     if not listings[split].files:
@@ -143,13 +139,8 @@ def why_empty(name: str, listing: Listing, split: str) -> str:
     if not listing.skipped:
         return text
     first, reason = listing.skipped[0]
-    return message(
-        "{text}; {skipped} were left out, the first {first}: {reason}",
-        text=text,
-        skipped=f"{len(listing.skipped):,}",
-        first=first,
-        reason=reason,
-    )
+    values = {"text": text, "skipped": f"{len(listing.skipped):,}", "first": first, "reason": reason}
+    return message("{text}; {skipped} were left out, the first {first}: {reason}", **values)
 
 
 def usual_side(median: int) -> int:

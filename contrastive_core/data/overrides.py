@@ -122,9 +122,5 @@ def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
         return classes.index(name)
     if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
         return int(name)
-    raise BadSetting(
-        "{path} names the class {name}; known: {classes}",
-        path=path,
-        name=f"{printable(name, 80)!r}",
-        classes=", ".join(classes[:20]),
-    )
+    values = {"path": path, "name": f"{printable(name, 80)!r}", "classes": ", ".join(classes[:20])}
+    raise BadSetting("{path} names the class {name}; known: {classes}", **values)

@@ -103,11 +103,8 @@ def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
             most_bytes=f"{MOST_BYTES / 1e6:,.0f}",
         )
     if size + SPARE > free:
-        raise BadSetting(
-            "The disk has {free} MB free, and these images take {needed} MB.",
-            free=f"{free / 1e6:,.0f}",
-            needed=f"{size / 1e6:,.0f}",
-        )
+        values = {"free": f"{free / 1e6:,.0f}", "needed": f"{size / 1e6:,.0f}"}
+        raise BadSetting("The disk has {free} MB free, and these images take {needed} MB.", **values)
 
 
 def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:

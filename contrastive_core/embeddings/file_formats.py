@@ -21,8 +21,8 @@ import numpy as np
 from contrastive_core.embeddings import limits
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.row_part import part_of
 from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
@@ -117,11 +117,9 @@ def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
         raise UnusableEmbedding("{name} has no array (n, d) of numbers", name=path.name)
     usual = next((k for k in USUAL if k in wide), None)
     if usual is None and len(wide) > 1:
+        values = {"name": path.name, "wide": printable(", ".join(wide), 200), "usual": " or ".join(USUAL)}
         raise UnusableEmbedding(
-            "{name} has several arrays (n, d), {wide}; the one of vectors must be named {usual}",
-            name=path.name,
-            wide=printable(", ".join(wide), 200),
-            usual=" or ".join(USUAL),
+            "{name} has several arrays (n, d), {wide}; the one of vectors must be named {usual}", **values
         )
     return usual or wide[0]
 
@@ -170,10 +168,8 @@ def _rows(features: np.ndarray, rows: slice, n: int, others: dict[str, np.ndarra
 
 
 def npy_head(file: Any, path: Path, size: int) -> Head:
-    """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values.
-
-    Raises: UnusableEmbedding for pickles, and where it promises more than it holds; Damaged.
-    """
+    """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values. Raises:
+    UnusableEmbedding for pickles, and where it promises more than it holds; Damaged."""
     try:
         version = np.lib.format.read_magic(file)
     except ValueError:

@@ -23,10 +23,9 @@ SCORES = Approximation()  # for figures: nearly all of the true neighbors
 class Graphs:
     """Neighbor graphs already computed, so that every score and map of an embedding shares them.
 
-    `place(content, metric)` names the file in which the graph of a set in itself is kept for other
-    processes; `on_progress` is told of each search of more than a moment, how long an exact one
-    takes here, and the share that is done; `rows` is how the rows of every set lie, so that scores
-    too know it.
+    `place(content, metric)` names the file in which the graph of a set in itself is kept for other processes;
+    `on_progress` is told of each search of more than a moment, how long an exact one takes here, and the share that is
+    done; `rows` is how the rows of every set lie, so that scores too know it.
     """
 
     device: str = "auto"
@@ -43,10 +42,8 @@ class Graphs:
         metric: str = "cosine",
         approximate: Approximation | None = SCORES,
     ) -> Neighbors:
-        """The graph of `queries` in `base` (None: in itself), computed once for the largest k.
-
-        A very large one is approximate, as of `nearest` (None: exact): who asks records `Neighbors.about`.
-        """
+        """The graph of `queries` in `base` (None: in itself), computed once for the largest k. A very large one is
+        approximate, as of `nearest` (None: exact): who asks records `Neighbors.about`."""
         key: tuple[str, ...] = (queries.content_hash, base.content_hash if base else "", metric)
         if self.rows.spread:  # of all parts together: some may be those of another set, and some not
             key = tuple(" ".join(part) for part in zip(*self.rows.each(key), strict=True))

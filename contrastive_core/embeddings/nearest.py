@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from contrastive_core.records.embedding_files import graph_path
+from contrastive_core.records.embedding_ref import graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage import json_files
 
@@ -45,8 +45,7 @@ def _top(scores: np.ndarray, k: int) -> np.ndarray:
 
 
 def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndarray:
-    """The k rows of a label (int64), or all, that are most similar to row `at` by cosine, itself
-    left out."""
+    """The k rows of a label (int64), or all, that are most similar to row `at` by cosine, itself left out."""
     if rows.labels is None:
         return np.zeros(0, np.int64)
     some = np.flatnonzero(rows.labels == label)

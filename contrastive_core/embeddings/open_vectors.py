@@ -91,8 +91,7 @@ def _keep(path: str, name: str, folder: str | None, leave_out: Sequence[str], la
 
 
 def _taken(rows: EmbeddingSet) -> str:
-    """Which of a table's columns are the vectors, and what the others are; "" where one of lists
-    holds them."""
+    """Which of a table's columns are the vectors, and what the others are; "" where one of lists holds them."""
     taken = rows.provenance.get("columns")
     if not isinstance(taken, list) or len(taken) != rows.width:
         return ""
@@ -101,11 +100,7 @@ def _taken(rows: EmbeddingSet) -> str:
     names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else ", ".join(taken[:8])
     more = message(" and others") if not is_series and len(taken) > 8 else ""
     labels = N_("with labels") if rows.labels is not None else N_("without labels")
+    values = {"taken": f"{len(taken):,}", "names": names, "more": more, "labels": labels, "columns": len(rows.columns)}
     return message(
-        "The vectors are {taken} columns, {names}{more}; {labels}; further columns to color by: {columns}.",
-        taken=f"{len(taken):,}",
-        names=names,
-        more=more,
-        labels=labels,
-        columns=len(rows.columns),
+        "The vectors are {taken} columns, {names}{more}; {labels}; further columns to color by: {columns}.", **values
     )

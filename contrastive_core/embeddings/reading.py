@@ -9,8 +9,7 @@ import numpy as np
 from contrastive_core.data import datasets
 from contrastive_core.embeddings.attached_images import dataset_pictures
 from contrastive_core.records import loaded_vectors
-from contrastive_core.records.embedding_files import cached
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import EmbeddingRef, cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
 
@@ -28,10 +27,8 @@ def read_rows(space: EmbeddingRef) -> EmbeddingSet | None:
 
 
 def read_recorded(place: Recorded, layer: str = "z") -> EmbeddingSet:
-    """Rows of a recording, with the data set's ids where the recording has row numbers of a split.
-
-    Raises: UnusableEmbedding; Damaged.
-    """
+    """Rows of a recording, with the data set's ids where the recording has row numbers of a split. Raises:
+    UnusableEmbedding; Damaged."""
     rows = place.rows(layer)
     return dataclasses.replace(rows, ids=_dataset_ids(str(rows.provenance.get("dataset") or ""), rows))
 

@@ -101,10 +101,8 @@ def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
 
 
 def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
-    """Texts of rows (n), by the place of each among the different ones, -1 where there is none.
-
-    Raises: UnusableEmbedding where they would take more than the limit, each as wide as the longest.
-    """
+    """Texts of rows (n), by the place of each among the different ones, -1 where there is none. Raises:
+    UnusableEmbedding where they would take more than the limit, each as wide as the longest."""
     width = max(1, min(limits.MAX_TEXT, max(map(len, texts), default=1)))
     if (size := 4 * width * max(len(texts), len(index))) > limits.LIMIT:
         raise UnusableEmbedding(
@@ -255,8 +253,8 @@ def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
 
 
 def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> list[str]:
-    """Which columns are the vectors, where no column of lists holds them: the numbered ones among
-    the columns of numbers, or all of these. Args: names: all columns."""
+    """Which columns are the vectors, where no column of lists holds them: the numbered ones among the columns of
+    numbers, or all of these. `names`: all columns."""
     for name in leave_out:
         if name not in names:
             raise UnusableEmbedding("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")

@@ -32,11 +32,8 @@ def export_tensorboard(
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
 ) -> dict[str, Any]:
-    """Write the log folder `out`; returns how many `scalars` and `rows` it holds.
-
-    Raises: ValueError where the extra is missing, the folder holds something, or the run has no
-    weights or data.
-    """
+    """Write the log folder `out`; returns how many `scalars` and `rows` it holds. Raises: ValueError where the extra is
+    missing, the folder holds something, or the run has no weights or data."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ModuleNotFoundError:

@@ -51,10 +51,7 @@ class OpenedCheckpoint:
 
 @contextmanager
 def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[OpenedCheckpoint]:
-    """A checkpoint, opened in a child process, while inside.
-
-    Raises: CannotImport, NotRecognized, FileNotFoundError.
-    """
+    """A checkpoint, opened in a child process, while inside. Raises: CannotImport, NotRecognized, FileNotFoundError."""
     source = Path(path).absolute()
     with converted(source) as (weights, top):
         with safe_open(weights, "numpy") as file:
@@ -68,10 +65,8 @@ def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[Op
 
 @contextmanager
 def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A file's tensors as safetensors, and the names at its top level, while inside.
-
-    Raises: CannotImport, FileNotFoundError.
-    """
+    """A file's tensors as safetensors, and the names at its top level, while inside. Raises: CannotImport,
+    FileNotFoundError."""
     try:
         open_regular(source, LIMIT).close()
     except (NotRegular, IsADirectoryError) as error:

@@ -37,9 +37,8 @@ SEED = 0  # of random weights
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which model, and where its weights are to come from: `weights`, a file; else, `random`; else
-    what lies on this computer; else, with `may_fetch`, the network. `pixels`: side of the images
-    that it is opened for (0: its own)."""
+    """Which model, and where its weights are to come from: `weights`, a file; else, `random`; else what lies on this
+    computer; else, with `may_fetch`, the network. `pixels`: side of the images that it is opened for (0: its own)."""
 
     name: str
     weights: str = ""
@@ -87,11 +86,8 @@ def source(about: ModelFacts) -> str:
 
 @contextmanager
 def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Iterator[OpenedCheckpoint]:
-    """A model with its weights, opened while inside; `on_progress` hears of what is fetched, from
-    where and under which license, before it is.
-
-    Raises: CannotImport, NotRecognized, NotDownloaded where its weights are not here.
-    """
+    """A model with its weights, opened while inside; `on_progress` hears of what is fetched, from where and under which
+    license, before it is. Raises: CannotImport, NotRecognized, NotDownloaded where its weights are not here."""
     entry, file = _entry_and_file(wanted)
     if not (wanted.random or file):
         if not (wanted.may_fetch and entry.host):

@@ -22,9 +22,9 @@ from contrastive_core.evaluation.embed import data_of, load_model, random_encode
 from contrastive_core.loss_lab.memory import bank_of, queue_of
 from contrastive_core.messages import N_, message
 from contrastive_core.methods import Method
-from contrastive_core.records import embedding_ref, recorded_steps
+from contrastive_core.records import embedding_ref, recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory
+from contrastive_core.records.lab_view import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory
 from contrastive_core.records.recorded_rows import PROBE, Recorded
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
@@ -156,7 +156,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
     batch = _batch_of_vectors(vectors, attached_images.dataset_pictures(vectors), count, request.seed)
     if not request.memory or f"{kind}:" == SNAPSHOT:
         return batch
-    queue = recorded_steps.read(run, place.number).queue[: PER_QUERY * request.images]
+    queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]
     if not len(queue):
         raise ValueError(N_("No queue was recorded with this step; compare views or classes."))
     note = message("{queue} keys of the queue were recorded with this step, spread over it.", queue=f"{len(queue):,}")

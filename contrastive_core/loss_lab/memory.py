@@ -13,7 +13,7 @@ import numpy as np
 
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.messages import message
-from contrastive_core.records.lab_rows import Memory, label_name
+from contrastive_core.records.lab_view import Memory, label_name
 
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
 Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -29,10 +29,8 @@ def queue_of(
     size: int,
     rng: np.random.Generator,
 ) -> Memory:
-    """`count` keys of the run's queue, newest first, or of a queue made of the images `others`.
-
-    Args: size: K, how many keys training keeps.
-    """
+    """`count` keys of the run's queue, newest first, or of a queue made of the images `others`. `size`: K, how many
+    keys training keeps."""
     if int(weights.get("queue.enqueued", 0)):
         return _kept_queue(weights, count, rng)
     chosen = _by_class(dataset, others[: min(count, size)])
@@ -66,10 +64,8 @@ def _kept_queue(weights: Weights, count: int, rng: np.random.Generator) -> Memor
 def bank_of(
     weights: Weights, dataset: Dataset, queries: np.ndarray, others: np.ndarray, count: int, encode: Encode
 ) -> Memory:
-    """The slots of the queries and of `count` other images: the run's own, or made of their images.
-
-    Args: queries, others: row numbers in the training set; each has one slot.
-    """
+    """The slots of the queries and of `count` other images: the run's own, or made of their images. `queries`,
+    `others`: row numbers in the training set; each has one slot."""
     slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
     query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
     size, share = len(dataset), message("{of} slots, the queries' among them", of=_of(len(slots), len(dataset)))

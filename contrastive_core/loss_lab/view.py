@@ -9,8 +9,7 @@ import torch
 
 from contrastive_core import losses, pairs
 from contrastive_core.messages import N_, message
-from contrastive_core.records.lab_rows import LabBatch, Memory
-from contrastive_core.records.lab_view import PAIRINGS, LabView
+from contrastive_core.records.lab_view import PAIRINGS, LabBatch, LabView, Memory
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
 
@@ -54,11 +53,8 @@ def _score_name(kind: str, normalize: bool) -> str:
 def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
     """Pairs, which thumbnail each anchor and each candidate has, and the candidates' names."""
     if pairing not in PAIRINGS:
-        raise ValueError(
-            message(
-                "a pairing is one of {pairings}; got {pairing}", pairings=", ".join(PAIRINGS), pairing=f"{pairing!r}"
-            )
-        )
+        values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
+        raise ValueError(message("a pairing is one of {pairings}; got {pairing}", **values))
     z = torch.from_numpy(batch.rows)  # (b, v, d)
     b, v, _ = z.shape
     every = list(range(b * v))

@@ -23,8 +23,7 @@ from contrastive_core.losses import Loss
 from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.batch_size import fitting
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, fitting
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knob
 

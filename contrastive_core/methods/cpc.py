@@ -1,8 +1,7 @@
 """CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict rows to come.
 
-An image is cut into a grid of overlapping patches, each encoded to z; a GRU reads the rows from the
-top down and gives a context c; W_k c predicts the patch k rows further down, against all other
-patches of the batch.
+An image is cut into a grid of overlapping patches, each encoded to z; a GRU reads the rows from the top down and gives
+a context c; W_k c predicts the patch k rows further down, against all other patches of the batch.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.batch_size import fitting
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, fitting
 from contrastive_core.registry import knob
 
 LEAST_ROWS = 4

@@ -83,11 +83,8 @@ class InstDisc(Method):
         return dataclasses.replace(compared, log_z=self.log_z(compared, share))
 
     def log_z(self, compared: Pairs, share: BatchShare) -> float | None:
-        """log Z with this batch taken in, where the loss is NCE and does not fix it itself.
-
-        Z is a mean over the first LOG_Z_ROWS anchors of the global batch: each process's mean
-        counts as often as it has such anchors.
-        """
+        """log Z with this batch taken in, where the loss is NCE and does not fix it itself. Z is a mean over the first
+        LOG_Z_ROWS anchors of the global batch: each process's mean counts as often as it has such anchors."""
         if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
             return None
         n = max(0, min(share.stop, LOG_Z_ROWS) - share.start)

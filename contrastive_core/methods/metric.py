@@ -18,8 +18,7 @@ from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, M
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.batch_size import fitting
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, fitting
 from contrastive_core.registry import knob
 
 

@@ -57,11 +57,8 @@ class Metric:
     spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
     def __call__(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None) -> MetricResult:
-        """The score. Raises CannotScore with a sentence where it is undefined.
-
-        Where `graphs.rows` is spread, both sets are this process's part, every process calls, and the result is that of
-        all rows, per-sample values included.
-        """
+        """The score. Raises CannotScore with a sentence where it is undefined. Where `graphs.rows` is spread, both sets
+        are this process's part, every process calls, and the result is that of all rows, per-sample values included."""
         graphs = graphs or Graphs()
         if graphs.rows.spread and not self.spreads:
             raise CannotScore(message("{title} is computed by one process: run it without torchrun", title=self.title))
@@ -71,11 +68,8 @@ class Metric:
             self._check(train, graphs.rows)
         self._check(test, graphs.rows)
         if self.needs_train and train is not None and train.width != test.width:
-            raise CannotScore(
-                message(
-                    "training rows are {width} wide, test rows {test_width}", width=train.width, test_width=test.width
-                )
-            )
+            values = {"width": train.width, "test_width": test.width}
+            raise CannotScore(message("training rows are {width} wide, test rows {test_width}", **values))
         whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
         if self.most is None or whole or len(test) <= self.most:
             return self.score(train, test, graphs)

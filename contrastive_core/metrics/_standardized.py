@@ -12,10 +12,8 @@ BLOCK = 1 << 21  # numbers that are read at a time
 
 
 class Moments:
-    """Mean and deviation (d) of each column of (n, d) features, taken in float64 in blocks.
-
-    Args: index: of the rows that count, or None for all; lie: how the rows lie.
-    """
+    """Mean and deviation (d) of each column of (n, d) features, taken in float64 in blocks. `index`: of the rows that
+    count, or None for all; `lie`: how the rows lie."""
 
     def __init__(self, features: np.ndarray, index: np.ndarray | None = None, lie: Rows = HERE) -> None:
         count = len(features) if index is None else len(index)
@@ -41,10 +39,8 @@ class Moments:
 
 
 class Standardized:
-    """Features (n, d) in float32, of which only what is asked for is read and standardized.
-
-    In float32 the difference from a large mean is exact; that the mean itself is rounded moves all rows alike.
-    """
+    """Features (n, d) in float32, of which only what is asked for is read and standardized. In float32 the difference
+    from a large mean is exact; that the mean itself is rounded moves all rows alike."""
 
     dtype = torch.float32
 

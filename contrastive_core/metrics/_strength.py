@@ -47,10 +47,8 @@ class Strength:
 
 
 def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
-    """Fixed folds of rows as masks (n): scikit-learn's StratifiedKFold, shuffled by seed 0.
-
-    The only row of a class is never held out. Raises CannotScore if each class has one row.
-    """
+    """Fixed folds of rows as masks (n): scikit-learn's StratifiedKFold, shuffled by seed 0. The only row of a class is
+    never held out. Raises CannotScore if each class has one row."""
     from sklearn.model_selection import StratifiedKFold
 
     _, of, count = np.unique(labels, return_inverse=True, return_counts=True)
@@ -66,10 +64,8 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
 
 
 def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
-    """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out.
-
-    Args: x: (n, d) of this part; y: the classes, 0 to c−1, of all parts' rows.
-    """
+    """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out. `x`: (n, d) of this
+    part; `y`: the classes, 0 to c−1, of all parts' rows."""
     classes, chosen = int(y.max()) + 1, rows_of_sample(len(y), SAMPLE)
     sample, y = sample_text(len(chosen), len(y), N_("training rows")), y[chosen]
     first = rows.start(len(x))

@@ -88,10 +88,8 @@ def _skill(guess: np.ndarray, truth: np.ndarray, kinds: np.ndarray | None) -> fl
 def _ridge(
     features: np.ndarray, moments: Moments, targets: dict[str, np.ndarray], x_test: Standardized
 ) -> dict[str, np.ndarray]:
-    """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks.
-
-    All are solved together, each with the penalty that serves it best on a held-out fifth.
-    """
+    """Ridge predictions (m, t) of each target (n, t) from features (n, d), read in blocks. All are solved together,
+    each with the penalty that serves it best on a held-out fifth."""
     if not targets:
         return {}
     ends = np.cumsum([0, *(v.shape[1] for v in targets.values())])

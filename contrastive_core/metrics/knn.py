@@ -58,13 +58,8 @@ class Knn(Metric):
             train_labels = train_labels[train_labels >= 0]
         k = self.k or default_k(len(train_labels))
         if k > len(train_labels):
-            raise CannotScore(
-                message(
-                    "k is {k}, but there are only {train_labels} labeled training rows",
-                    k=k,
-                    train_labels=len(train_labels),
-                )
-            )
+            values = {"k": k, "train_labels": len(train_labels)}
+            raise CannotScore(message("k is {k}, but there are only {train_labels} labeled training rows", **values))
         neighbors = graphs.get(test, train, min(max(k, CURVE[-1]), len(train_labels)))
 
         def by(k: int) -> np.ndarray:
@@ -90,10 +85,8 @@ class Knn(Metric):
 
 
 def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Rows of class a (first axis) that were taken for class b (second): (c, c) counts.
-
-    scikit-learn's import takes longer than every vote on a small set, for these three lines.
-    """
+    """Rows of class a (first axis) that were taken for class b (second): (c, c) counts. scikit-learn's import takes
+    longer than every vote on a small set, for these three lines."""
     rows = truth >= 0
     cell = np.searchsorted(classes, truth[rows]) * len(classes)
     cell += np.searchsorted(classes, predicted[rows])

@@ -49,10 +49,8 @@ class KeyQueue(nn.Module):
 
 
 class MemoryBank(nn.Module):
-    """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f).
-
-    `log_z` is the log of NCE's normalizer: of the first batch, or its running mean (EMA 0.99).
-    """
+    """One unit row per training image (N, d), random at first: v ← norm(μ v + (1 − μ) f). `log_z` is the log of NCE's
+    normalizer: of the first batch, or its running mean (EMA 0.99)."""
 
     rows: Tensor
     log_z: Tensor
@@ -69,10 +67,8 @@ class MemoryBank(nn.Module):
     def noise(
         self, index: Int[Tensor, " n"], k: int, generator: torch.Generator, share: BatchShare | None = None
     ) -> Int[Tensor, "n k"]:
-        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be.
-
-        Args: share: which rows of the global batch the anchors are; the slots are drawn for all.
-        """
+        """K slots per anchor, uniform over the others: its own is never drawn, repeats may be. `share`: which rows of
+        the global batch the anchors are; the slots are drawn for all."""
         if len(self) < 2:
             raise ValueError(N_("noise needs a bank of at least two images"))
         share = share or BatchShare.whole(len(index))

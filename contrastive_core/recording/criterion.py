@@ -1,10 +1,9 @@
 """`w.wrap(criterion)`: any loss module, each of whose calls while training is a step.
 
-What a call's arguments are is read from the names of the module's own `forward`, and where these
-say nothing, from the tensors: floating-point rows of one shape are views, whole numbers (n) labels.
-Tested in real loops of lightly 1.6 (`NTXentLoss`, `NegativeCosineSimilarity`, with a memory bank as
-the queue) and pytorch-metric-learning 2.9 (`embeddings, labels, indices_tuple, ref_emb,
-ref_labels`, and `SelfSupervisedLoss`).
+What a call's arguments are is read from the names of the module's own `forward`, and where these say nothing, from the
+tensors: floating-point rows of one shape are views, whole numbers (n) labels. Tested in real loops of lightly 1.6
+(`NTXentLoss`, `NegativeCosineSimilarity`, with a memory bank as the queue) and pytorch-metric-learning 2.9
+(`embeddings, labels, indices_tuple, ref_emb, ref_labels`, and `SelfSupervisedLoss`).
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
 
 
 def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
-    """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no
-    row has a positive."""
+    """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no row has a positive."""
     if batch.queue is not None or positives == "keys":  # first views against the second ones, and the queue
         first, second = np.flatnonzero(batch.view == 0), np.flatnonzero(batch.view == 1)
         if len(first) != len(second):

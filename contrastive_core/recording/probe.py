@@ -27,8 +27,7 @@ LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
 
 
 def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
-    """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that
-    cannot be followed."""
+    """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that cannot be followed."""
     if isinstance(encode, DistributedDataParallel):
         encode = encode.module  # on one process alone it would wait for the others
     owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)

@@ -21,7 +21,7 @@ from contrastive_core.recording import figures
 from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.rows import batch_of, sample_of
 from contrastive_core.recording.step_copies import ProbeCopy, StepCopy
-from contrastive_core.records import recorded_steps
+from contrastive_core.records import recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.storage.json_files import JsonObject
@@ -162,7 +162,7 @@ class Recorder:
             line["caller_loss"] = float(np.asarray(copy.caller_loss.cpu()))
         line["images_per_s"] = round(copy.images_per_s, 1)
         self.run.append_metrics([line])
-        recorded_steps.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
+        recorded_rows.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
         self._thin_out(copy.step)
         if problem is not None:
             self.omissions.add(N_("steps' losses"), str(problem))
@@ -180,13 +180,13 @@ class Recorder:
     def _thin_out(self, step: int) -> None:
         """Keep every `stride`-th recorded step, and the newest."""
         if self._steps and (self._recorded - 1) % self._stride:
-            recorded_steps.remove(self.run, self._steps.pop())
+            recorded_rows.remove(self.run, self._steps.pop())
         self._steps.append(step)
         self._recorded += 1
         if len(self._steps) > KEPT:
             self._stride *= 2
             for old in self._steps[1:-1:2]:
-                recorded_steps.remove(self.run, old)
+                recorded_rows.remove(self.run, old)
             self._steps = [*self._steps[0:-1:2], self._steps[-1]]
 
     # --- the probe set ---

@@ -1,7 +1,6 @@
 """Rows of a copied step from which figures can be computed; unusable rows are left out.
 
-Rows are flat and image-major where they came as views; rows (n, d) that share an id are views of
-one image.
+Rows are flat and image-major where they came as views; rows (n, d) that share an id are views of one image.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.recording.omissions import Omissions
 from contrastive_core.recording.step_copies import StepCopy, to_numpy
-from contrastive_core.records.recorded_steps import StepRows
+from contrastive_core.records.recorded_rows import StepRows
 
 LONGEST = 200  # characters of an id
 
@@ -80,10 +79,8 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 
 def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
-    """About `rows` rows: all views of images that stand evenly over the batch.
-
-    Args: loss: (n) of each row, NaN where there is none.
-    """
+    """About `rows` rows: all views of images that stand evenly over the batch. `loss`: (n) of each row, NaN where there
+    is none."""
     _, first = np.unique(batch.ids, return_index=True)
     own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
     if lost := int((~own).sum()):

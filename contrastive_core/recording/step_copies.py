@@ -92,11 +92,9 @@ def _rows(name: str, z: Any) -> Tensor:
             raise TypeError(message("{name} must be a tensor (n, d); got {z}", name=name, z=describe(z)))
         z = torch.from_numpy(np.array(z))
     if z.ndim not in (2, 3) or not z.is_floating_point():
+        values = {"name": name, "dtype": z.dtype, "shape": tuple(z.shape)}
         raise UnusableEmbedding(
-            "{name} must be floating-point numbers (n, d) or (images, views, d); got {dtype} {shape}",
-            name=name,
-            dtype=z.dtype,
-            shape=tuple(z.shape),
+            "{name} must be floating-point numbers (n, d) or (images, views, d); got {dtype} {shape}", **values
         )
     return z
 

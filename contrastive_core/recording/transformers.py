@@ -2,11 +2,10 @@
 
     trainer.add_callback(WatchCallback("my-run", loss="info_nce", temperature=0.05))
 
-A trainer does not hand its callbacks what the model gave, so the model is listened to (a forward
-hook, while training and with gradients): two `sentence_embedding`s of one step, as sentence-
-transformers' losses ask for, are queries and keys; so are `image_embeds` and `text_embeds`. Of
-several micro-batches in a step the last is recorded. Losses that encode in parts (`Cached...`) are
-not read. Tested in real loops of transformers 5 and sentence-transformers 6.
+A trainer does not hand its callbacks what the model gave, so the model is listened to (a forward hook, while training
+and with gradients): two `sentence_embedding`s of one step, as sentence-transformers' losses ask for, are queries and
+keys; so are `image_embeds` and `text_embeds`. Of several micro-batches in a step the last is recorded. Losses that
+encode in parts (`Cached...`) are not read. Tested in real loops of transformers 5 and sentence-transformers 6.
 """
 
 from __future__ import annotations

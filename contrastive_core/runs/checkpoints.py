@@ -1,9 +1,8 @@
 """What a run keeps of its model: states to go on from, and weights to use. safetensors and JSON.
 
-A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of
-both, as `sha256sum --check` reads them. The last two are kept, so a damaged or half-written one
-leaves the one before. The weights, which are replaced by one rename, carry the hash of their
-tensors in their own header.
+A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of both in the form of
+`sha256sum`. The last two are kept, so a damaged or half-written one leaves the one before. The weights, which
+are replaced by one rename, carry the hash of their tensors in their own header.
 """
 
 from __future__ import annotations

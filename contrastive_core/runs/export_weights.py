@@ -1,9 +1,8 @@
 """A run's encoder without this project: its weights as safetensors and a few lines that load them.
 
-The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. What stands
-in a run's files may come from anybody and these lines are meant to be run: every value enters them
-as a number, as a quoted literal, as one of the names known here, or as a comment without line
-breaks. Torch-free.
+The lines need torch and safetensors, torchvision for a ResNet, timm for one of timm's. What stands in a run's files may
+come from anybody and these lines are meant to be run: every value enters them as a number, as a quoted literal, as one
+of the names known here, or as a comment without line breaks. Torch-free.
 """
 
 from __future__ import annotations
@@ -79,11 +78,8 @@ net.fc = nn.Identity()"""
 
 
 def snippet(run: Run, shapes: Shapes) -> str:
-    """Python that loads the run's encoder from its exported weights.
-
-    Args: shapes: of the weights' tensors by name, as `shapes_of` reads them.
-    Raises: Damaged where the run's settings are not those of an encoder.
-    """
+    """Python that loads the run's encoder from its exported weights. `shapes`: of the weights' tensors by name, as
+    `shapes_of` reads them. Raises: Damaged where the run's settings are not those of an encoder."""
     config = run.config
     try:
         knobs = dict(config.get("encoder_knobs") or {})

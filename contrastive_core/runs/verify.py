@@ -9,7 +9,7 @@ from pathlib import Path
 
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import message, sentence
-from contrastive_core.records import recorded_steps, run_files
+from contrastive_core.records import recorded_rows, run_files
 from contrastive_core.records.evaluation import EVALUATION
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
@@ -39,10 +39,10 @@ def damage(run: Run) -> list[str]:
     from contrastive_core.runs import checkpoints
 
     snapshots = [(run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz", epoch) for epoch in run.snapshots()]
-    steps = recorded_steps.steps(run)
+    steps = recorded_rows.steps(run)
     files: list[tuple[Path, Callable[[], object]]] = [
         *((path, partial(run.snapshot, epoch)) for path, epoch in snapshots),
-        *((recorded_steps.path_of(run, step), partial(recorded_steps.read, run, step)) for step in steps),
+        *((recorded_rows.path_of(run, step), partial(recorded_rows.read, run, step)) for step in steps),
         *((path, partial(checkpoints.read_state, path)) for path in checkpoints.state_manifests(run)),
         *([(run.weights, partial(checkpoints.load_weights, run))] if run.weights.exists() else []),
     ]

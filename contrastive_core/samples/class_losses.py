@@ -25,8 +25,7 @@ from contrastive_core.messages import N_
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.row_part import part_of
-from contrastive_core.storage.large_arrays import mapped_zeros
+from contrastive_core.storage.large_arrays import mapped_zeros, part_of
 
 __all__ = ["ByClass", "by_class", "class_votes"]
 

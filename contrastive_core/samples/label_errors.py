@@ -76,11 +76,8 @@ class LabelErrors:
 def find_label_errors(
     rows: EmbeddingSet, graph: Neighbors, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> LabelErrors:
-    """Suspicions of all labeled rows. Of many processes (torchrun) each does a share of the work.
-
-    Args: graph: the nearest other rows of each, a few times as many as vote.
-    Raises: what `on_fraction` raises stops it.
-    """
+    """Suspicions of all labeled rows. Of many processes (torchrun) each does a share of the work. `graph`: the nearest
+    other rows of each, a few times as many as vote. Raises: what `on_fraction` raises stops it."""
     assert rows.labels is not None
     labeled = rows.labels >= 0
     at, y = np.flatnonzero(labeled), rows.labels[labeled]

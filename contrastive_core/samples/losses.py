@@ -30,8 +30,8 @@ from contrastive_core.ops.neighbors import APPROXIMATE_FROM, Neighbors
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.row_part import part_of
 from contrastive_core.samples import candidates
+from contrastive_core.storage.large_arrays import part_of
 
 __all__ = ["LossInputs", "losses_in_batches", "losses_over_knob", "outlook", "per_sample", "split_variance"]
 

@@ -30,7 +30,6 @@ from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import PROBE
-from contrastive_core.records.row_part import part_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import (
@@ -45,6 +44,7 @@ from contrastive_core.records.sample_table import (
 from contrastive_core.samples.issues import Pixels
 from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.samples.table_builder import SampleInputs, build_table
+from contrastive_core.storage.large_arrays import part_of
 
 __all__ = ["pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
 
@@ -64,9 +64,7 @@ def samples_of_run(
     device: str = "auto",
 ) -> SampleTable:
     """The table of a run's split, cached by weights, loss and split; also its views, and the loss over its snapshots.
-
-    Labels are those that the run was trained with (`--relabel`); what it left out stays out.
-    """
+    Labels are those that the run was trained with (`--relabel`); what it left out stays out."""
     loss = loss or str(run.config.get("loss"))
     path = path_of(run, "samples", loss, split)
     table = read_table(path, loss)
@@ -89,10 +87,8 @@ def samples_of_vectors(
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
-    """The table of loaded vectors, paired by class where they have labels; cached by content.
-
-    Args: pixels: (n, c, h, w) uint8 images that came along.
-    """
+    """The table of loaded vectors, paired by class where they have labels; cached by content. `pixels`: (n, c, h, w)
+    uint8 images that came along."""
     place = request.rows.recorded
     if place and place.kind == PROBE:
         update_snapshot_losses(place.run, request.loss, device, request.path("snapshots"))
@@ -233,10 +229,7 @@ def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path
 
 def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, np.ndarray]:
     """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a recording, `ids` (s)
-    of its probe set, and NaN where a snapshot lacks a sample.
-
-    Raises: ValueError without labels.
-    """
+    of its probe set, and NaN where a snapshot lacks a sample. Raises: ValueError without labels."""
     epochs, by_epoch = run.snapshots(), []
     snapshots = [run.snapshot(epoch) for epoch in epochs]
     index = np.unique(np.concatenate([s["index"] for s in snapshots])).astype(np.int64)

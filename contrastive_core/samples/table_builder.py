@@ -100,11 +100,8 @@ class _Losses:
 
 
 def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
-    """The table of an embedding.
-
-    Without labels and views no row has a positive: the loss is NaN, and the lists stand alone.
-    Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it.
-    """
+    """The table of an embedding. Without labels and views no row has a positive: the loss is NaN, and the lists stand
+    alone. Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it."""
     rows, none = inputs.rows if inputs.features is None else inputs.features, np.full(len(inputs.rows), np.nan)
     ahead = _outlook(inputs)
     taken = _Losses(none[:, None], none, np.zeros(len(none)), [])

@@ -32,12 +32,8 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
     """Why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
         size = setup.config.batch_size or 0
-        return message(
-            "{device} has too little memory for batch_size {size}; {tip}",
-            device=setup.device,
-            size=size,
-            tip=_tip(setup, size),
-        )
+        values = {"device": setup.device, "size": size, "tip": _tip(setup, size)}
+        return message("{device} has too little memory for batch_size {size}; {tip}", **values)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return message(
             "the disk is full ({filename}); free some space and resume", filename=error.filename or "run folder"

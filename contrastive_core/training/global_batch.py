@@ -1,10 +1,9 @@
 """The loss and gradients of one big batch, computed by many processes.
 
-Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward
-pass is a sum over processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients
-are summed. Loss and gradients equal those of one process on the whole batch, also for unequal shares
-and undefined anchors, without a factor of the world size. A single process does not call these
-functions; there they are the identity.
+Every process holds its rows of the batch; the columns are gathered *with* gradient (the backward pass is a sum over
+processes). The local Σ w·L is divided by the all-reduced Σ w and the gradients are summed. Loss and gradients equal
+those of one process on the whole batch, also for unequal shares and undefined anchors, without a factor of the world
+size. A single process does not call these functions; there they are the identity.
 """
 
 from __future__ import annotations
@@ -22,11 +21,8 @@ from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 
 def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
-    """Local anchors against the candidates of every process.
-
-    Candidates without a row id (bank, queue, momentum keys) stay. Row ids, and groups unless they are
-    class labels (`by_label`), become unique over the processes.
-    """
+    """Local anchors against the candidates of every process. Candidates without a row id (bank, queue, momentum keys)
+    stay. Row ids, and groups unless they are class labels (`by_label`), become unique over the processes."""
     if is_single_process() or not pairs.by_id or not (pairs.candidate_rows != NO_ROW).any():
         return pairs
     group_ids = torch.cat([pairs.anchor_groups, pairs.candidate_groups])

@@ -1,9 +1,8 @@
 """The size that a run brings the images of a folder to, where its settings do not name one.
 
-What the encoder was made for: `encoder.pixels` if that is set, the input size that timm or
-torchvision names, 224 of a ResNet with the stem for ImageNet. Else the median of the images'
-shorter sides, at most 64: of `small`, of ResNets with a small stem, and of ResNets where the images
-are so small themselves.
+What the encoder was made for: `encoder.pixels` if that is set, the input size that timm or torchvision names, 224 of a
+ResNet with the stem for ImageNet. Else the median of the images' shorter sides, at most 64: of `small`, of ResNets with
+a small stem, and of ResNets where the images are so small themselves.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ def size_of(config: TrainConfig, median: Callable[[], int], library: int | None 
 
 
 def kept_smaller(config: TrainConfig) -> str:
-    """What has to be said of an encoder that was made for larger images than are kept of a folder;
-    "" for others."""
+    """What has to be said of an encoder that was made for larger images than are kept of a folder; "" for others."""
     if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
         return ""
     return message(

@@ -19,10 +19,8 @@ BODY = "body."
 
 
 def load_initial_weights(method: Method, config: TrainConfig) -> None:
-    """Load the weights of the run `config.start` into encoder and head (and those of the keys).
-
-    Raises: BadSetting if their shapes differ, or if they learned from images of another kind.
-    """
+    """Load the weights of the run `config.start` into encoder and head (and those of the keys). Raises: BadSetting if
+    their shapes differ, or if they learned from images of another kind."""
     name = str(config.start)
     run = runs.load(name)
     if why := misfit(run, method.image_shape[0], config.encoder_knobs):

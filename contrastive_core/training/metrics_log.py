@@ -1,9 +1,8 @@
 """The metrics of a training run: lines in `metrics.jsonl`, and the run's status.
 
-Only the first of several processes writes. Lines are collected for half a second and written
-together. A step's line has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and
-`memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`, the total
-`seconds`, and the scores of the sample.
+Only the first of several processes writes. Lines are collected for half a second and written together. A step's line
+has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and `memory_mb`; an epoch's line has `epoch`
+(1 for the first), `step`, the mean `loss`, the total `seconds`, and the scores of the sample.
 """
 
 from __future__ import annotations

@@ -18,11 +18,8 @@ USUAL = "plain"  # normalization where none is named
 
 
 def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) -> TrainConfig:
-    """The settings with the encoder of the run `name` and its settings, except those in `arguments`,
-    the `key=value` texts of the command line.
-
-    Raises: NoSuchRun; BadSetting if the arguments name another encoder.
-    """
+    """The settings with the encoder of the run `name` and its settings, except those in `arguments`, the `key=value`
+    texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
     run = runs.load(name)
     encoder, knobs = run.config.get("encoder"), dict(run.config.get("encoder_knobs") or {})
     if not encoder:  # a recording: it has no weights, which is said where these are read
@@ -39,13 +36,11 @@ def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) ->
         )
     for knob, value in wanted.encoder_knobs.items():
         if knob in knobs and knob not in OF_IMAGES and knobs[knob] != value:
+            values = {"name": name, "knob": knob, "text": _text(knobs[knob]), "value": _text(value)}
             raise BadSetting(
                 "the encoder of {name} has encoder.{knob}={text} and this training asks for {value}: leave "
                 "encoder.{knob} out, or start from another run",
-                name=name,
-                knob=knob,
-                text=_text(knobs[knob]),
-                value=_text(value),
+                **values,
             )
     return wanted
 
@@ -78,11 +73,9 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
         )
     before, now = (k.get("colors") or USUAL for k in (trained, knobs))
     if before != now:
+        values = {"name": name, "text": _text(before), "now": _text(now)}
         return message(
-            "{name} learned from images normalized in another way: set encoder.colors={text}, not {now}.",
-            name=name,
-            text=_text(before),
-            now=_text(now),
+            "{name} learned from images normalized in another way: set encoder.colors={text}, not {now}.", **values
         )
     return ""
 

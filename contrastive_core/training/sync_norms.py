@@ -1,7 +1,6 @@
 """BatchNorm over the rows of all processes, whole or in parts, as one process computes it.
 
-torch's own SyncBatchNorm refuses CPU tensors and knows no parts. In a world of one nothing here is
-used.
+torch's own SyncBatchNorm refuses CPU tensors and knows no parts. In a world of one nothing here is used.
 """
 
 from __future__ import annotations

@@ -74,13 +74,11 @@ def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> No
     if size < 2:
         raise BadSetting(N_("batch_size must be at least 2: one image has nothing to compare with"))
     if size > n:
+        values = {"size": size, "n": n, "name": dataset.name, "fits": max(2, n // 4)}
         raise BadSetting(
             "batch_size {size} is larger than the {n} training images of {name}; use --set batch_size={fits} or a "
             "number up to {n}",
-            size=size,
-            n=n,
-            name=dataset.name,
-            fits=max(2, n // 4),
+            **values,
         )
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
     if world.size > 1 and size < together * world.size:
