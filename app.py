@@ -7,7 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.engine import client, queue
-from contrastive_lab import activity, language_switch, locale, query_params, server, state
+from contrastive_lab import activity, locale, query_params, server, state
 from contrastive_lab.locale import N_, _
 
 PAGES = (
@@ -65,7 +65,7 @@ IN_SIDEBAR = """<style>
 
 def draw() -> None:
     """One run of the app: the frame that every page stands in, then the page."""
-    language_switch.arrive()
+    state.take_language()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
     dark = st.context.theme.type == "dark"
@@ -79,7 +79,7 @@ def draw() -> None:
     query_params.arrive(name)
     if name != "home":  # which is of no run
         state.pick_run()
-    language_switch.draw()
+    state.pick_language()
     in_sidebar = st.sidebar.container()
     queue.go_on()  # after a restart of the computer somebody has to start what waits
     page.run()

@@ -24,9 +24,9 @@ from contrastive_core.records.image_form import USUAL, ImageForm, form_of, visib
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, read_arrays
-from contrastive_lab.components.scatter.medoids import medoids as medoids_of
+from contrastive_lab.components.scatter.rows import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
-from contrastive_lab.digest import digest as digest
+from contrastive_lab.components.shared.transport import digest as digest
 from contrastive_lab.locale import N_, Deferred, _
 
 scores = read_evaluation  # of a run's test images

@@ -7,12 +7,11 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from contrastive_core.records import recorded_steps
-from contrastive_core.records.lab_rows import MEMORIES, SNAPSHOT, STEP, BatchRequest
-from contrastive_core.records.lab_view import LabView
+from contrastive_core.records import recorded_rows
+from contrastive_core.records.lab_view import MEMORIES, SNAPSHOT, STEP, BatchRequest, LabView
 from contrastive_core.records.run import Run
 from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
-from contrastive_lab.components.shared.knob import SliderKnob
+from contrastive_lab.components.shared.transport import SliderKnob
 from contrastive_lab.locale import _
 
 LIVE = ("temperature", "margin")
@@ -75,7 +74,7 @@ def default_pairing(run: Run) -> str:
 
 def _pairing_of_recording(run: Run) -> str:
     with contextlib.suppress(ValueError, OSError):
-        if steps := recorded_steps.steps(run):
-            rows = recorded_steps.read(run, steps[-1])
+        if steps := recorded_rows.steps(run):
+            rows = recorded_rows.read(run, steps[-1])
             return "queue" if len(rows.queue) else "views" if rows.has_views else "classes"
     return "classes"

@@ -16,12 +16,14 @@ from contrastive_core.records.advice import is_trial
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.recorded_rows import PROBE
 from contrastive_core.records.run import Run
-from contrastive_lab import guard, query_params
+from contrastive_lab import guard, locale, query_params
 from contrastive_lab.locale import _
 
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
 APP = BUNDLE / "app.py"
+SEEN_LANG = "language in the address"
+LANGUAGE_SWITCH = "language-switch"  # the key of its widget
 
 
 def run(page: Callable[[], None]) -> None:
@@ -92,6 +94,36 @@ def _label(run: Run) -> str:
     if imported := run.manifest.get("imported"):
         return title + (_(" · random weights") if imported.get("random") else _(" · not trained here"))
     return title
+
+
+def take_language() -> None:
+    """Before anything is drawn, take over a language that is new in the address; it is kept for the session."""
+    asked = st.query_params.get("lang")
+    if asked != st.session_state.get(SEEN_LANG) and asked in locale.LANGUAGES:
+        st.session_state[locale.SESSION] = asked
+    st.session_state[SEEN_LANG] = asked
+
+
+def pick_language() -> None:
+    """The switch in the sidebar, kept in the address (`lang=zh`). Its words are those of the languages themselves."""
+    chosen = locale.language()
+    query_params.keep(lang=chosen if chosen != "en" or locale.browser_language() != "en" else None)
+    if st.session_state.get(LANGUAGE_SWITCH) != chosen:
+        st.session_state[LANGUAGE_SWITCH] = chosen
+    st.sidebar.segmented_control(
+        "Language",
+        list(locale.LANGUAGES),
+        format_func=locale.LANGUAGES.__getitem__,
+        key=LANGUAGE_SWITCH,
+        label_visibility="collapsed",
+        required=True,
+        on_change=_language_picked,
+    )
+
+
+def _language_picked() -> None:
+    st.session_state[locale.SESSION] = st.session_state[LANGUAGE_SWITCH]
+    st.session_state[SEEN_LANG] = st.query_params.get("lang")
 
 
 def selection(data: str | None = None) -> list[int]:

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab import guard, query_params, state
-from contrastive_lab.compare import disagreements, maps, score_tables, setting_curves, similarity, space_picker
+from contrastive_lab.compare import maps, score_tables, setting_curves, similarity, space_picker
 from contrastive_lab.compare.verdict import comparable, verdict
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
@@ -47,7 +47,7 @@ def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     elif view == "How alike":
         similarity.alike(spaces, comparison)
     else:
-        disagreements.disagree(spaces, comparison)
+        similarity.disagree(spaces, comparison)
 
 
 state.run(page)

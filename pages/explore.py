@@ -9,11 +9,10 @@ import streamlit as st
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, forming_map, guard, state
+from contrastive_lab import cache, format, forming_map, guard, recordings, state
 from contrastive_lab.explore import heading, load_vectors, scores, selection, space_map
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
-from contrastive_lab.recordings import place
 
 SHARES = (64, 36)  # of the map, and of what stands at its right
 
@@ -62,14 +61,14 @@ def of_run(run: Run) -> None:
 def of_recording(run: Run) -> None:
     """A recording: its figures, and the rows that it keeps, at any step."""
     heading.of_recording(run)
-    chosen = place.place_of(run)
+    chosen = recordings.place_of(run)
     if chosen is None:
         st.info(_("It has recorded no images yet; they appear here with its first step."))
         return
-    space = place.space_of(chosen)
+    space = recordings.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
-        place.choose_place(run, chosen)
+        recordings.choose_place(run, chosen)
         st.info(_("Fewer than three images were kept of this step: too few for a map."))
         return
     side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))

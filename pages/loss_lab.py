@@ -10,7 +10,7 @@ from contrastive_lab.loss_lab.batch import on_batch
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson, leave
 from contrastive_lab.progress import catalog_or_wait
-from contrastive_lab.recordings.place import has_rows
+from contrastive_lab.recordings import has_rows
 
 MODES = {"batch": N_("A batch of real images"), "circle": N_("Points on a circle")}
 

@@ -120,7 +120,7 @@ COMMANDS = {
         DEVICE,
     ),
     "report": Command(
-        "contrastive_lab.report.command:report",
+        "contrastive_lab.report.document:report",
         "write one HTML file of some runs: maps, scores, verdict, the live loss view",
         _option("runs", nargs="+", metavar="RUN"),
         _option("--out", required=True, help=".html"),
@@ -192,21 +192,21 @@ COMMANDS = {
     ),
     "doctor": Command("doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
     "present": Command(
-        "prepare.present",
+        "inspect.present",
         "make what the pages show of a run: embeddings, scores, maps",
         _option("run"),
         _split(),
         DEVICE,
     ),
     "analyze": Command(
-        "prepare.analyze",
+        "inspect.analyze",
         "make what a page waits for: scores, a map, a comparison",
         _option("kind"),
         _option("values", help="a JSON object"),
         DEVICE,
     ),
     "decode": Command(
-        "prepare.decode",
+        "inspect.decode",
         "decode the images of a data set once, so that reading them is quick",
         _option("dataset"),
         _split("train"),

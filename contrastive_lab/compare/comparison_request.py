@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_lab.digest import digest
+from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_
 
 CLAIMED = N_(

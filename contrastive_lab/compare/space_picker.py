@@ -10,7 +10,7 @@ from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.recordings.place import has_rows
+from contrastive_lab.recordings import has_rows
 
 MOST = 8
 NOT_COMPARED = "compare: left out"  # of the session: names that were asked for and are unknown, or too many

@@ -14,11 +14,10 @@ from contrastive_core.records.image_form import described, form_of
 from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, locale, query_params, recordings
 from contrastive_lab.explore import load_vectors, strip
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, follow
-from contrastive_lab.recordings import growing
 
 
 def title(text: str) -> None:
@@ -75,16 +74,16 @@ def of_recording(run: Run) -> None:
     """Its name, how far it is, what is known of it, and what it does not hold."""
     title(run.meta().get("title") or run.name)
     if run.is_alive():
-        growing.follow(run.name, kinds_of(run))
+        recordings.follow(run.name, kinds_of(run))
     else:
-        st.caption(format.plain(growing.describe(run)))
+        st.caption(format.plain(recordings.describe(run)))
     if note := run.status().get("note"):
         st.warning(format.plain(note))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(locale.text(growing.LACKS))
+        st.caption(locale.text(recordings.LACKS))
         st.page_link("pages/loss_lab.py", label=_("Its images under the loss"), icon=":material/tune:")
     if query_params.switch(st.toggle, _("Figures over the steps"), name="figures"):
-        growing.figures(run)
+        recordings.figures(run)
 
 
 def scores_of_vectors(space: EmbeddingRef) -> None:

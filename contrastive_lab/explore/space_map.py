@@ -17,7 +17,7 @@ from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.recordings.place import LAYER_TITLES, choose_place, follows_newest, quick_map
+from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest, quick_map
 
 LAYERS = ("h", "z")
 MANY = 50_000  # rows, of which UMAP takes minutes

@@ -12,7 +12,7 @@ from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import Score, Scores
 from contrastive_lab import format, locale
 from contrastive_lab.locale import N_, _
-from contrastive_lab.recordings.place import LAYER_TITLES
+from contrastive_lab.recordings import LAYER_TITLES
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")

@@ -21,7 +21,7 @@ from contrastive_core.records import translate
 
 LANGUAGES = {"en": "English", "zh": "中文"}  # as each calls itself
 FOLDER = Path(__file__).parent
-SESSION = "language"  # the session's own choice (language_switch.py)
+SESSION = "language"  # the session's own choice (state.py)
 SCRIPTS = {  # the language by which a screen reader reads the page; Streamlit always says "en"
     name: f'<script>document.documentElement.lang = "{code}"</script>'
     for name, code in {"en": "en", "zh": "zh-CN"}.items()

@@ -12,19 +12,24 @@ import streamlit as st
 
 from contrastive_core.engine import client
 from contrastive_core.records import loaded_vectors, runs
-from contrastive_core.records.lab_rows import BatchRequest, LabBatch, snapshots_of, steps_of
-from contrastive_core.records.lab_view import SOURCES, LabView, confusable_anchor
+from contrastive_core.records.lab_view import (
+    SOURCES,
+    BatchRequest,
+    LabBatch,
+    LabView,
+    confusable_anchor,
+    snapshots_of,
+    steps_of,
+)
 from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, query_params, recordings
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
-from contrastive_lab.loss_lab import temperature_trade
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
-from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, panel_state, reported
+from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import live_knob, setting_of
-from contrastive_lab.recordings import growing
 from contrastive_lab.report import button
 
 SETTINGS = "lab-settings"  # the expander
@@ -55,7 +60,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
         knobs = knob_form(key, loss, about, trained)
-        st.caption(_(FROZEN) + (f" {_(growing.LACKS)}" if run.is_recording else ""))
+        st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
     query_params.keep(**asdict(panels))
     if request is None:
         st.info(_("Open a file of vectors in the settings above."))
@@ -73,7 +78,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if panels.panel == "formula":
         formula(loss, about)
     if live_knob(about) == "temperature":
-        temperature_trade.offer(run, view, _classes(setting, view), float(knobs["temperature"]))
+        offer_trade(run, view, _classes(setting, view), float(knobs["temperature"]))
     button.offer([run.name])
 
 

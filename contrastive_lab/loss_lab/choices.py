@@ -7,14 +7,13 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine.vectors import file_formats, open_upload
-from contrastive_core.records import loaded_vectors, recorded_steps
-from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, snapshots_of
-from contrastive_core.records.lab_view import PAIRINGS, SOURCES
+from contrastive_core.records import loaded_vectors, recorded_rows
+from contrastive_core.records.lab_view import PAIRINGS, SNAPSHOT, SOURCES, STEP, BatchRequest, snapshots_of
 from contrastive_core.records.run import Run
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import default_pairing, request_of
-from contrastive_lab.recordings.place import choose_step
+from contrastive_lab.recordings import choose_step
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
@@ -59,7 +58,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     source = _choose_source(run, c)
     paired = _first_pairing(run, source)
     if source == STEP:
-        source = f"{STEP}{choose_step(run, 'step', recorded_steps.steps(run))}"
+        source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
     pairing = query_params.one_of(
         b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, format_func=PAIRINGS.get, help=PAIRED
     )
@@ -93,7 +92,7 @@ def _sources(run: Run) -> dict[str, str]:
     """What a run's data set and snapshots give; of a recording its steps and snapshots, and files."""
     if not run.is_recording:
         return SOURCES | snapshots_of(run)
-    steps = {STEP: _("Vectors of a step")} if recorded_steps.steps(run) else {}
+    steps = {STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 

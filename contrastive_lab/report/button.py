@@ -12,7 +12,7 @@ from contrastive_core.engine.task import Task
 from contrastive_core.records import data_home, runs
 from contrastive_core.records.loaded_vectors import PREFIX
 from contrastive_lab import locale
-from contrastive_lab.digest import digest
+from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 

@@ -24,7 +24,7 @@ from contrastive_core.records.run import Run
 from contrastive_lab.compare.comparison_request import comparison_of
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.digest import digest
+from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from argparse import Namespace
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
+from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.records import atomic
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import Score
@@ -17,9 +20,8 @@ from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
-from contrastive_lab.components.shared.transport import ALIGN
-from contrastive_lab.digest import digest
-from contrastive_lab.report.contents import Contents, RunPart
+from contrastive_lab.components.shared.transport import ALIGN, digest
+from contrastive_lab.report.contents import Contents, ReportRequest, RunPart, gather
 from contrastive_lab.report.markup import Html, data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("page.css")
@@ -202,3 +204,20 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) 
     top = el("tr", *(el("th", text, scope="col") for text in head))
     table = el("table", el("thead", top), el("tbody", *lines), aria_label=alt)
     return el("div", table, class_="wide", tabindex="0", role="region", aria_label=alt)
+
+
+# --- the command `report` ------------------------------------------------------------------------
+
+
+def report(args: Namespace) -> None:
+    """Write one HTML file of some runs."""
+    out = out_path(args.out, ".html", ".htm")
+    asked = ReportRequest(args.split, args.layer, args.map, args.device)
+    with progress_of(args) as on_progress:
+        contents = gather(args.runs, asked, on_progress)
+        on_progress("the file", None)
+        page = document(contents, datetime.now(UTC).date()).encode()
+        atomic.write_bytes(out, page, shared=True, parents=False)
+    names = [part.title for part in contents.parts]
+    record = {"out": str(out), "bytes": len(page), "runs": names}
+    print_result(args, record, f"{out}: {len(page) / 1e6:.1f} MB, {', '.join(names)}")

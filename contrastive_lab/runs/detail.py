@@ -11,10 +11,9 @@ from contrastive_core.engine.run_tools import export_weights, run_verify
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, locale, query_params, recordings
 from contrastive_lab.locale import _
-from contrastive_lab.recordings import growing
-from contrastive_lab.recordings.place import has_rows
+from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import table
 from contrastive_lab.setting_names import flat, shown_name
 from contrastive_lab.tables import draw_table
@@ -29,8 +28,8 @@ def details(run: Run) -> None:
     _heading(run, status)
     act(run, str(status["status"]))
     if run.is_recording:
-        st.caption(locale.text(growing.LACKS))
-        growing.figures(run)
+        st.caption(locale.text(recordings.LACKS))
+        recordings.figures(run)
     else:
         again(run)
     left, right = st.columns(2)

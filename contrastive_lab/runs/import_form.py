@@ -19,7 +19,7 @@ from contrastive_core.records.runs import default_run_name
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
-from contrastive_lab.runs.importing import begin, follow_imports, kept_upload
+from contrastive_lab.runs.queue import begin, follow_imports, kept_upload
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}

@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine import queue, sweep_runner, training
-from contrastive_core.engine.sweep_results import Sweep, best_cell, load, read, sweep_plots, title_of
+from contrastive_core.engine.sweep_results import Sweep, load, read, sweep_plots, title_of
 from contrastive_core.engine.task import Task
 from contrastive_core.records import BUNDLE, atomic, runs, runs_home
 from contrastive_core.records.evaluation import evaluation_path
@@ -124,7 +124,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."), key=f"zoom-{key}"
     )
     names_in_words = _draw(sweep, rows, accuracy, zoom)
-    shown, rests_on = best_cell.verdict(sweep, rows, accuracy)
+    shown, rests_on = sweep_plots.verdict(sweep, rows, accuracy)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")
         judged = _("Judged by {score}.").format(score=titles[accuracy].removesuffix(", %"))

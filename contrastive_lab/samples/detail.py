@@ -13,8 +13,8 @@ from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import LISTS, SampleTable, percent, reason
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
-from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import SliderKnob
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples import over_epochs
 from contrastive_lab.samples.bench import NamedPicture, confused_with, label_of

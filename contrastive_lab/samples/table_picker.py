@@ -15,10 +15,9 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable, knobs_of
-from contrastive_lab import cache, format, locale, query_params, state
+from contrastive_lab import cache, format, locale, query_params, recordings, state
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
-from contrastive_lab.recordings import growing
 from contrastive_lab.samples.current_sample import open_one
 
 BOTH = "both"
@@ -43,7 +42,7 @@ def choose() -> list[SampleRequest]:
     line = st.container(horizontal=True, vertical_alignment="bottom")
     if name.startswith(recorded_rows.PREFIX):
         splits = [""]
-        st.caption(locale.text(growing.LACKS))
+        st.caption(locale.text(recordings.LACKS))
     elif loaded.get(name.removeprefix(loaded_vectors.PREFIX), {"splits": SPLITS})["splits"]:
         _open_asked(name)
         split = query_params.one_of(

@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine import queue
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import BadName, BadSetting, runs
-from contrastive_core.records.batch_size import fitting
+from contrastive_core.records.cards import fitting
 from contrastive_core.records.recipe import view_changes
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_lab import locale, query_params

@@ -12,8 +12,7 @@ except ModuleNotFoundError:
         "the widgets need anywidget, which is missing: pip install 'contrastive-lab[notebook]'"
     ) from None
 
-from contrastive_lab.widgets.circle import CircleWidget, circle
-from contrastive_lab.widgets.loss_view import LossViewWidget, loss_view
+from contrastive_lab.widgets.loss_widgets import CircleWidget, LossViewWidget, circle, loss_view
 from contrastive_lab.widgets.scatter import ScatterWidget, scatter
 
 __all__ = ["CircleWidget", "LossViewWidget", "ScatterWidget", "circle", "loss_view", "scatter"]

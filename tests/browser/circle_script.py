@@ -4,7 +4,7 @@ import streamlit as st
 
 from contrastive_core import losses
 from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
-from contrastive_lab.components.shared.knob import SliderKnob
+from contrastive_lab.components.shared.transport import SliderKnob
 
 asked = st.query_params
 loss = losses.create(asked.get("loss", "nt_xent"))

@@ -69,7 +69,7 @@ def test_only_the_app_sees_streamlit() -> None:
 
 def test_notebooks_and_reports_import_no_streamlit() -> None:
     """Imported for real, in one process: they run where no app is."""
-    names = "contrastive_lab.widgets, contrastive_lab.report.command, contrastive_lab.report.document"
+    names = "contrastive_lab.widgets, contrastive_lab.report.document"
     code = f"import sys, {names}\nif 'streamlit' in sys.modules: print('streamlit')"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stdout.split()) == (0, []), done.stderr
@@ -77,7 +77,7 @@ def test_notebooks_and_reports_import_no_streamlit() -> None:
 
 # The app, bottom to top, by the same rule.
 LAB_ORDER = """
-digest command_files locale tables loss_description plots export format setting_names query_params language_switch
+command_files locale tables loss_description plots export format setting_names query_params
 path_input guard colors components loss_setting desktop widgets cache state progress pictures forming_map
 embedding_map recordings methods train activity samples home compare report loss_lab explore runs server __main__
 """.split()
@@ -127,7 +127,7 @@ def test_a_class_name_exists_once() -> None:
 
 
 # Parts of the app that run outside its server: the commands, notebooks, a report's writer.
-OUTSIDE_THE_SERVER = ("desktop/", "widgets/", "report/command.py", "report/contents.py", "loss_description.py")
+OUTSIDE_THE_SERVER = ("desktop/", "widgets/", "report/document.py", "report/contents.py", "loss_description.py")
 CLIENT = """
 activity catalog client images importing process queue questions results run_folders run_tools sweep_results
 sweep_runner task training vectors

@@ -151,12 +151,12 @@ def test_a_spinner_is_translated_where_it_is_drawn(monkeypatch: pytest.MonkeyPat
 def _page() -> None:
     import streamlit as st
 
-    from contrastive_lab import language_switch, query_params
+    from contrastive_lab import query_params, state
     from contrastive_lab.locale import language
 
     query_params.arrive("words")
-    language_switch.arrive()
-    language_switch.draw()
+    state.take_language()
+    state.pick_language()
     form = query_params.one_of(st.selectbox, "Loss", ("Home", "Train", "Other"), name="form")
     st.text(f"{language()} {form}")
     query_params.write()

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.shared.knob import SliderKnob
 from contrastive_lab.components.shared.mount import mount
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
-from contrastive_lab.components.shared.transport import pack
+from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ Only data that are bytes as a whole reach a browser part as they are. `unpack` i
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,3 +80,19 @@ def _translated(node: Any, key: str = "") -> Any:
     if isinstance(node, (list, tuple)):
         return [_translated(one, key) for one in node]
     return locale.text(node) if isinstance(node, locale.Message) or (isinstance(node, str) and key in TEXTS) else node
+
+
+@dataclass(frozen=True)
+class SliderKnob:
+    """A loss's temperature or margin as a slider, linear or logarithmic."""
+
+    label: str  # "τ, temperature": the symbol, then what it is
+    low: float
+    high: float
+    value: float
+    log: bool = False
+
+
+def digest(*parts: Any) -> str:
+    """A short hash of plain values: the key of what was made from them."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
