@@ -9,7 +9,4 @@ from contrastive_core.registry import Registry
 __all__ = ["CannotScore", "Metric", "MetricResult", "create", "get", "knobs", "names"]
 
 _registry: Registry[Metric] = Registry("contrastive_core.metrics", Metric, "metric")
-create = _registry.create
-get = _registry.get
-knobs = _registry.knobs
-names = _registry.names
+create, get, knobs, names = _registry.create, _registry.get, _registry.knobs, _registry.names

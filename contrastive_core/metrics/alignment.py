@@ -20,8 +20,6 @@ from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, 
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Alignment", "same_class"]
-
 BLOCK = 8192  # rows in float64 at a time
 
 

@@ -20,8 +20,6 @@ from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import spectrum
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["AlphaReQ", "slope"]
-
 FIRST, LAST = 3, 100  # eigenvalues that the line goes through, counted from 1
 FEWEST = 5  # of them
 ROUNDING = 1e-10  # of the largest eigenvalue: the square of float32's

@@ -23,8 +23,6 @@ from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Factors"]
-
 BLOCK = 1 << 22  # numbers in float64 at a time
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized
 FEW = 10  # a factor of at most this many whole values is a kind, not a size

@@ -17,8 +17,6 @@ from contrastive_core.metrics._base import AMONG, Metric, MetricResult
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["Hubness"]
-
 
 @dataclass(frozen=True)
 class Hubness(Metric):

@@ -20,8 +20,6 @@ from contrastive_core.records.intervals import wilson
 from contrastive_core.registry import knob
 from contrastive_core.storage.json_files import JsonObject
 
-__all__ = ["Knn", "default_k", "leave_one_out", "vote"]
-
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
 BLOCK = 1 << 22  # votes that are counted at a time
 SHOWN = 100  # classes, above which the record leaves the confusion matrix out

@@ -21,8 +21,6 @@ from contrastive_core.metrics.rankme import effective_rank
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["Lidar"]
-
 BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 
 

@@ -23,8 +23,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.intervals import wilson
 from contrastive_core.registry import knob
 
-__all__ = ["LinearProbe", "fit_logistic"]
-
 HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and held
 
 

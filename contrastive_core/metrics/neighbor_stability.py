@@ -21,8 +21,6 @@ from contrastive_core.ops.recall import lowest_recall, overlap
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["NeighborStability"]
-
 
 @dataclass(frozen=True)
 class NeighborStability(Metric):

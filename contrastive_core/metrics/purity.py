@@ -16,8 +16,6 @@ from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_o
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["Purity"]
-
 
 @dataclass(frozen=True)
 class Purity(Metric):

@@ -20,8 +20,6 @@ from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["RankMe", "effective_rank", "spectrum"]
-
 BLOCK = 8192
 SHOWN = 128  # singular values kept in the record, the largest being 1
 

@@ -22,8 +22,6 @@ from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Silhouette"]
-
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 PAIRS = 1_024_000_000  # of 32,000 rows all, of a million 1,024 meet all
 HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB

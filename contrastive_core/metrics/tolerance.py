@@ -18,8 +18,6 @@ from contrastive_core.metrics._base import Metric, MetricResult, pairs_interval
 from contrastive_core.metrics.alignment import same_class
 from contrastive_core.records.embedding_set import EmbeddingSet
 
-__all__ = ["Tolerance"]
-
 
 @dataclass(frozen=True)
 class Tolerance(Metric):

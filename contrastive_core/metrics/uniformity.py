@@ -24,8 +24,6 @@ from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
-__all__ = ["Uniformity"]
-
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 SAMPLE = 32_000  # rows whose pairs are all taken
 

@@ -34,8 +34,6 @@ from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import lock
 from contrastive_core.storage.tables import safe_cell
 
-__all__ = ["CHOICES", "Changes", "add", "adopt", "changes", "cleaned", "export", "labels_csv", "marks", "undo"]
-
 CHOICES = ("keep", "relabel", "drop")
 NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths

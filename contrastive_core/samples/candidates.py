@@ -38,8 +38,6 @@ from contrastive_core.ops.similarity import compare, full_precision
 from contrastive_core.pairs.types import NO_GROUP, Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 
-__all__ = ["Candidates", "error_of", "estimate", "estimate_facts", "near"]
-
 NEAR, DRAWN = 64, 8192
 LIKELY = Approximation.of_rows(16_384)  # at least, among which the nearest of many rows are looked for
 POSITIVES = 128  # more than NEAR: of a larger group some are always drawn that are not near

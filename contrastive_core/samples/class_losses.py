@@ -27,8 +27,6 @@ from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.large_arrays import mapped_zeros, part_of
 
-__all__ = ["ByClass", "by_class", "class_votes"]
-
 TEMPERATURE = 0.07  # as in the vote of the nearest neighbors
 DRAWN, LEAST = 8192, 16
 ROWS = 1 << 14  # whose votes are made at a time

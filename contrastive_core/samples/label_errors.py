@@ -40,8 +40,6 @@ from contrastive_core.samples.class_losses import ByClass
 from contrastive_core.samples.label_voters import Votes, vote
 from contrastive_core.storage.large_arrays import mapped_zeros
 
-__all__ = ["LabelErrors", "find_label_errors"]
-
 DOUBT = 0.5  # of another class: from there a row is not learned from
 LEAST = 0.3  # of every class that is learned from, the likeliest
 EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of the usual kind

@@ -37,8 +37,6 @@ from contrastive_core.records.sample_table import K
 from contrastive_core.samples.class_losses import TEMPERATURE, ByClass, by_class, class_votes, sums_by_class
 from contrastive_core.storage.large_arrays import mapped_zeros
 
-__all__ = ["VOTERS", "Votes", "vote"]
-
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
 LEARNED = 50_000

@@ -33,8 +33,6 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples import candidates
 from contrastive_core.storage.large_arrays import part_of
 
-__all__ = ["LossInputs", "losses_in_batches", "losses_over_knob", "outlook", "per_sample", "split_variance"]
-
 ESTIMATED_FROM = APPROXIMATE_FROM  # products of one loss: 20 s to a minute of two cores
 EXACT_ONLY_UP_TO = 10 * ESTIMATED_FROM
 DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values

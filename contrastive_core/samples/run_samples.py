@@ -46,8 +46,6 @@ from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 from contrastive_core.storage.large_arrays import part_of
 
-__all__ = ["pixel_rows", "rows_of", "samples_of_run", "samples_of_vectors"]
-
 Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one
 
 CHUNK = 256  # images whose views are made at a time, at most

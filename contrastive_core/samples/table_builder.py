@@ -32,8 +32,6 @@ from contrastive_core.samples.losses import (
     split_variance,
 )
 
-__all__ = ["SampleInputs", "build_table"]
-
 REPEATS = 4  # of random batches, for what training saw
 BLOCK = 1 << 14  # rows whose classes are looked at together
 GRID = 7  # values of the knob at which all losses are known
