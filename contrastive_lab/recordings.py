@@ -1,0 +1,208 @@
+"""Recordings: which rows a page looks at, of the probe set or of a batch and at which step; and how they grow."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
+from contrastive_core.records.run import Run
+from contrastive_core.records.run_metrics import MetricsReader
+from contrastive_lab import cache, format, locale, plots, query_params
+from contrastive_lab.locale import N_, _
+
+NEWEST = "newest"
+LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)")}
+KINDS = {PROBE: N_("Probe set"), STEP: N_("Images of a step")}
+
+
+def place_of(run: Run) -> Recorded | None:
+    """The rows that the address or the controls ask for; None while there are none."""
+    kinds = kinds_of(run)
+    if not kinds:
+        return None
+    kind = query_params.current("rows", kinds, next(iter(kinds)))
+    chosen = _chosen_step(run, kind, kinds[kind])
+    return Recorded(run, kind, kinds[kind][-1] if chosen == NEWEST else int(chosen))
+
+
+def space_of(place: Recorded) -> EmbeddingRef:
+    """The rows of a place, in the layer that is asked for where there are two."""
+    layers = ("h", "z") if place.has_h() else ("z",)
+    return embedding_ref.of_recording(place, query_params.current("features", layers, layers[0]))
+
+
+def choose_place(run: Run, place: Recorded) -> None:
+    """The controls: probe set or batch, which step, which layer."""
+    kinds = kinds_of(run)
+    if len(kinds) > 1:
+        query_params.one_of(
+            st.segmented_control, _("Images"), list(kinds), name="rows", width="content", format_func=KINDS.get
+        )
+    choose_step(run, place.kind, kinds[place.kind])
+    if place.has_h():
+        title_of = LAYER_TITLES.get
+        query_params.one_of(
+            st.segmented_control, _("Features"), ("h", "z"), name="features", format_func=title_of, width="content"
+        )
+
+
+def choose_step(run: Run, kind: str, steps: list[int]) -> int:
+    """A step of those that are kept; the newest is followed until another is chosen."""
+    chosen = query_params.one_of(
+        st.select_slider,
+        _("Step"),
+        [*map(str, steps), NEWEST],
+        name="step",
+        key=_key(run, kind),
+        default=NEWEST,
+        format_func=lambda s: s if s == NEWEST else f"{int(s):,}",
+    )
+    return steps[-1] if chosen == NEWEST else int(chosen)
+
+
+def follows_newest(run: Run, place: Recorded) -> bool:
+    """Whether the page shows whatever is newest of a recording that grows."""
+    return run.is_alive() and _chosen_step(run, place.kind, kinds_of(run)[place.kind]) == NEWEST
+
+
+def _chosen_step(run: Run, kind: str, steps: list[int]) -> str:
+    return query_params.current("step", [*map(str, steps), NEWEST], NEWEST, key=_key(run, kind))
+
+
+def quick_map(rows: EmbeddingSet) -> dict[str, Any]:
+    """PCA without a judgment: following a growing recording may take no process for each step."""
+    xy = cache.map_pca(rows.content_hash, rows.features)
+    return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
+
+
+def _key(run: Run, kind: str) -> str:
+    return f"recorded-step-{cache.digest(run.name, kind)}"
+
+
+def has_rows(run: Run) -> bool:
+    """Whether a page can show a run: it has weights, or is a recording with rows."""
+    return run.weights.exists() or (run.is_recording and bool(kinds_of(run)))
+
+
+# --- while it grows ------------------------------------------------------------------------------
+
+
+LACKS = N_(
+    "A recording holds embeddings and figures of a training that ran elsewhere; no "
+    "weights, so nothing can be embedded anew, trained on, or taken elsewhere."
+)
+FEW = 300  # points of a curve
+SHOWN = {
+    "loss": N_("Loss"),
+    "effective_negatives": N_("Negatives that matter"),
+    "active_negatives": N_("Negatives still pushed"),
+    "rankme": N_("RankMe"),
+    "knn": N_("kNN of the step"),
+}
+CURVES = {  # by title: names of figures, and the name of the axis
+    N_("Loss"): ({"loss": "recorded", "caller_loss": N_("the caller's")}, "loss"),
+    N_("Negatives"): (
+        {"effective_negatives": N_("that matter"), "negatives": "all", "active_negatives": "pushed"},
+        N_("negatives of an anchor"),
+    ),
+    N_("Gradient by pair class"): (
+        {"grad_positive": "positives", "grad_negative": "negatives"},
+        N_("length of the gradient"),
+    ),
+    N_("Alignment and uniformity"): (
+        {"alignment": "alignment", "uniformity": "uniformity"},
+        N_("squared distance, nats"),
+    ),
+    "RankMe": ({"rankme": N_("of the step"), "probe_rankme": N_("of the probe set")}, "dimensions"),
+    "kNN": ({"knn": N_("of the step"), "probe_knn": N_("of the probe set")}, N_("share right, leave one out")),
+    N_("Temperature"): ({"temperature": "τ"}, "τ"),
+}
+
+
+def describe(run: Run) -> str:
+    """One line on a recording: its loss, how far it is, and how it stands."""
+    status = run.status()
+    values = {
+        "loss": run.config.get("loss") or _("the caller's own loss"),
+        "step": f"{int(status.get('step') or 0):,}",
+        "state": "growing" if status["status"] == "running" else status["status"],
+    }
+    if knobs := ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items()):
+        return _("Recording · {loss} ({knobs}) · step {step} · {state}").format(knobs=knobs, **values)
+    return _("Recording · {loss} · step {step} · {state}").format(**values)
+
+
+def _growing(name: str) -> Run:
+    """The recording; the page is drawn anew when it has ended or is gone."""
+    with contextlib.suppress(ValueError, OSError):
+        if (run := runs.load(name)).is_alive():
+            return run
+    st.rerun()
+
+
+@st.fragment(run_every=1.0)
+def follow(name: str, drawn: dict[str, list[int]]) -> None:
+    """How far a growing recording is, every second; the page is drawn anew when it has other rows
+    than those drawn, or has ended."""
+    run = _growing(name)
+    st.caption(format.plain(describe(run)))
+    if kinds_of(run) != drawn:
+        st.rerun()
+
+
+@st.fragment(run_every=1.0)
+def _growing_figures(name: str) -> None:
+    _figures(_growing(name))
+
+
+def figures(run: Run) -> None:
+    """The newest figures, and how each came about; they follow while it grows."""
+    if run.is_alive():
+        _growing_figures(run.name)
+    else:
+        _figures(run)
+
+
+def _figures(run: Run) -> None:
+    st.caption(format.plain(describe(run)))
+    path = run.path / "metrics.jsonl"
+    reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
+    reader.update()
+    if not reader.steps:
+        st.info(_("No step has been recorded yet."))
+        return
+    _newest(reader.latest[-1])
+    lines = sorted([*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs], key=lambda line: int(line["step"]))
+    known = set().union(*lines)
+    curves = [(t, names, unit) for t, (names, unit) in CURVES.items() if known & names.keys()]
+    columns = st.columns(2)
+    for place, (title, names, unit) in enumerate(curves):
+        series = {text: _series(lines, name) for name, text in names.items() if name in known}
+        with columns[place % 2]:
+            st.markdown(f"**{title}**")
+            figure = plots.curves(series, "step", unit, height=220)
+            st.plotly_chart(figure, key=f"recorded-{run.name}-{title}")
+
+
+def _newest(line: dict[str, Any]) -> None:
+    row = st.container(horizontal=True, gap="small")
+    for name, title in SHOWN.items():
+        value = line.get(name)
+        if value is None or (name == "active_negatives" and "effective_negatives" in line):
+            continue
+        text = f"{100 * value:.1f} %" if name == "knn" else f"{value:,.3g}"
+        if name.endswith("negatives") and line.get("negatives") is not None:
+            text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
+        row.metric(locale.text(title), text)
+    st.caption(_("At step {step}, of the images of that step.").format(step=f"{int(line['step']):,}"))
+
+
+def _series(lines: list[dict[str, Any]], name: str) -> tuple[list[float], list[float]]:
+    points = [(line["step"], line[name]) for line in lines if line.get(name) is not None]
+    return [x for x, _unused in points], [y for _unused, y in points]
