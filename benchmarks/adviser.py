@@ -97,7 +97,7 @@ class Judge:
     def worth(self, value: float, settings: dict[str, Any] | None = None) -> tuple[float, float]:
         """kNN on held-out and on test images: the means over three seeds."""
         from contrastive_core.advice.adviser import score_test_images
-        from contrastive_core.advice.trials import Trial
+        from contrastive_core.advice.held_out import Trial
 
         if value not in self.by_seed:
             chosen = {"loss.temperature": value} if settings is None else settings
@@ -158,7 +158,7 @@ def advised(dataset: str, epochs: int, seconds: float) -> dict[str, Any]:
 
 def at_random(judge: Judge, seconds: float) -> float:
     """The best of as many random τ, for all epochs, as the time allows."""
-    from contrastive_core.advice.trials import Trial
+    from contrastive_core.advice.held_out import Trial
 
     rng, began, best = np.random.default_rng(0), time.monotonic(), (-1.0, 0.2)
     while True:

@@ -35,7 +35,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.training import global_batch, sync_norms
 from contrastive_core.training.optim import create_optimizer
 

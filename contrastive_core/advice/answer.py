@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
+from contrastive_core.advice.held_out import Trial
 from contrastive_core.advice.reasons import reasons
 from contrastive_core.advice.search import Search
-from contrastive_core.advice.trials import Trial
 from contrastive_core.evaluation.verdicts import contrast, interval_of
 from contrastive_core.messages import N_, message
 from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint

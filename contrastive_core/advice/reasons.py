@@ -15,7 +15,7 @@ from contrastive_core.loss_lab.trade import trade
 from contrastive_core.messages import message
 from contrastive_core.records import runs
 from contrastive_core.records.advice import AnswerRow
-from contrastive_core.records.embedding_files import cached
+from contrastive_core.records.embedding_ref import cached
 from contrastive_core.storage.json_files import JsonObject
 
 VALUES = 8  # of a factor, above which thirds of it are taken

@@ -18,9 +18,8 @@ import numpy as np
 
 from contrastive_core.advice import curve, held_out
 from contrastive_core.advice.candidates import Candidate, candidates
-from contrastive_core.advice.held_out import HeldOutScores
+from contrastive_core.advice.held_out import HeldOutScores, Trial, read_trials, trial_of, write_scores
 from contrastive_core.advice.planning import RESERVE, SPREAD
-from contrastive_core.advice.trials import Trial, read_trials, trial_of, write_scores
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.messages import message
 from contrastive_core.progress import OnProgress, ignore_progress

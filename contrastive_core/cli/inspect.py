@@ -1,7 +1,8 @@
-"""The commands that read what was trained: embed, evaluate, project, compare, export."""
+"""The commands that read what was trained: embed, evaluate, project, compare, export, and what the app's tasks run."""
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of, score_text
+from contrastive_core.data import datasets
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.engine import answers
+from contrastive_core.engine import answers, results
 from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
 from contrastive_core.evaluation.compare import compare as compare_entries
 from contrastive_core.evaluation.embed import embed_run
@@ -26,7 +28,8 @@ from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import SOURCES, read_evaluation
+from contrastive_core.records.image_form import ImageForm
 from contrastive_core.records.score import recall_text, scores_from_json
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
@@ -171,3 +174,39 @@ def export(args: Namespace) -> None:
             record = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
             text = f"{out}: {record['scalars']:,} scalars, {record['rows']:,} rows; tensorboard --logdir {out}"
     print_result(args, {"run": run.name, "to": args.to, **record}, text)
+
+
+def analyze(args: Namespace) -> None:
+    """Make what a page asks for, and keep it."""
+    values = json.loads(args.values)
+    if not isinstance(values, dict):
+        raise ValueError("the values of an analysis are a JSON object")
+    with progress_of(args) as on_progress:
+        answers.make(args.kind, values, on_progress, args.device)
+    path = results.path(args.kind, values)
+    print_result(args, {"kind": args.kind, "out": str(path)}, str(path))
+
+
+def decode(args: Namespace) -> None:
+    """Decode the images of a data set, unless they have been."""
+    form = ImageForm(args.image_size, args.resize)
+    with progress_of(args) as on_progress:
+        dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
+    left_out = dataset.left_out
+    record = {"dataset": args.dataset, "split": args.split, "images": len(dataset), "left_out": left_out}
+    text = f"{args.dataset}, {args.split}: {len(dataset):,} images"
+    print_result(args, record, f"{text}. {left_out}" if left_out else text)
+
+
+def present(args: Namespace) -> None:
+    """Embed and score a run, and draw its maps: all that its pages wait for."""
+    run = runs.load(args.run)
+    with progress_of(args) as on_progress:
+        if read_evaluation(run) is None:
+            evaluate_run(run, device=args.device, on_progress=on_progress)
+        for layer in "hz":
+            embed_run(run, args.split, layer, args.device)
+            for kind in ("pca", "umap"):
+                values = {"space": embedding_ref.of_run(run, args.split, layer).values, "kind": kind}
+                answers.make("map", answers.with_defaults(values), on_progress, args.device)
+    print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")

@@ -9,7 +9,7 @@ from pathlib import Path
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings import file_formats, label_files
-from contrastive_core.engine.answers.run_files import sample_table
+from contrastive_core.engine.answers.scores import sample_table
 from contrastive_core.progress import OnProgress
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef

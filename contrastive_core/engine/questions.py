@@ -11,7 +11,7 @@ from contrastive_core.data import datasets
 from contrastive_core.engine import results
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.task import Task
-from contrastive_core.records.embedding_files import path_of as embedding_path
+from contrastive_core.records.embedding_ref import path_of as embedding_path
 from contrastive_core.records.evaluation import evaluation_path
 from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
@@ -42,7 +42,7 @@ def embedding(run: Run, split: str) -> Question | Task:
 
 
 def samples(request: SampleRequest, rows: int = 0) -> Question | Task:
-    """The table of every sample. Args: rows: how many, as far as is known."""
+    """The table of every sample. `rows`: how many, as far as is known."""
     key = f"{request.name.replace(':', '-').replace('@', '-')}.{request.path().stem}"
     split = ("--split", request.split) if request.split else ()
     task = Task(key, ("samples", request.name, "--loss", request.loss, *split), request.path())

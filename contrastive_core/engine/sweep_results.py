@@ -2,7 +2,6 @@
 
 from contrastive_core.evaluation.best_setting import best_setting as best_setting
 from contrastive_core.evaluation.verdicts import SettingScores as SettingScores
-from contrastive_core.sweeps import best_cell as best_cell
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import spec as spec
 from contrastive_core.sweeps.spec import FORMS as FORMS

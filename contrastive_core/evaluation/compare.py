@@ -24,7 +24,7 @@ from contrastive_core.evaluation.verdicts import compare_methods, compare_runs
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.records.comparison import ACCURACIES, Comparison
-from contrastive_core.records.embedding_files import cached
+from contrastive_core.records.embedding_ref import cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.run import Run

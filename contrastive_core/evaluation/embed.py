@@ -31,15 +31,14 @@ from contrastive_core.messages import N_, message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.embedding_files import cached, find, path_of
+from contrastive_core.records.embedding_ref import cached, find, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.row_part import part_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import TrainConfig, from_dict
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.large_arrays import RowBuffer
+from contrastive_core.storage.large_arrays import RowBuffer, part_of
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.setup import create_method, weights_lock
 

@@ -27,7 +27,7 @@ from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.ops.list_search import BLOCK_QUERIES, Approximation, Search, best_of, tuned
 from contrastive_core.ops.recall import lowest_recall
 from contrastive_core.ops.similarity import float_rows, unit_rows
-from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.large_arrays import part_of
 
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time
 BASE = 65_536  # base rows in a block

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
+from contrastive_core.messages import message
+
 
 class Kernel(TypedDict, total=False):
     """How the browser computes a loss while a knob is dragged: its softmax or hinge kernel."""
@@ -58,3 +60,13 @@ class MethodCard:
     needs_labels: bool = False
     batch: str = "shuffled"  # a kind of batch sampler
     least_batch: int = 2  # images, for data sets smaller than the usual batch
+
+
+def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
+    """`size` images for this reason; of a set of `n_train` that is too small for it a quarter, but `least`."""
+    if size <= n_train // 4:
+        return size, reason
+    fits = max(least, n_train // 4)
+    return fits, message(
+        "{fits}: a quarter of the {n_train} training images, instead of {size}", fits=fits, n_train=n_train, size=size
+    )

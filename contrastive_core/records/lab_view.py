@@ -1,13 +1,16 @@
-"""A loss on a batch of the Loss Lab, as the browser draws it."""
+"""A loss on a batch of the Loss Lab, as the browser draws it, and the rows that a page requests for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from contrastive_core.messages import N_
+from contrastive_core.messages import N_, join, message
+from contrastive_core.records import recorded_rows
 from contrastive_core.records.cards import Kernel
+from contrastive_core.records.run import Run
 from contrastive_core.storage.json_files import JsonObject
 
 SOURCES = {
@@ -33,6 +36,14 @@ DERIVATIVES = {  # of losses on distances, which papers and notes leave to the r
         0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
         \end{cases}\qquad D=\lVert x_1-x_2\rVert"""
 }
+SNAPSHOT = "snapshot:"
+STEP = "step:"  # of a recording
+SHOWN = 6  # snapshots that are offered at most, the first and the last among them
+MEMORIES = ("queue", "bank")
+ZERO = N_(
+    "{zero} of these vectors are zero: they have no direction, so every cosine with them counts as 0 and no gradient "
+    "reaches them."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,3 +94,97 @@ def confusable_anchor(view: LabView) -> int:
     gap = np.full(len(near), -np.inf)
     gap[both] = (negative - positive)[both]
     return int(gap.argmax())
+
+
+# --- rows of the Loss Lab ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Rows (k, d) of a queue or bank that has `size` in all, with a picture (k, c, h, w) uint8 and
+    a name of each; `query_slots` (b): where each query's slot stands in a bank."""
+
+    rows: np.ndarray
+    thumbs: np.ndarray | None
+    names: list[str]
+    size: int
+    note: str  # whose rows these are, in a sentence
+    query_slots: np.ndarray | None = None
+    log_z: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabBatch:
+    """Rows (b, v, d) of the views of b images, with what is known of the images."""
+
+    rows: np.ndarray
+    labels: np.ndarray  # (b)
+    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major, then the memory's
+    classes: tuple[str, ...]
+    ids: list[str]
+    memory: Memory | None = None
+
+    def name(self, row: int) -> str:
+        """A row, image-major, in words: its image, view and class."""
+        b, v = divmod(row, self.rows.shape[1])
+        name = message("image {number}", number=b + 1)
+        if self.rows.shape[1] > 1:
+            letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+            name = message("image {number}, view {letter}", number=b + 1, letter=letter)
+        return message("{name} ({label})", name=name, label=label_name(self, b)) if self.labels[b] >= 0 else name
+
+    @property
+    def note(self) -> str:
+        """What is to be known of these rows: whose memory it is, and which have no direction."""
+        every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
+        parts = [] if self.memory is None else [self.memory.note]
+        if zero := sum(int((~rows.any(-1)).sum()) for rows in every):
+            parts.append(message(ZERO, zero=zero))
+        return join(" ", parts)
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
+
+    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's fixed sample (or a
+    recording's probe set), "step:STEP" for those of a recording's step and "file:KEY" for loaded vectors, of all three
+    images · views rows. memory: "queue" or "bank": the images are training images, and rows stand beside them.
+    """
+
+    source: str
+    images: int
+    views: int
+    seed: int
+    memory: str = ""
+    split: str = "test"
+
+
+def snapshots_of(run: Run) -> dict[str, str]:
+    """Sources that a run's snapshots give, first to last, with their names."""
+    epochs = _some(run.snapshots())
+    place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
+    template = N_("Snapshot: z after epoch {epoch}{place}")
+    if run.is_recording:
+        template = N_("Snapshot: z of the probe set at step {epoch}{place}")
+    return {f"{SNAPSHOT}{e}": message(template, epoch=f"{e:,}", place=place.get(e, "")) for e in epochs}
+
+
+def steps_of(run: Run) -> dict[str, str]:
+    """Sources that some steps of a recording give, first to last, with their names."""
+    steps = _some(recorded_rows.steps(run))
+    return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
+
+
+def _some(numbers: list[int]) -> list[int]:
+    """At most SHOWN of them, evenly, with the first and the last."""
+    if len(numbers) <= SHOWN:
+        return numbers
+    return [numbers[round(q)] for q in np.linspace(0, len(numbers) - 1, SHOWN)]
+
+
+def label_name(dataset: Any, i: int) -> str:
+    """The class of a row, in words; of anything with `labels` and `classes`."""
+    label = int(dataset.labels[i])
+    name = dataset.classes[label] if 0 <= label < len(dataset.classes) else N_("no label")
+    return message("class {name}", name=name) if name.isdigit() else str(name)

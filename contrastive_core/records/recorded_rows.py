@@ -1,7 +1,9 @@
 """Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
 
-They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an
-address can hold, and which means the same rows however long the recording grows. Torch-free.
+They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an address can hold, and
+which means the same rows however long the recording grows. `watch` keeps the rows of a bounded number of steps, one
+file each, spread over the whole recording: when there are too many, every second one goes. The newest is always there.
+Torch-free.
 """
 
 from __future__ import annotations
@@ -10,21 +12,25 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
-from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.messages import N_
-from contrastive_core.records import recorded_steps
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
+from contrastive_core.storage import atomic, json_files
 
 T = TypeVar("T")
 PREFIX = "recording:"
 PROBE, STEP = "probe", "step"
 KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
+FOLDER = "rows"
+SHAPES = {"image": ("iu", 1), "view": ("iu", 1), "labels": ("iu", 1), "ids": ("U", 1), "loss": ("f", 1)}
+SHAPES |= {"z": ("f", 2), "queue": ("f", 2)}
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Recorded:
             arrays = self._read(self.run.snapshot)
             ids = arrays.get("ids", arrays["index"]).astype(str)
             return self._set(arrays["h" if layer == "h" else "z"], arrays["labels"], ids, {})
-        rows = self._read(partial(recorded_steps.read, self.run))
+        rows = self._read(partial(read, self.run))
         columns = {"view": rows.view} if rows.has_views else {}
         if np.isfinite(rows.loss).any():
             columns["loss"] = rows.loss
@@ -111,8 +117,8 @@ def of_key(key: str) -> Recorded:
 
 def kinds_of(run: Run) -> dict[str, list[int]]:
     """Steps of which a recording has rows, rising, by kind; kinds without any are left out."""
-    steps = {PROBE: run.snapshots(), STEP: recorded_steps.steps(run)}
-    return {kind: numbers for kind, numbers in steps.items() if numbers}
+    kinds = {PROBE: run.snapshots(), STEP: steps(run)}
+    return {kind: numbers for kind, numbers in kinds.items() if numbers}
 
 
 def newest(run: Run) -> Recorded:
@@ -120,3 +126,59 @@ def newest(run: Run) -> Recorded:
     for kind, numbers in kinds_of(run).items():
         return Recorded(run, kind, numbers[-1])
     raise UnusableEmbedding("{name} has recorded no rows yet", name=run.name)
+
+
+# --- rows of single steps ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class StepRows:
+    """Rows z (n, d) float32 of one step: of which image each is (n), counted from 0, which view of
+    it (n), label (n; −1: none), id (n), and its loss (n; NaN: not taken or undefined). queue (k, d)
+    holds older keys that the queries met."""
+
+    z: np.ndarray
+    image: np.ndarray
+    view: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    loss: np.ndarray
+    queue: np.ndarray
+
+    @property
+    def has_views(self) -> bool:
+        """Whether some image has two rows."""
+        return len(np.unique(self.image)) < len(self.image)
+
+
+def steps(run: Run) -> list[int]:
+    """Steps of which rows are kept, rising; none of a run that is no recording."""
+    return [number for number, _ in atomic.numbered_files(run.path / FOLDER, "step-", ".npz")]
+
+
+def path_of(run: Run, step: int) -> Path:
+    return run.path / FOLDER / f"step-{step:09d}.npz"
+
+
+def read(run: Run, step: int) -> StepRows:
+    """The rows of a step. Raises Damaged; FileNotFoundError."""
+    path = path_of(run, step)
+    arrays = json_files.read_npz(path, shapes=SHAPES)
+    rows = StepRows(**{name: arrays[name] for name in SHAPES})
+    if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
+    if len(rows.queue) and rows.queue.shape[1] != rows.z.shape[1]:
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue is not as wide as its rows"))
+    if not np.isfinite(rows.z).all():
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its rows are not finite"))
+    return rows
+
+
+def write(run: Run, step: int, rows: StepRows) -> None:
+    """Keep the rows of a step. Raises Gone; OSError."""
+    arrays = {name: getattr(rows, name) for name in SHAPES}
+    run.write(f"{FOLDER}/{path_of(run, step).name}", json_files.npz_bytes(**arrays))
+
+
+def remove(run: Run, step: int) -> None:
+    path_of(run, step).unlink(missing_ok=True)

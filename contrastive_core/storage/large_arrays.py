@@ -1,4 +1,4 @@
-"""Large arrays: in memory, or memory-mapped from a file without a name."""
+"""Large arrays: in memory or memory-mapped from a file without a name, and the part of one process."""
 
 from __future__ import annotations
 
@@ -64,3 +64,9 @@ def _reserve(handle: int, size: int) -> None:
         return
     for start in range(0, size, ZEROS):
         os.write(handle, bytes(min(ZEROS, size - start)))
+
+
+def part_of(n: int, part: tuple[int, int]) -> slice:
+    """The rows of n that belong to part i of k (`part`): contiguous, sizes differ by at most one."""
+    i, of = part
+    return slice(n * i // of, n * (i + 1) // of)

@@ -1,4 +1,4 @@
-"""A sweep as the papers draw theirs: a table, curves, or a matrix with row means. Torch-free.
+"""A sweep as the papers draw theirs: a table, curves, or a matrix with row means; and its best setting. Torch-free.
 
 What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
 table, and in a figure a dot each and the interval of the mean. Plotly is imported late.
@@ -10,9 +10,22 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from contrastive_core.evaluation.best_setting import best_setting
+from contrastive_core.evaluation.verdicts import SettingScores
 from contrastive_core.messages import N_, message
-from contrastive_core.records.sweep_grid import ACCURACIES, Figure, Row, cells_of, intervals_in_words, value_of
-from contrastive_core.sweeps.spec import Axis, Sweep
+from contrastive_core.records.evaluation import Evaluation
+from contrastive_core.records.sweep_grid import (
+    ACCURACIES,
+    Axis,
+    Figure,
+    Row,
+    Sweep,
+    cells_of,
+    intervals_in_words,
+    value_of,
+)
 
 LABELS = {
     "uniformity": N_("uniformity, nats (lower: more spread)"),
@@ -25,6 +38,7 @@ LABELS = {
 UNITS = {"memory_mb": "{:.0f}", "seconds": "{:.0f}", "rankme": "{:.1f}"}
 FROM_ZERO = ("rankme", "memory_mb", "seconds")  # amounts, drawn with their zero
 COLORS = ("#3B7DD8",)
+DATA = ("dataset", "root")  # settings whose runs have other images
 
 
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
@@ -225,3 +239,30 @@ def _as_number(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError):
         return None
+
+
+def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]:
+    """What paired tests show of the cells that are done, and what that rests on; "" where too few are done, or where
+    they are not of the same images.
+    Args: rows: those of `sweep_runner.status`; accuracy: a key of `cells.ACCURACIES`."""
+    if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
+        return "", ""
+    names, settings = [axis.name for axis in sweep.axes], dict[str, SettingScores]()
+    first_of_run: dict[str, Row] = {}  # cells that share a run are one setting
+    for row in rows:
+        first_of_run.setdefault(row["run"], row)
+    for row in first_of_run.values():
+        if (value := value_of(row, "accuracy", accuracy)) is None:
+            continue
+        label = ", ".join(str(row[n]) if len(names) == 1 else f"{n} {row[n]}" for n in names)
+        one = settings.setdefault(label, SettingScores(label))
+        one.scores[row["seed"]] = value / 100
+        if (right := _right(row.get("evaluation"), accuracy)) is not None:
+            one.right[row["seed"]] = right
+    return best_setting(names[0] if len(names) == 1 else "", list(settings.values()))
+
+
+def _right(evaluation: Evaluation | None, accuracy: str) -> np.ndarray | None:
+    metric, _, split = accuracy.partition(" ")
+    score = evaluation.score("h", metric) if evaluation and split == "test" else None
+    return None if score is None else score.per_sample

@@ -13,10 +13,9 @@ from played_advice import made, played
 
 from contrastive_core.advice.adviser import advise
 from contrastive_core.advice.answer import answer_of
-from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.held_out import Trial, held_out_rows
 from contrastive_core.advice.planning import AdviceRequest, make_plan
 from contrastive_core.advice.suggestions import batch_of
-from contrastive_core.advice.trials import Trial
 from contrastive_core.cli.advise import text_of
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting

@@ -8,7 +8,7 @@ import streamlit as st
 
 from contrastive_core import losses
 from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records.lab_rows import LabBatch
+from contrastive_core.records.lab_view import LabBatch
 from contrastive_lab.components.loss_view import LossView, PairAxes, draw_loss_view
 from contrastive_lab.loss_setting import setting_of
 

@@ -17,7 +17,7 @@ from notebooks import jupyter, open_notebook, outputs, run_all, write_notebook
 from benchmarks import browser as real
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.records import runs
-from contrastive_core.records.lab_rows import BatchRequest
+from contrastive_core.records.lab_view import BatchRequest
 
 pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
 

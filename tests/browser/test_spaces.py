@@ -18,7 +18,7 @@ from contrastive_core.engine import answers, results
 from contrastive_core.evaluation import evaluate
 from contrastive_core.paths import ROOT
 from contrastive_core.records import embedding_ref, loaded_vectors, runs
-from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.records.embedding_ref import cached, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import Evaluation, write_evaluation
 from contrastive_core.storage import atomic, json_files

@@ -23,7 +23,7 @@ from contrastive_core.losses._output import LossOutput
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.row_part import part_of
+from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.training import global_batch, sync_norms
 
 SIZES = [1, 2, 4]

@@ -18,7 +18,7 @@ from contrastive_core.engine import answers, results
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.paths import ROOT
 from contrastive_core.records import embedding_ref, loaded_vectors, runs
-from contrastive_core.records.embedding_files import graph_path
+from contrastive_core.records.embedding_ref import graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run_metrics import cost_of, parameters_of
 from contrastive_lab import colors, export

@@ -16,7 +16,7 @@ from contrastive_core.evaluation import embed
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.methods import Method
 from contrastive_core.records import runs
-from contrastive_core.records.lab_rows import BatchRequest
+from contrastive_core.records.lab_view import BatchRequest
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.training import monitor

@@ -18,7 +18,7 @@ from contrastive_core.evaluation import evaluate as evaluation
 from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import Comparison
-from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.records.embedding_ref import cached, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation, read_published, write_evaluation
 from contrastive_core.records.run import Run

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.records import runs
-from contrastive_core.records.embedding_files import cached, path_of
+from contrastive_core.records.embedding_ref import cached, path_of
 from contrastive_core.storage import json_files
 from contrastive_lab import guard
 

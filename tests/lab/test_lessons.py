@@ -15,8 +15,7 @@ from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.paths import ROOT
 from contrastive_core.records import runs
-from contrastive_core.records.lab_rows import LabBatch
-from contrastive_core.records.lab_view import LabView
+from contrastive_core.records.lab_view import LabBatch, LabView
 from contrastive_lab.loss_lab.lessons import LESSONS, RUN
 from contrastive_lab.loss_setting import request_of
 

@@ -18,7 +18,7 @@ from contrastive_core.engine.importing import preview
 from contrastive_core.engine.task import Task
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.records import embedding_ref, runs
-from contrastive_core.records.embedding_files import path_of
+from contrastive_core.records.embedding_ref import path_of
 from contrastive_core.storage import json_files
 from contrastive_lab import cache
 from contrastive_lab.compare import maps

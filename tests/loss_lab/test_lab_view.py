@@ -15,7 +15,7 @@ from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.records import lab_view as records_view
 from contrastive_core.records import loaded_vectors, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.lab_rows import BatchRequest, LabBatch, snapshots_of
+from contrastive_core.records.lab_view import BatchRequest, LabBatch, snapshots_of
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files

@@ -14,7 +14,7 @@ import torch
 
 from contrastive_core import watch
 from contrastive_core.recording import step_copies
-from contrastive_core.records import recorded_steps, runs
+from contrastive_core.records import recorded_rows, runs
 from contrastive_core.runs.verify import damage
 from contrastive_core.storage import atomic
 
@@ -28,7 +28,7 @@ def test_rows_that_change_width() -> None:
         for width in (8, 8, 4):
             w.step(torch.randn(6, 2, width))
     assert "Rows are 4 wide from step 3, before 8." in note_of(w)
-    assert [recorded_steps.read(w.run, s).z.shape[1] for s in (1, 2, 3)] == [8, 8, 4]
+    assert [recorded_rows.read(w.run, s).z.shape[1] for s in (1, 2, 3)] == [8, 8, 4]
     assert len(w.run.metrics()) == 3
     assert not damage(w.run)
 
@@ -39,7 +39,7 @@ def test_rows_that_are_not_finite() -> None:
     with watch("nan", loss="nt_xent", every=1) as w:
         w.step(z, ids=torch.arange(6))
         w.step(torch.full((6, 2, 4), torch.nan))
-    rows = recorded_steps.read(w.run, 1)
+    rows = recorded_rows.read(w.run, 1)
     assert sorted(set(rows.ids.tolist())) == ["0", "2", "3", "5"]
     assert np.isfinite(rows.loss).all()
     assert "16 rows (not finite, or a view of one that is not)" in note_of(w)
@@ -59,7 +59,7 @@ def test_a_queue_that_is_not_finite() -> None:
 def test_images_whose_id_is_repeated() -> None:
     with watch("repeated", loss="nt_xent", every=1, strict=True) as w:
         w.step(torch.randn(4, 2, 3), ids=["a", "b", "a", "c"])
-    rows = recorded_steps.read(w.run, 1)
+    rows = recorded_rows.read(w.run, 1)
     assert rows.ids.tolist() == ["a", "a", "b", "b", "c", "c"]
     assert "2 rows of a sample (their image's id stands there already)" in note_of(w)
     assert w.run.metrics()[0]["n_valid"] == 8  # the loss is of all of them
@@ -77,7 +77,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert "3 steps' labels (they were missing)" in note_of(w)
     assert "1 steps' labels (they must be (8,) whole numbers)" in note_of(w)
     assert "3 steps' losses (its rows have neither views nor labels" in note_of(w)
-    assert recorded_steps.steps(w.run) == [1, 2, 3, 4, 5]
+    assert recorded_rows.steps(w.run) == [1, 2, 3, 4, 5]
 
 
 def test_a_name_that_exists(caplog) -> None:
@@ -194,7 +194,7 @@ def test_a_batch_beyond_what_is_looked_at(monkeypatch) -> None:
     monkeypatch.setattr(step_copies, "MOST_ROWS", 16)
     with watch("large", loss="nt_xent", every=1, strict=True) as w:
         w.step(torch.randn(30, 2, 3), ids=torch.arange(30))
-    assert recorded_steps.read(w.run, 1).ids.tolist()[::2] == [str(i) for i in range(0, 30, 4)]
+    assert recorded_rows.read(w.run, 1).ids.tolist()[::2] == [str(i) for i in range(0, 30, 4)]
     assert "44 rows (a step has more than are looked at)" in note_of(w)
 
 

@@ -9,7 +9,7 @@ from pytorch_metric_learning import losses as metric_losses
 from torch import nn
 
 from contrastive_core import watch
-from contrastive_core.records import recorded_steps
+from contrastive_core.records import recorded_rows
 
 STEPS = 4
 
@@ -47,7 +47,7 @@ def test_lightly_memory_bank_is_the_queue() -> None:
     criterion = NTXentLoss(temperature=0.3, memory_bank_size=(32, 8))
     with watch("bank", loss="info_nce", temperature=0.3, every=1, strict=True) as w:
         values = looped(w, w.wrap(criterion), two_views=True, labels=False)
-    assert recorded_steps.read(w.run, 1).queue.shape == (32, 8)
+    assert recorded_rows.read(w.run, 1).queue.shape == (32, 8)
     lines = w.run.metrics()
     assert [line["loss"] for line in lines] == pytest.approx(values, rel=1e-4)
     assert lines[0]["negatives"] == 32
@@ -65,14 +65,14 @@ def test_pytorch_metric_learning_sup_con_is_ours() -> None:
     with watch("pml", loss="sup_con", temperature=0.1, every=1, strict=True) as w:
         values = looped(w, w.wrap(metric_losses.SupConLoss(0.1)), two_views=False, labels=True)
     assert [line["loss"] for line in w.run.metrics()] == pytest.approx(values, rel=1e-4)
-    assert recorded_steps.read(w.run, 1).labels.tolist() == [0, 1, 2] * 4
+    assert recorded_rows.read(w.run, 1).labels.tolist() == [0, 1, 2] * 4
 
 
 def test_pytorch_metric_learning_two_views() -> None:
     criterion = metric_losses.SelfSupervisedLoss(metric_losses.NTXentLoss(temperature=0.2))
     with watch("views", loss="nt_xent", temperature=0.2, every=1, strict=True) as w:
         values = looped(w, w.wrap(criterion), two_views=True, labels=False)
-    assert recorded_steps.read(w.run, 1).has_views
+    assert recorded_rows.read(w.run, 1).has_views
     assert [line["loss"] for line in w.run.metrics()] == pytest.approx(values, rel=1e-4)
 
 
@@ -81,7 +81,7 @@ def test_rows_of_another_batch_are_told_of() -> None:
     with watch("ref", loss="pair_contrastive", every=1, strict=True) as w:
         w.wrap(criterion)(z, y, ref_emb=torch.randn(6, 4), ref_labels=y)
     assert "ref_emb" in w.run.status()["note"]
-    assert len(recorded_steps.read(w.run, 1).z) == 6
+    assert len(recorded_rows.read(w.run, 1).z) == 6
 
 
 def test_what_the_loss_does_not_take() -> None:
@@ -91,8 +91,8 @@ def test_what_the_loss_does_not_take() -> None:
         criterion(z, z + 1, watch_ids=list("abcd"), watch_labels=torch.tensor([0, 1, 0, 1]))
         with torch.no_grad():
             criterion(z, z + 1)  # validation is no step
-    assert recorded_steps.steps(w.run) == [1]
-    rows = recorded_steps.read(w.run, 1)
+    assert recorded_rows.steps(w.run) == [1]
+    rows = recorded_rows.read(w.run, 1)
     assert rows.ids.tolist() == list("aabbccdd")
     assert rows.labels.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
 

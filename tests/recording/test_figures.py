@@ -10,7 +10,7 @@ from contrastive_core import losses, metrics, pairs, watch
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.recording import figures
 from contrastive_core.recording.rows import RecordedBatch
-from contrastive_core.records import recorded_steps
+from contrastive_core.records import recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 
@@ -39,7 +39,7 @@ def test_each_loss_is_the_library_s(name: str, views: torch.Tensor) -> None:
     out = losses.create(name, **knobs)(pairs.from_views(views, LABELS if by_label else None))
     assert line["loss"] == pytest.approx(out.value.item(), rel=1e-5)
     assert line["n_valid"] == out.n_valid
-    rows = recorded_steps.read(run, 1)
+    rows = recorded_rows.read(run, 1)
     expected = torch.where(out.weight > 0, out.per_anchor, torch.nan).numpy()
     assert rows.loss == pytest.approx(expected, rel=1e-4, abs=1e-6, nan_ok=True)
     assert rows.ids.tolist() == [str(i) for i in range(24) for _ in range(2)]
@@ -121,7 +121,7 @@ def test_queries_keys_and_queue(views: torch.Tensor) -> None:
     run, line = recorded_once("info_nce", views[:, 0], views[:, 1], queue=queue, ids=list("abcdefgh" * 3))
     out = losses.create("info_nce")(pairs.from_queue(views[:, 0], views[:, 1], queue))
     assert line["loss"] == pytest.approx(out.value.item(), rel=1e-5)
-    assert recorded_steps.read(run, 1).queue.shape == (100, 8)
+    assert recorded_rows.read(run, 1).queue.shape == (100, 8)
 
 
 def test_keys_alone_are_the_candidates(views: torch.Tensor) -> None:
@@ -144,7 +144,7 @@ def test_the_callers_own_losses(views: torch.Tensor) -> None:
     own = torch.arange(48.0)
     run, line = recorded_once(None, views[:, 0], views[:, 1], losses=own)
     assert line["loss"] == pytest.approx(own.mean().item())
-    rows = recorded_steps.read(run, 1)
+    rows = recorded_rows.read(run, 1)
     assert rows.loss[rows.view == 0].tolist() == list(range(24))
     assert rows.loss[rows.view == 1].tolist() == list(range(24, 48))
 
@@ -155,10 +155,10 @@ def test_rows_that_share_an_id_are_views(views: torch.Tensor) -> None:
     run, line = recorded_once("nt_xent", flat, ids=ids, labels=LABELS.repeat(2))
     expected = losses.create("nt_xent")(pairs.from_views(views)).value
     assert line["loss"] == pytest.approx(expected.item(), rel=1e-5)
-    assert recorded_steps.read(run, 1).ids.tolist()[:4] == ["0", "0", "1", "1"]
+    assert recorded_rows.read(run, 1).ids.tolist()[:4] == ["0", "0", "1", "1"]
 
 
 def test_the_sample_is_of_a_fixed_size(views: torch.Tensor) -> None:
     run, _ = recorded_once("nt_xent", views, ids=torch.arange(24), knobs={"rows": 10})
-    rows = recorded_steps.read(run, 1)
+    rows = recorded_rows.read(run, 1)
     assert rows.ids[rows.view == 0].tolist() == ["0", "6", "12", "17", "23"]

@@ -10,7 +10,7 @@ from torch import nn
 from contrastive_core.losses import create
 from contrastive_core.pairs import from_views
 from contrastive_core.recording.lightning import WatchCallback
-from contrastive_core.records import recorded_steps
+from contrastive_core.records import recorded_rows
 
 
 class Module(lightning.LightningModule):
@@ -64,7 +64,7 @@ def test_a_real_loop_is_recorded_and_not_disturbed() -> None:
     steps = [line for line in run.metrics() if "images_per_s" in line]
     assert len(steps) == 6
     assert [s["loss"] for s in steps] == pytest.approx([s["caller_loss"] for s in steps], rel=1e-4)
-    assert recorded_steps.read(run, 1).has_views
+    assert recorded_rows.read(run, 1).has_views
     assert run.snapshots() == [3, 6]
     assert run.status()["status"] == "done"
     assert not run.is_alive()

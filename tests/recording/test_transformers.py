@@ -8,7 +8,7 @@ from torch import nn
 
 from contrastive_core.losses import create
 from contrastive_core.pairs import from_views
-from contrastive_core.records import recorded_steps
+from contrastive_core.records import recorded_rows
 
 pytest.importorskip("transformers", reason="of the test extra: uv sync --extra test")
 pytest.importorskip("sentence_transformers", reason="of the test extra: uv sync --extra test")
@@ -62,7 +62,7 @@ def test_a_trainer_is_recorded_and_not_disturbed(tmp_path) -> None:
     run = callback.watch.run
     steps = [line for line in run.metrics() if "images_per_s" in line]
     assert [line["step"] for line in steps] == [1, 2, 3, 4, 5, 6]
-    rows = recorded_steps.read(run, 1)
+    rows = recorded_rows.read(run, 1)
     assert rows.has_views
     assert (rows.labels[rows.view == 0] == rows.ids[rows.view == 0].astype(int) % 3).all()
     assert run.snapshots() == [3, 6]
@@ -104,4 +104,4 @@ def test_sentence_transformers_ranking_loss_is_ours(tmp_path) -> None:
     SentenceTransformerTrainer(model, arguments, train_dataset=data, loss=criterion, callbacks=[callback]).train()
     steps = [line for line in callback.watch.run.metrics() if "images_per_s" in line]
     assert [line["loss"] for line in steps] == pytest.approx(values, rel=1e-4)
-    assert recorded_steps.read(callback.watch.run, 1).has_views
+    assert recorded_rows.read(callback.watch.run, 1).has_views

@@ -16,7 +16,7 @@ import torch
 from contrastive_core import watch
 from contrastive_core.paths import runs_home
 from contrastive_core.recording import recorder as recorder_module
-from contrastive_core.records import recorded_steps, runs
+from contrastive_core.records import recorded_rows, runs
 
 
 def test_training_is_bit_equal_with_and_without() -> None:
@@ -38,14 +38,14 @@ def test_the_graph_is_left_alone() -> None:
         with torch.no_grad():
             rows.zero_()  # what the training does next with its memory is its own affair
     assert z.grad is None
-    assert recorded_steps.read(w.run, 1).z.any()
+    assert recorded_rows.read(w.run, 1).z.any()
 
 
 def test_steps_that_are_recorded() -> None:
     with watch("every", loss="nt_xent", every=5, strict=True) as w:
         for _ in range(12):
             w.step(torch.randn(4, 2, 3))
-    assert recorded_steps.steps(w.run) == [1, 5, 10]
+    assert recorded_rows.steps(w.run) == [1, 5, 10]
     assert [line["step"] for line in w.run.metrics()] == [1, 5, 10]
     assert w.run.status()["step"] == 12
     assert w.run.status()["status"] == "done"
@@ -55,7 +55,7 @@ def test_the_caller_numbers_the_steps() -> None:
     with watch("numbered", loss="nt_xent", every=100, strict=True) as w:
         for step in (7, 99, 130, 131, 260):
             w.step(torch.randn(4, 2, 3), step=step)
-    assert recorded_steps.steps(w.run) == [7, 130, 260]
+    assert recorded_rows.steps(w.run) == [7, 130, 260]
 
 
 def test_a_recording_is_a_run_like_any_other() -> None:
@@ -78,7 +78,7 @@ def test_of_many_steps_a_bounded_number_is_kept(monkeypatch) -> None:
     with watch("many", loss="nt_xent", every=1, strict=True) as w:
         for _ in range(40):
             w.step(torch.randn(4, 2, 3))
-    kept = recorded_steps.steps(w.run)
+    kept = recorded_rows.steps(w.run)
     assert len(kept) <= 7
     assert kept[0] == 1
     assert kept[-1] == 40
@@ -143,7 +143,7 @@ def test_a_kill_leaves_what_was_recorded() -> None:
     child.wait()
     run = runs.load("killed")
     assert [line["step"] for line in run.metrics()] == [1, 2, 3]
-    assert len(recorded_steps.steps(run)) >= 2
+    assert len(recorded_rows.steps(run)) >= 2
     assert run.status()["status"] == "failed"
     assert "what it recorded until then is kept" in run.status()["reason"]
 

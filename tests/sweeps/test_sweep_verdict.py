@@ -8,7 +8,7 @@ from contrastive_core.engine import sweep_runner
 from contrastive_core.records import runs
 from contrastive_core.records.evaluation import Evaluation, write_evaluation
 from contrastive_core.records.score import Score
-from contrastive_core.sweeps.best_cell import verdict
+from contrastive_core.sweeps.plots import verdict
 from contrastive_core.sweeps.spec import read
 
 TEXT = """

@@ -17,9 +17,9 @@ from contrastive_core.progress import OnProgress, ignore_progress
 KINDS = {  # analyses: module and function
     "scores": "scores.scores",
     "loss": "scores.losses",
-    "map": "maps.map_of_space",
-    "agreement": "maps.agreement",
-    "placed": "maps.placed",
+    "map": "scores.map_of_space",
+    "agreement": "scores.agreement",
+    "placed": "scores.placed",
     "comparison": "comparisons.comparison",
     "snapshots": "comparisons.snapshots",
     "views": "previews.views",
@@ -29,9 +29,9 @@ KINDS = {  # analyses: module and function
     "catalog": "previews.described",
 }
 FILES = {  # what keeps files of its own
-    "evaluation": "run_files.evaluation",
-    "embedding": "run_files.embedding",
-    "samples": "run_files.samples",
+    "evaluation": "scores.evaluation",
+    "embedding": "scores.embedding",
+    "samples": "scores.samples",
 }
 
 

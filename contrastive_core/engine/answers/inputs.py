@@ -17,8 +17,7 @@ from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import runs
-from contrastive_core.records.embedding_files import graph_path
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import EmbeddingRef, graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores
 from contrastive_core.storage.json_files import JsonObject

@@ -1,26 +1,38 @@
-"""Every score of one space, and the loss of each of its samples."""
+"""What is asked of one space: its scores, the loss of each sample, its map, and the files that a run keeps."""
 
 from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
 
 import numpy as np
 
 from contrastive_core import metrics
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.engine.answers.inputs import Values, cached_graphs, recorded_of, rows_of, test_rows
+from contrastive_core.embeddings.reading import read_images, read_rows
+from contrastive_core.engine.answers.inputs import Values, cached_graphs, cached_result, recorded_of, rows_of, test_rows
 from contrastive_core.engine.results import Result
-from contrastive_core.evaluation.embed import data_of, random_encoder, raw_pixels
-from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder, raw_pixels
+from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets
+from contrastive_core.evaluation.map_quality import agreement as mean_agreement
+from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.evaluation.reproduce import ScoreCache
-from contrastive_core.messages import N_
-from contrastive_core.progress import OnProgress
+from contrastive_core.messages import N_, message
+from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.sample_request import SampleRequest, request_of
+from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.records.score import Scores, scores_to_json
-from contrastive_core.samples.run_samples import samples_of_run
+from contrastive_core.samples import run_samples
 from contrastive_core.storage.json_files import JsonObject
 
 SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
+SEEDS = 3  # maps that are compared
+
+_one_map = threading.Lock()  # numba's layer of threads is not safe for two layouts at once
 
 
 def scores(values: Values, on_progress: OnProgress, device: str, known: ScoreCache | None = None) -> Result:
@@ -78,7 +90,69 @@ def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
     """The loss of every sample, with the run's own loss."""
     space = EmbeddingRef(**values["space"])
     on_progress(N_("the loss of every sample"), None)
-    table = samples_of_run(runs.load(space.name), None, space.split, device=device)
+    table = run_samples.samples_of_run(runs.load(space.name), None, space.split, device=device)
     loss_of = dict(zip(table.columns["id"], table.columns["loss"], strict=True))
     loss = [loss_of.get(name, np.nan) for name in rows_of(space, on_progress, device).ids]
     return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
+
+
+def evaluation(values: Values, on_progress: OnProgress) -> None:
+    """Embed and score a run."""
+    evaluate(runs.load(values["run"]), on_progress=on_progress)
+
+
+def embedding(values: Values, on_progress: OnProgress) -> None:
+    """Embed a split of a run, h and z."""
+    run = runs.load(values["run"])
+    for layer in "hz":
+        embed_run(run, values["split"], layer, progress=fraction_of(on_progress, N_("embedding")))
+
+
+def samples(values: Values, on_progress: OnProgress) -> None:
+    """The table of every sample of a run's split, of loaded vectors or of a recording."""
+    sample_table(request_of(values["name"], values["split"], values["loss"]), on_progress)
+
+
+def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
+    """The same, of what is asked for."""
+    if (run := request.run) is not None:
+        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device)
+    if (rows := read_rows(request.rows)) is None:
+        raise ValueError(message("there are no vectors {name}", name=request.name))
+    return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
+
+
+def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """A map with its settings and how far it can be believed."""
+    rows = rows_of(EmbeddingRef(**values["space"]), on_progress, device)
+    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+    graphs = cached_graphs(on_progress, device)
+    on_fraction = fraction_of(on_progress, N_("UMAP's layout"))
+    with _one_map if values["kind"] == "umap" else nullcontext():
+        projection = map_of(rows, values["kind"], graphs, on_fraction, **settings)
+    return Result({"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy})
+
+
+def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """How many of the nearest points on a map are the same with two other seeds."""
+    seeds = [int(values["seed"]) + q for q in range(SEEDS)]
+    maps = []
+    for number, seed in enumerate(seeds, 1):
+        part = prefixed(on_progress, f"seed {number} of {SEEDS}")
+        result = cached_result("map", map_of_space, {**values, "seed": seed}, part, device)
+        maps.append(result.arrays["xy"])
+    k = min(15, len(maps[0]) - 1)
+    return Result({"agreement": mean_agreement(maps, k), "k": k, "seeds": seeds})
+
+
+def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Where the samples of another space, of the same width, fall on a map that exists."""
+    map_values = values["map"]
+    rows = rows_of(EmbeddingRef(**map_values["space"]), on_progress, device)
+    new = rows_of(EmbeddingRef(**values["new"]), on_progress, device)
+    if rows.width != new.width:
+        raise UnusableEmbedding("the map's rows are {width} wide, the new ones {new}", width=rows.width, new=new.width)
+    xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]
+    on_progress(N_("placing the new samples"), None)
+    places = project_new(new.features, rows.features, xy, device=device)
+    return Result({"n": len(new)}, {"xy": places})
