@@ -10,8 +10,7 @@ import traitlets
 
 from contrastive_core import losses
 from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records.lab_rows import LabBatch
-from contrastive_core.records.lab_view import LabView
+from contrastive_core.records.lab_view import LabBatch, LabView
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
