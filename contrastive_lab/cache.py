@@ -20,10 +20,10 @@ from contrastive_core.records import embedding_ref, loaded_vectors, recorded_row
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_accuracies, read_evaluation
-from contrastive_core.records.image_form import USUAL, ImageForm, form_of, visible
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, read_arrays
+from contrastive_core.records.train_config import USUAL, ImageForm, form_of, visible
 from contrastive_lab.components.scatter.rows import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest as digest

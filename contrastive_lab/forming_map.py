@@ -8,8 +8,8 @@ import streamlit as st
 
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import Damaged, UnusableEmbedding
-from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import form_of
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
@@ -43,11 +43,8 @@ def show_last(run: Run) -> None:
     """Train's last map with its images, if there is one, and what it is."""
     epochs = run.snapshots()
     if epochs:
-        st.caption(
-            _("Until then Train's map after epoch {epochs}: training images, after the head (z).").format(
-                epochs=epochs[-1]
-            )
-        )
+        text = _("Until then Train's map after epoch {epochs}: training images, after the head (z).")
+        st.caption(text.format(epochs=epochs[-1]))
         draw(run, epochs[-1], with_images=True)
 
 

@@ -74,13 +74,12 @@ LATEST = 3
 def doors() -> None:
     """What this is, and the ways in."""
     st.title("Contrastive Lab")
-    st.markdown(
-        _(
-            "**Contrastive learning teaches an encoder by comparison: two views of one image are pulled together, all "
-            "others are pushed apart.** Here you see what each loss does with every pair, train encoders on your own "
-            "images, and judge what they have learned."
-        )
+    text = _(
+        "**Contrastive learning teaches an encoder by comparison: two views of one image are pulled together, all "
+        "others are pushed apart.** Here you see what each loss does with every pair, train encoders on your own "
+        "images, and judge what they have learned."
     )
+    st.markdown(text)
     for door in (*DOORS[:-1], _labels_door(DOORS[-1])):
         with st.container(border=True, key=f"door-{door.page}"):
             st.page_link(
@@ -112,12 +111,11 @@ def _own_runs() -> list[Run]:
 def circle() -> None:
     """Points that move by themselves."""
     draw_circle(CircleView(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True), "home-circle")
-    st.caption(
-        _(
-            "Points that follow the gradient of NT-Xent: one shape attracts itself and repels "
-            "the others. Drag one away and see it come back."
-        )
+    text = _(
+        "Points that follow the gradient of NT-Xent: one shape attracts itself and repels "
+        "the others. Drag one away and see it come back."
     )
+    st.caption(text)
     st.page_link("pages/loss_lab.py", label=_("Play with it"), query_params={"on": "circle"})
 
 

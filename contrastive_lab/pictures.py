@@ -7,7 +7,7 @@ import numpy as np
 from contrastive_core.engine import questions
 from contrastive_core.engine.images import datasets
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.image_form import form_of
+from contrastive_core.records.train_config import form_of
 from contrastive_lab import cache
 from contrastive_lab.locale import message
 from contrastive_lab.progress import follow

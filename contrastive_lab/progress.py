@@ -12,7 +12,7 @@ import streamlit as st
 from contrastive_core.engine import catalog, questions, queue
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.results import Result
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records import Locked, Progress, embedding_ref
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format

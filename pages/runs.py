@@ -18,24 +18,15 @@ VIEWS = {"runs": N_("Runs"), "sweeps": N_("Sweeps"), "import": N_("Import from e
 
 def page() -> None:
     st.title(_("Runs"))
+    text = _("View")
     view = query_params.one_of(
-        st.segmented_control,
-        _("View"),
-        VIEWS,
-        name="view",
-        format_func=lambda v: VIEWS[v],
-        label_visibility="collapsed",
+        st.segmented_control, text, VIEWS, name="view", format_func=lambda v: VIEWS[v], label_visibility="collapsed"
     )
     table.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
-    st.caption(
-        format.plain(
-            _("Runs lie in {runs_home}, what can be made again in {data_home}.").format(
-                runs_home=runs_home(), data_home=data_home()
-            )
-        )
-    )
+    label = _("Runs lie in {runs_home}, what can be made again in {data_home}.")
+    st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
 
 
 def all_runs() -> None:

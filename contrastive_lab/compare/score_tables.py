@@ -95,12 +95,11 @@ def tests(comparison: Comparison) -> None:
         ]
         draw_table(rows, hide_index=True, column_config=P_VALUES)
     if comparison.differences:
-        st.caption(
-            _(
-                "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
-                "accuracies; the interval is a paired bootstrap."
-            )
+        text = _(
+            "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
+            "accuracies; the interval is a paired bootstrap."
         )
+        st.caption(text)
     _other_tests(comparison)
 
 
@@ -124,13 +123,12 @@ def _other_tests(comparison: Comparison) -> None:
     if rows:
         st.markdown(_("**Every other score**: {rows} paired tests on the same samples").format(rows=len(rows)))
         draw_table(rows, hide_index=True, column_config=P_VALUES)
-        st.caption(
-            _(
-                "Right or wrong by McNemar's exact test, means by a paired t test; all p values, the "
-                "accuracies' among them, are corrected together by Holm for {tests} tests. One seed "
-                "each: for a claim about methods choose three seeds of both."
-            ).format(tests=len(comparison.tests))
+        text = _(
+            "Right or wrong by McNemar's exact test, means by a paired t test; all p values, the "
+            "accuracies' among them, are corrected together by Holm for {tests} tests. One seed "
+            "each: for a claim about methods choose three seeds of both."
         )
+        st.caption(text.format(tests=len(comparison.tests)))
 
 
 def _interval(low: float, high: float, unit: int, digits: str) -> str:

@@ -67,12 +67,11 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
 
 
 def _offer_sweep() -> None:
-    st.info(
-        _(
-            "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
-            "… The sweep *temperature* trains some."
-        )
+    text = _(
+        "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
+        "… The sweep *temperature* trains some."
     )
+    st.info(text)
     sweep = {"view": "sweeps", "sweep": "temperature"}
     st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
 

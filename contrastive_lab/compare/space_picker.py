@@ -61,10 +61,8 @@ def _missing(known: list[str]) -> None:
         names = list(dict.fromkeys(filter(None, asked.split(","))))
         unknown, found = [n for n in names if n not in known], [n for n in names if n in known]
         st.session_state[NOT_COMPARED] = (unknown, found[MOST:])
-    texts = (
-        _("Not compared, since there are no weights or no such run: {listed}."),
-        _("At most {most} are compared at once; left out: {listed}."),
-    )
+    template = _("Not compared, since there are no weights or no such run: {listed}.")
+    texts = (template, _("At most {most} are compared at once; left out: {listed}."))
     for names, text in zip(st.session_state.get(NOT_COMPARED, ()), texts, strict=False):
         if names:
             st.warning(text.format(most=MOST, listed=format.plain(", ".join(names))))

@@ -10,10 +10,10 @@ from contrastive_core.engine import catalog, questions
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.image_form import described, form_of
 from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
+from contrastive_core.records.train_config import described, form_of
 from contrastive_lab import cache, format, locale, query_params, recordings
 from contrastive_lab.explore import load_vectors, strip
 from contrastive_lab.locale import _, message

@@ -41,12 +41,11 @@ def opener() -> None:
     """The popover that opens a file, or comes back to one, or to the run."""
     key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=key, width="content"):
-        st.caption(
-            _(
-                "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
-                "split are known by name; a column image holds pictures or their file names."
-            )
+        text = _(
+            "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
+            "split are known by name; a column image holds pictures or their file names."
         )
+        st.caption(text)
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key="vectors-file")
         path = st.text_input(_("or, instead, its path on this computer"), key="vectors-path").strip()
         label_upload, label_path = _label_fields()

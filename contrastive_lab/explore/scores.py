@@ -91,12 +91,11 @@ def _over_k(scores: dict[str, Scores]) -> None:
     ks = sorted({k for xs, _ys in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     st.plotly_chart(figure)
-    st.caption(
-        _(
-            "The score is the one at k = {k}, which follows from the number of training "
-            "rows; the curve is for reading only, and nothing is selected by it."
-        ).format(k=f"{scores['own']['knn'].number('k') or 0:g}")
+    template = _(
+        "The score is the one at k = {k}, which follows from the number of training "
+        "rows; the curve is for reading only, and nothing is selected by it."
     )
+    st.caption(template.format(k=f"{scores['own']['knn'].number('k') or 0:g}"))
 
 
 def _class_row(score: ClassShare, names: list[str]) -> dict[str, object]:
@@ -141,12 +140,11 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
         key=key,
         alt=_("Confusion matrix of the kNN vote: a row for each class, a column for what it is taken for"),
     )
-    st.caption(
-        _(
-            "By the kNN vote. Click a cell: those samples are selected on the map and in the "
-            "gallery; in the first columns, the samples of the class that are wrong."
-        )
+    text = _(
+        "By the kNN vote. Click a cell: those samples are selected on the map and in the "
+        "gallery; in the first columns, the samples of the class that are wrong."
     )
+    st.caption(text)
 
 
 def _shade(table: Any) -> Any:
@@ -186,10 +184,8 @@ def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
     share = f"{100 * (hubness.number('never') or 0):.1f}"
     st.caption(text.format(reading=format.plain(hubness.reading), value=f"{hubness.value:.2f}", share=share))
     place, line = state.place_of(space), st.container(horizontal=True)
-    buttons = {
-        _("Select the 50 largest hubs"): np.argsort(-counts)[:50],
-        _("Select those that are nobody's neighbor"): np.flatnonzero(counts == 0),
-    }
+    lonely = _("Select those that are nobody's neighbor")
+    buttons = {_("Select the 50 largest hubs"): np.argsort(-counts)[:50], lonely: np.flatnonzero(counts == 0)}
     for label, some in buttons.items():
         line.button(label, on_click=state.select, args=(some, place))
 

@@ -120,10 +120,8 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
     """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it is asked for."""
     name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
     selected = _("What is selected: {picked} of {rows} (.{ending})")
-    tables: dict[str, tuple[str, list[int] | None]] = {
-        "map": (_("Map, neighbors and columns (.{ending})"), None),
-        "selection": (selected, picked),
-    }
+    text = _("Map, neighbors and columns (.{ending})")
+    tables: dict[str, tuple[str, list[int] | None]] = {"map": (text, None), "selection": (selected, picked)}
     with st.popover(_("Export"), icon=":material/download:", width="content"):
         _about_neighbors(rows, len(picked))
         for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):

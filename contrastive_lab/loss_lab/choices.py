@@ -138,14 +138,12 @@ def choose_vectors() -> str | None:
 
 def _open_upload(place: Any) -> None:
     """Open a file that was just uploaded, and choose it."""
+    help = _(
+        "One vector for each image; a column or array named label makes classes. Vectors "
+        "that share an id are views of one image. The file stays on this computer."
+    )
     upload = place.file_uploader(
-        _("Open my embeddings"),
-        [e.removeprefix(".") for e in file_formats.ENDINGS],
-        key="lab-upload",
-        help=_(
-            "One vector for each image; a column or array named label makes classes. Vectors "
-            "that share an id are views of one image. The file stays on this computer."
-        ),
+        _("Open my embeddings"), [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload", help=help
     )
     if upload is not None and upload.file_id != st.session_state.get("lab-opened"):
         st.session_state["lab-opened"] = upload.file_id

@@ -24,12 +24,11 @@ LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": 
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     if not lesson:
-        st.caption(
-            _(
-                "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the points follow "
-                "the loss's own gradient: arrows show the force on each. Drag a point and watch the forces change."
-            )
+        text = _(
+            "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the points follow "
+            "the loss's own gradient: arrows show the force on each. Drag a point and watch the forces change."
         )
+        st.caption(text)
     choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
     with choices:  # a lesson sets them itself
         titles, key = {n: about["title"] for n, about in losses.items() if about["kernel"]}, "lab-loss-circle"

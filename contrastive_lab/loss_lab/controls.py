@@ -135,7 +135,7 @@ def offer_trade(run: Run, view: LabView, classes: tuple[np.ndarray, np.ndarray] 
         same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)
     try:
         found: list[Trade] = client.call(
-            "contrastive_core.loss_lab.trade:trade", view.scores, view.mask == NEGATIVE, same
+            "contrastive_core.loss_lab.view:trade", view.scores, view.mask == NEGATIVE, same
         )
     except ValueError as error:
         st.caption(format.plain(error))

@@ -121,12 +121,10 @@ def measured(name: str) -> None:
             )
     if rows:
         table(rows, "measured")
-        st.caption(
-            _(
-                "Test images; encoder output (h), the default k. The untrained encoder is the same "
-                "one with random weights."
-            )
+        text = _(
+            "Test images; encoder output (h), the default k. The untrained encoder is the same one with random weights."
         )
+        st.caption(text)
     else:
         st.caption(_("No scored run of this method here yet: train one, and its figures appear."))
 

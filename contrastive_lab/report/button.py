@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records import data_home, runs
 from contrastive_core.records.loaded_vectors import PREFIX
 from contrastive_lab import locale

@@ -19,8 +19,8 @@ from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import Evaluation, read_evaluation
-from contrastive_core.records.image_form import described
 from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import described
 from contrastive_lab.compare.comparison_request import comparison_of
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet

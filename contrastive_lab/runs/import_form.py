@@ -38,11 +38,8 @@ def elsewhere() -> None:
 
 def _of_file() -> None:
     """Choose a file, see what it is, import it."""
-    upload = st.file_uploader(
-        _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors"),
-        ENDINGS,
-        help=_("Opened without running anything in it, in a process of its own."),
-    )
+    label = _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors")
+    upload = st.file_uploader(label, ENDINGS, help=_("Opened without running anything in it, in a process of its own."))
     typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
     a, b, c = st.columns(3)
     dataset = judged_on(a)
@@ -86,13 +83,11 @@ def _file(upload: Any, typed: str) -> Iterator[str]:
 
 def of_library() -> None:
     """Name a model, see where its weights are, open it."""
+    help = _(
+        "Any model of torchvision, or of timm where it is installed; a tag behind a dot chooses among several weights."
+    )
     model = st.text_input(
-        _("Model"),
-        placeholder="timm:vit_small_patch16_224 or torchvision:resnet50",
-        help=_(
-            "Any model of torchvision, or of timm where it is installed; a tag behind a dot "
-            "chooses among several weights."
-        ),
+        _("Model"), placeholder="timm:vit_small_patch16_224 or torchvision:resnet50", help=help
     ).strip()
     if not model:
         st.caption(_("It is opened without training, at its own image size and scale of colors."))
@@ -114,21 +109,12 @@ def of_library() -> None:
 
 def _weights() -> list[str]:
     """Where the weights come from, and the image size, as arguments."""
-    file = path_input(
-        _("Its weights on this computer, if they lie elsewhere than where its library keeps them"),
-        "weights",
-        placeholder="/path/to/weights.safetensors",
-    )
+    label = _("Its weights on this computer, if they lie elsewhere than where its library keeps them")
+    file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
+    help = _("The position embedding of a vision transformer is resized to it.")
     pixels = query_params.number(
-        a.number_input,
-        _("Image size in pixels (0: its own)"),
-        0,
-        2048,
-        name="",
-        default=0,
-        key=PIXELS,
-        help=_("The position embedding of a vision transformer is resized to it."),
+        a.number_input, _("Image size in pixels (0: its own)"), 0, 2048, name="", default=0, key=PIXELS, help=help
     )
     random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
     arguments = ["--pixels", str(int(pixels))] if pixels else []

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine import importing, queue, training
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, atomic, data_home, runs
 from contrastive_lab import format, guard, query_params
 from contrastive_lab.locale import _, message

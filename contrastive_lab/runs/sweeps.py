@@ -11,7 +11,7 @@ import streamlit as st
 
 from contrastive_core.engine import queue, sweep_runner, training
 from contrastive_core.engine.sweep_results import Sweep, load, read, sweep_plots, title_of
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records import BUNDLE, atomic, runs, runs_home
 from contrastive_core.records.evaluation import evaluation_path
 from contrastive_lab import cache, format, guard, locale, query_params
@@ -160,11 +160,9 @@ def _offer_comparison(sweep: Sweep, rows: list[dict[str, Any]], line: Any) -> No
     done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
     names = list(dict.fromkeys(done))[:MOST]
     key = f"compare-{cache.digest(sweep.name)}"
+    help = _("One seed of each setting that is done, eight at most.")
     if len(names) > 1 and line.button(
-        _("Compare {names} of its runs").format(names=len(names)),
-        key=key,
-        icon=":material/compare_arrows:",
-        help=_("One seed of each setting that is done, eight at most."),
+        _("Compare {names} of its runs").format(names=len(names)), key=key, icon=":material/compare_arrows:", help=help
     ):
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
 

@@ -69,12 +69,8 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
 def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     """The fields of the search and the filters; returns the rows that pass, and the origin chosen."""
     a, b, c, d = st.columns([3, 2, 2, 4])
-    text = a.text_input(
-        _("Search"),
-        placeholder=_("name, title, tag, note"),
-        key="runs-search",
-        help=_("All words must stand in the name, title, tags, note, method or data of a run."),
-    )
+    help = _("All words must stand in the name, title, tags, note, method or data of a run.")
+    text = a.text_input(_("Search"), placeholder=_("name, title, tag, note"), key="runs-search", help=help)
     method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, _("Status"), STATES, name="status", placeholder=_("all"))
     methods = query_params.many_of(

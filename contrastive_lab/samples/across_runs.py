@@ -51,13 +51,12 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
     code, finite = difficulty(losses), np.flatnonzero(np.isfinite(losses).all(0))
     kinds = ["neither", _("easy for all"), _("hard for all"), *(_("hard for {n} alone").format(n=n) for n in names)]
     high = np.stack([ranks(v) for v in losses[:2]], 1)[finite]  # (n, 2)
-    st.caption(
-        _(
-            "{first} to the right, {second} upwards: share of samples with a lower loss, since "
-            "losses of different runs have no common scale. Hard: among the highest 10 %; easy: "
-            "in the lower half. Select points to see them."
-        ).format(first=format.plain(names[0]), second=format.plain(names[1]))
+    template = _(
+        "{first} to the right, {second} upwards: share of samples with a lower loss, since "
+        "losses of different runs have no common scale. Hard: among the highest 10 %; easy: "
+        "in the lower half. Select points to see them."
     )
+    st.caption(template.format(first=format.plain(names[0]), second=format.plain(names[1])))
     left, right = st.columns([3, 2], gap="large")
     with left:
         title = _("loss of {first} against loss of {second}").format(first=names[0], second=names[1])

@@ -27,12 +27,11 @@ def say() -> None:
         st.rerun()
     run = state.chosen_run()
     if run is not None and run.config.get("dataset") == DATA:
-        st.markdown(
-            _(
-                "**An example: thirteen labels of these digits were changed on purpose**, ten of "
-                "training images and three of test images. Can you find them?"
-            )
+        text = _(
+            "**An example: thirteen labels of these digits were changed on purpose**, ten of "
+            "training images and three of test images. Can you find them?"
         )
+        st.markdown(text)
 
 
 def make() -> Run:
@@ -50,9 +49,7 @@ def make() -> Run:
     if (tables := source.path / TABLES).exists():
         shutil.copytree(tables, run.path / "embeddings")
     run.write("weights.safetensors", source.weights.read_bytes())
-    run.set_meta(
-        title=_("Example: thirteen wrong labels"),
-        note=_("The encoder of simclr-digits, which saw no labels, on digits with thirteen labels changed on purpose."),
-    )
+    text = _("The encoder of simclr-digits, which saw no labels, on digits with thirteen labels changed on purpose.")
+    run.set_meta(title=_("Example: thirteen wrong labels"), note=text)
     run.set_status("done", epoch=source.config["epochs"], epochs=source.config["epochs"])
     return run

@@ -79,12 +79,11 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
     """How the list is made, and what is known of the whole set beside it; `method` trained the encoder ("": none)."""
     facts, extra, lines = table.facts, table.extra, [LISTS[name][1]]
     if name == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
-        lines.append(
-            _(
-                "This encoder was trained with the labels: mistakes that it has learned by heart "
-                "stay hidden. An encoder trained without labels has no such blind spot."
-            )
+        template = _(
+            "This encoder was trained with the labels: mistakes that it has learned by heart "
+            "stay hidden. An encoder trained without labels has no such blind spot."
         )
+        lines.append(template)
     if name == "duplicate":
         near = extra["nearness"] > NEAR
         text = _(
@@ -96,12 +95,11 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
         lines.append(_("Of the 5 % pushed hardest, {share} % share the class of what they meet.").format(share=same))
     if name == "loss" and "variance_share" in facts:
         share = 100 * facts["variance_share"]
-        lines.append(
-            _(
-                "Of the spread of losses, {share} % comes from augmentation (another draw of the "
-                "same image), {rest} % from the samples."
-            ).format(share=f"{share:.0f}", rest=f"{100 - share:.0f}")
+        sentence = _(
+            "Of the spread of losses, {share} % comes from augmentation (another draw of the "
+            "same image), {rest} % from the samples."
         )
+        lines.append(sentence.format(share=f"{share:.0f}", rest=f"{100 - share:.0f}"))
     if name == "loss" and "loss_in_batches" in extra:
         exact, batched = (f"{float(np.nanmean(v)):.3f}" for v in (table.columns["loss"], extra["loss_in_batches"]))
         text = _("Mean loss {exact} against all samples; {batched} in batches like training's.")
@@ -117,19 +115,17 @@ def show_precision(tables: Sequence[SampleTable], name: str) -> None:
     for table in tables:
         facts, n = table.facts, f"{len(table):,}"
         if name != "loss" and "neighbors_recall" in facts:
-            st.caption(
-                _(
-                    "The nearest of these {n} images were looked for among some likely ones, which finds "
-                    "{neighbors_recall} of them."
-                ).format(n=n, neighbors_recall=f"{facts['neighbors_recall']:.0%}")
+            text = _(
+                "The nearest of these {n} images were looked for among some likely ones, which finds "
+                "{neighbors_recall} of them."
             )
+            st.caption(text.format(n=n, neighbors_recall=f"{facts['neighbors_recall']:.0%}"))
         if "exact_up_to" in facts:
-            st.caption(
-                _(
-                    "{title} is exact only up to {most} images, and cannot be estimated from some of "
-                    "them: these {n} have no losses. Another loss can be chosen above."
-                ).format(title=cache.loss_title(table.loss), most=f"{int(facts['exact_up_to']):,}", n=n)
+            template = _(
+                "{title} is exact only up to {most} images, and cannot be estimated from some of "
+                "them: these {n} have no losses. Another loss can be chosen above."
             )
+            st.caption(template.format(title=cache.loss_title(table.loss), most=f"{int(facts['exact_up_to']):,}", n=n))
         elif name == "loss" and facts.get("estimate_checked"):
             st.caption(
                 _(

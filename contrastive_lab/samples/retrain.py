@@ -93,12 +93,11 @@ def retrain(findings: Findings) -> None:
         if run is None:
             st.caption(_("Vectors cannot be trained again; the files say what to leave out."))
         elif request.split != "train":
-            st.caption(
-                _(
-                    "Training leaves out training samples only: choose training images above. What is "
-                    "decided here is of test images alone."
-                )
+            text = _(
+                "Training leaves out training samples only: choose training images above. What is "
+                "decided here is of test images alone."
             )
+            st.caption(text)
         else:
             start(request, run, changed)
     if run is not None:

@@ -45,14 +45,9 @@ def choose() -> list[SampleRequest]:
         st.caption(locale.text(recordings.LACKS))
     elif loaded.get(name.removeprefix(loaded_vectors.PREFIX), {"splits": SPLITS})["splits"]:
         _open_asked(name)
+        label = _("Images")
         split = query_params.one_of(
-            line.segmented_control,
-            _("Images"),
-            SPLITS,
-            name="split",
-            key=SPLIT,
-            format_func=SPLITS.get,
-            width="content",
+            line.segmented_control, label, SPLITS, name="split", key=SPLIT, format_func=SPLITS.get, width="content"
         )
         splits = ["train", "test"] if split == BOTH else [split]
     else:
@@ -139,12 +134,11 @@ def _make(request: SampleRequest) -> None:
         follow(task, message("Every sample of {title}", title=title), may_stop=True)
         return
     minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
-    st.info(
-        _(
-            "The loss of each of these {number} rows, and the lists of odd ones, take about "
-            "{minutes} min on two cores. They are made once and kept; you may leave the page."
-        ).format(number=f"{number:,}", minutes=f"{minutes:,}")
+    text = _(
+        "The loss of each of these {number} rows, and the lists of odd ones, take about "
+        "{minutes} min on two cores. They are made once and kept; you may leave the page."
     )
+    st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
     if ahead := _losses_ahead(request, rows):
         st.caption(ahead)
     if st.button(_("Look for odd samples"), type="primary", icon=":material/search:"):

@@ -126,12 +126,11 @@ def _show_reasons(name: str, answer: Answer) -> None:
     ]
     with st.expander(_("Why: whom each τ pushes, and how far rows spread")):
         draw_table(rows, hide_index=True, key=f"why-{name}")
-        st.caption(
-            _(
-                "Effective negatives: in the default run's space. Uniformity (lower: more spread) and tolerance (mean "
-                "cosine within a class): of the runs of {first} epochs. {literature}"
-            ).format(first=first, literature=_literature_on_tau(rows))
+        template = _(
+            "Effective negatives: in the default run's space. Uniformity (lower: more spread) and tolerance (mean "
+            "cosine within a class): of the runs of {first} epochs. {literature}"
         )
+        st.caption(template.format(first=first, literature=_literature_on_tau(rows)))
 
 
 def _literature_on_tau(rows: list[dict[str, Any]]) -> str:

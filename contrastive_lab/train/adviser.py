@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, is_locked
 from contrastive_core.records.advice import (
     QUESTIONS,

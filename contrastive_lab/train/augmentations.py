@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.records.image_form import visible
 from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.train_config import visible
 from contrastive_lab import format, locale
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
@@ -25,15 +25,10 @@ def preview(values: dict[str, Any]) -> None:
     result = answer_or_wait("views", values, message("The views"))
     if result is None:
         return
-    st.image(
-        sheet(result.arrays["images"], result.arrays["views"]),
-        alt=_("rows of images, each with the views that training makes of it"),
-    )
-    st.caption(
-        _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.").format(
-            dataset=format.data_of(values["dataset"])
-        )
-    )
+    alt = _("rows of images, each with the views that training makes of it")
+    st.image(sheet(result.arrays["images"], result.arrays["views"]), alt=alt)
+    text = _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.")
+    st.caption(text.format(dataset=format.data_of(values["dataset"])))
     for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
         st.caption(locale.text(text))
     if left_out := result.meta.get("left_out"):

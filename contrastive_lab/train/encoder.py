@@ -14,9 +14,8 @@ import streamlit as st
 from contrastive_core.engine import importing, queue
 from contrastive_core.engine.importing import preview as preview_import
 from contrastive_core.engine.run_tools import misfit
-from contrastive_core.records.image_form import LARGEST
 from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import TrainConfig, settings_of, with_settings
+from contrastive_core.records.train_config import LARGEST, TrainConfig, settings_of, with_settings
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
@@ -88,12 +87,8 @@ def _of_run(run: Run) -> Encoder:
     name, place = str(run.config["encoder"]), st.container()
     data = format.data_of(run.config.get("dataset"))
     st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
-    head = query_params.switch(
-        st.checkbox,
-        _("Take its head too"),
-        name="head",
-        help=_("The head after the encoder; it fits where the method's head has the same form."),
-    )
+    help = _("The head after the encoder; it fits where the method's head has the same form.")
+    head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
     knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})  # it has the run's form
     arguments = ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
     return Encoder(name, arguments, start=run, place=place)

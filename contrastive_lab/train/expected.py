@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import streamlit as st
 
 from contrastive_core.records import runs
-from contrastive_core.records.image_form import SMALL
 from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import SMALL
 from contrastive_lab import format
 from contrastive_lab.locale import _
 

@@ -129,16 +129,12 @@ def optimizing(choice: TrainChoice) -> list[str]:
 
 def views_recipe() -> list[str]:
     """Whether views are made alike; gives the `--set` value of those that are not."""
+    help = _(
+        "Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
+        "their bright pixels inverted (solarized)."
+    )
     chosen = query_params.one_of(
-        st.selectbox,
-        _("Views"),
-        list(VIEWS_TITLES),
-        name="views",
-        format_func=VIEWS_TITLES.__getitem__,
-        help=_(
-            "Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
-            "their bright pixels inverted (solarized)."
-        ),
+        st.selectbox, _("Views"), list(VIEWS_TITLES), name="views", format_func=VIEWS_TITLES.__getitem__, help=help
     )
     return [f"recipe.views={chosen}"] if chosen else []
 

@@ -117,11 +117,8 @@ def summary(meta: dict[str, Any]) -> str:
     parts.append(_("{train} train, {test} test").format(train=f"{train:,}", test=f"{test:,}"))
     if left_out:
         more = ", …" if meta["n_left_out"] > 1 else ""
-        parts.append(
-            _("{n_left_out} left out: {left_out}{more}").format(
-                n_left_out=f"{meta['n_left_out']:,}", left_out=left_out[0][0], more=more
-            )
-        )
+        label = _("{n_left_out} left out: {left_out}{more}")
+        parts.append(label.format(n_left_out=f"{meta['n_left_out']:,}", left_out=left_out[0][0], more=more))
     return " · ".join(filter(None, parts))
 
 

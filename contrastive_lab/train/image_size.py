@@ -8,8 +8,7 @@ import streamlit as st
 
 from contrastive_core.engine.images import datasets, name_of, size_of, space_of, values_of
 from contrastive_core.records import data_home
-from contrastive_core.records.image_form import LARGEST, RESIZES, SMALL, ImageForm
-from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.records.train_config import LARGEST, RESIZES, SMALL, ImageForm, TrainConfig, with_settings
 from contrastive_lab import cache, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import Encoder

@@ -7,9 +7,9 @@ import streamlit as st
 
 from contrastive_core.engine import importing, process, queue, training
 from contrastive_core.records import Progress, runs
-from contrastive_core.records.intervals import wilson
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader, labeled_images
+from contrastive_core.records.score import wilson
 from contrastive_lab import format, forming_map, guard, locale, plots, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
@@ -152,11 +152,8 @@ def curves(run: Run, metrics: MetricsReader) -> None:
     a, b, c = st.columns(3)
     a.metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
     knn = epochs[-1].get("knn_train_sample") if epochs else None
-    b.metric(
-        _("kNN on the training sample"),
-        f"{100 * knn:.1f} %" if knn is not None else "–",
-        help=_("A fixed sample of training images, each voted on by the others."),
-    )
+    help = _("A fixed sample of training images, each voted on by the others.")
+    b.metric(_("kNN on the training sample"), f"{100 * knn:.1f} %" if knn is not None else "–", help=help)
     speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
     c.metric(_("Images/s"), f"{speed:,.0f}")
     thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
