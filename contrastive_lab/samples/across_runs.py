@@ -52,9 +52,8 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
     kinds = ["neither", _("easy for all"), _("hard for all"), *(_("hard for {n} alone").format(n=n) for n in names)]
     high = np.stack([ranks(v) for v in losses[:2]], 1)[finite]  # (n, 2)
     template = _(
-        "{first} to the right, {second} upwards: share of samples with a lower loss, since "
-        "losses of different runs have no common scale. Hard: among the highest 10 %; easy: "
-        "in the lower half. Select points to see them."
+        "{first} to the right, {second} upwards: share of samples with a lower loss, since losses of different runs "
+        "have no common scale. Hard: among the highest 10 %; easy: in the lower half. Select points to see them."
     )
     st.caption(template.format(first=format.plain(names[0]), second=format.plain(names[1])))
     left, right = st.columns([3, 2], gap="large")

@@ -116,10 +116,9 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     )
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     text = _(
-        "The loss here is that of its first view among all samples; the one above is the "
-        "mean over its views and their draws. Weakest positives and hardest negatives first. "
-        "The encoder stays as it is: what moves is the loss's view of it, computed in the "
-        "browser; ranks between the values at which all losses are known are interpolated."
+        "The loss here is that of its first view among all samples; the one above is the mean over its views and their "
+        "draws. Weakest positives and hardest negatives first. The encoder stays as it is: what moves is the loss's "
+        "view of it, computed in the browser; ranks between the values at which all losses are known are interpolated."
     )
     st.caption(text)
 

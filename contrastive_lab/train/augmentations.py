@@ -27,8 +27,8 @@ def preview(values: dict[str, Any]) -> None:
         return
     alt = _("rows of images, each with the views that training makes of it")
     st.image(sheet(result.arrays["images"], result.arrays["views"]), alt=alt)
-    text = _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.")
-    st.caption(text.format(dataset=format.data_of(values["dataset"])))
+    caption = _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.")
+    st.caption(caption.format(dataset=format.data_of(values["dataset"])))
     for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
         st.caption(locale.text(text))
     if left_out := result.meta.get("left_out"):
