@@ -36,7 +36,7 @@ from contrastive_core.distributed import collectives
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.storage.large_arrays import part_of
-from contrastive_core.training import global_batch, sync_norms
+from contrastive_core.training import global_batch
 from contrastive_core.training.optim import create_optimizer
 
 SIZE, VIEWS, WORLDS = 32, 2, (1, 2, 4)
@@ -61,7 +61,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     method = methods.create(
         "simclr", encoder=create_encoder("small", 3, SIZE), image_shape=(3, SIZE, SIZE), n_train=batch, recipe=Recipe()
     )
-    sync_norms.synchronize_norms(method)
+    global_batch.synchronize_norms(method)
     parameters = list(method.parameters())
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)

@@ -19,7 +19,7 @@ from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, SEEDS, Pla
 from contrastive_core.records.runs import checked_name, free_name
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
-from contrastive_core.training.step_timing import seconds_per_epoch
+from contrastive_core.training.loop import seconds_per_epoch
 
 EPOCHS = 20  # as `train` has it
 SHORTEST = 2  # epochs of a first try at least

@@ -11,7 +11,7 @@ from contrastive_core.advice.held_out import HeldOutScores
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import Z95
-from contrastive_core.loss_lab.trade import trade
+from contrastive_core.loss_lab.view import trade
 from contrastive_core.messages import message
 from contrastive_core.records import runs
 from contrastive_core.records.advice import AnswerRow

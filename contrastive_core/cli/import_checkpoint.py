@@ -9,8 +9,7 @@ from contrastive_core.cli.options import parser
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.errors import BadSetting, CannotImport
 from contrastive_core.importers import pretrained
-from contrastive_core.importers.checkpoint import open_checkpoint
-from contrastive_core.importers.imported_run import create_run
+from contrastive_core.importers.checkpoint import create_run, open_checkpoint
 from contrastive_core.importers.pretrained import ModelFacts
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs

@@ -9,24 +9,25 @@ What is not there, lies elsewhere or is named twice is left out and listed.
 
 from __future__ import annotations
 
+import csv
 import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from contrastive_core.data.csv_tables import read_table
 from contrastive_core.data.image_folder import FOR_TEST, LINK, LONGEST_ID, SPLITS, ImageFile, Listing, part
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
 from contrastive_core.storage.file_cache import FileStamp, file_stamp
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.regular_files import printable, read_regular
 
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")
 OUTSIDE = N_("it lies outside of the list's folder")
 Line = tuple[str, dict[str, str]]  # its split, and its values by column
 OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
+MAX_BYTES = 512 << 20  # a few million lines
 
 
 def list_and_column(where: str) -> tuple[Path, str]:
@@ -139,3 +140,31 @@ def _ordered(names: set[str]) -> list[str]:
     """Classes in their order: numbers by size."""
     numbers = all(n.removeprefix("-").isdecimal() for n in names)
     return sorted(names, key=int if numbers else None)
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a UTF-8 file. Raises BadSetting."""
+    try:
+        return read_regular(path, MAX_BYTES).decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise BadSetting("cannot read {path}: {error}", path=printable(path), error=printable(error)) from None
+
+
+def read_table(path: str | Path, *needed: str) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the names of the columns, and each line by them; commas, semicolons or tabs stand between. Raises:
+    BadSetting for what is no such file, without one of the columns `needed`, or with one twice."""
+    text, shown = read_text(path), printable(path)
+    between = max(",;\t", key=text.partition("\n")[0].count)
+    reader = csv.DictReader(text.splitlines(), delimiter=between)
+    try:
+        names = reader.fieldnames = [n.strip() for n in reader.fieldnames or ()]
+        lines = list(reader)
+    except csv.Error as error:
+        raise BadSetting("cannot read {path}: {error}", path=shown, error=printable(error)) from None
+    for column in needed:
+        if column not in names:
+            raise BadSetting("{path} needs a column {column} in its first line", path=shown, column=f"{column!r}")
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise BadSetting("{shown} has two columns {twice}", shown=shown, twice=f"{printable(twice)!r}")
+    return names, lines

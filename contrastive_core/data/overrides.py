@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.data.csv_tables import read_table, read_text
 from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.image_list import read_table, read_text
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.storage.regular_files import printable

@@ -78,7 +78,7 @@ def estimate(sweep: Sweep) -> float | None:
 
 def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
     """Time a few steps of cells of which nothing is known, spread over the sweep."""
-    from contrastive_core.training.step_timing import seconds_per_epoch
+    from contrastive_core.training.loop import seconds_per_epoch
 
     finished = {r["run"] for r in status(sweep) if r["status"] == "done"}
     cells = {_sign(c): c for c in sweep.trained() if c.run not in finished}

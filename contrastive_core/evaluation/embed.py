@@ -21,13 +21,13 @@ from torch.nn.functional import adaptive_avg_pool2d
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.data.overrides import take
 from contrastive_core.device import choose, enough_memory
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
 from contrastive_core.embeddings import file_formats
 from contrastive_core.messages import N_, message
+from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.progress import OnFraction, ignore_fraction

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.data.overrides import curated
 from contrastive_core.embeddings import attached_images
 from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
@@ -22,6 +21,7 @@ from contrastive_core.evaluation.embed import data_of, load_model, random_encode
 from contrastive_core.loss_lab.memory import bank_of, queue_of
 from contrastive_core.messages import N_, message
 from contrastive_core.methods import Method
+from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.records import embedding_ref, recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.lab_view import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory

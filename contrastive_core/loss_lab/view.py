@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from contrastive_core import losses, pairs
 from contrastive_core.messages import N_, message
-from contrastive_core.records.lab_view import PAIRINGS, LabBatch, LabView, Memory
+from contrastive_core.records.lab_view import PAIRINGS, LabBatch, LabView, Memory, Trade
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
+TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
 
 
 def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
@@ -107,3 +109,31 @@ def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
     if not bool(anatomy.negative.any()):
         return N_("No anchor has a negative in this batch: all its images belong together.")
     return N_("The loss is undefined for every anchor of this batch.")
+
+
+def trade(
+    scores: np.ndarray,
+    negative: np.ndarray,
+    same_class: np.ndarray | None,
+    temperatures: tuple[float, ...] = TEMPERATURES,
+) -> list[Trade]:
+    """What temperatures trade on a batch, read off the softmax over negatives: a low τ pushes the nearest rows, which
+    spreads the embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike (Wang and
+    Liu, https://arxiv.org/abs/2012.09740). Raises ValueError where no anchor has a negative.
+
+    Args: scores (n, w) similarities; negative (n, w) bool; same_class (n, w) bool, or None without labels.
+    """
+    from scipy.special import entr, softmax
+
+    anchors = negative.any(1)
+    if not anchors.any():
+        raise ValueError(N_("no anchor of this batch has a negative"))
+    s = np.where(negative, scores.astype(np.float64), -np.inf)[anchors]  # (m, w)
+    count = negative[anchors].sum(1)  # (m)
+    found = []
+    for t in temperatures:
+        p = softmax(s / t, axis=1)
+        entropy = entr(p).sum(1)
+        own = None if same_class is None else float((p * same_class[anchors]).sum(1).mean())
+        found.append(Trade(t, float((np.exp(entropy) / count).mean()), own, float(p.max(1).mean())))
+    return found

@@ -18,7 +18,7 @@ from contrastive_core.errors import CannotScore
 from contrastive_core.messages import message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.intervals import Z95
+from contrastive_core.records.score import Z95
 from contrastive_core.storage.json_files import JsonObject
 
 PREDICTED = "predicted"  # the array of a class for each row

@@ -16,7 +16,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.intervals import wilson
+from contrastive_core.records.score import wilson
 from contrastive_core.registry import knob
 from contrastive_core.storage.json_files import JsonObject
 

@@ -26,6 +26,7 @@ COLORS = {  # mean and deviation of the channels; imported encoders keep those t
     "solo_learn": ((0.4914, 0.4822, 0.4465), (0.247, 0.243, 0.261)),  # its CIFAR-10 and CIFAR-100
 }
 STEMS = ("small", "padded", "imagenet")
+PIXELS = 64 * 64  # of the largest images that are taken `most` at a time
 
 
 def encoder_names() -> list[str]:
@@ -195,3 +196,15 @@ def split_norms(module: nn.Module, splits: int) -> None:
             setattr(module, name, other)
         else:
             split_norms(child, splits)
+
+
+def forward_batch_size(most: int, images: Any, encoder: Any = None) -> int:
+    """Return how many images (n, c, h, w) one forward pass takes, so that memory is bounded for
+    large images: `most` up to PIXELS, of larger ones as many as have that many pixels together.
+
+    `encoder.pixels`, the size to which an encoder scales its images, counts too. For example, 500
+    images of 64 pixels are 40 of 224, whose first ResNet-50 layer needs 0.13 GB instead of 1.6 GB.
+    """
+    h, w = images.shape[-2:]
+    own = int(getattr(encoder, "pixels", 0))
+    return max(1, most * PIXELS // max(PIXELS, h * w, own * own))

@@ -20,13 +20,13 @@ import torch
 from contrastive_core import methods
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.data.overrides import curated
 from contrastive_core.device import enough_memory
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
 from contrastive_core.evaluation.embed import data_of, embed_run, load_model
 from contrastive_core.messages import N_, message
+from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import PROBE

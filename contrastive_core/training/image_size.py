@@ -13,8 +13,7 @@ from collections.abc import Callable
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.image_cache import median_side
 from contrastive_core.messages import message
-from contrastive_core.records.image_form import LARGEST, SMALL
-from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.records.train_config import LARGEST, SMALL, TrainConfig
 
 IMAGENET = 224
 

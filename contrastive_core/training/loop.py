@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
+import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,17 +26,19 @@ from contrastive_core.errors import CannotGoOn
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.training import global_batch, monitor
 from contrastive_core.training.failures import diverged, reason_of
 from contrastive_core.training.metrics_log import MetricsLog, OnLines
 from contrastive_core.training.optim import learning_rate, set_learning_rate
-from contrastive_core.training.setup import TrainSetup
+from contrastive_core.training.setup import TrainSetup, prepare
 from contrastive_core.training.state import EpochTotals, TrainPosition, save
 from contrastive_core.training.state import resume as resume_state
 
 COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
 LOG_EVERY_CUDA = 10  # steps between logged ones on CUDA: reading a figure waits for the device
+TIMED_STEPS = 3  # for an estimate of an epoch's time
 
 
 def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines = lambda lines: None) -> str:
@@ -241,3 +245,28 @@ def should_stop(t: _Training) -> bool:
     """Whether this process, or any other of the run, was asked to stop."""
     requested = t.stop.is_set()
     return requested if t.setup.world.size == 1 else collectives.any_process(requested)
+
+
+def seconds_per_epoch(config: TrainConfig) -> float:
+    """Seconds of one epoch with its scoring, from a few steps on this computer. Raises: ValueError for settings that
+    cannot be trained."""
+    setup = prepare(config)
+    setup.method.train()
+    set_learning_rate(setup.optimizer, 0.0)
+    batches = setup.loader.epoch(0)
+    seconds = [_seconds_of_step(setup, index) for index in batches[: TIMED_STEPS + 1]]
+    started = time.perf_counter()
+    h, z = monitor.embed(setup.method, setup.sample.images)
+    monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
+    scoring = time.perf_counter() - started
+    return statistics.median(seconds[1:] or seconds) * len(batches) + scoring
+
+
+def _seconds_of_step(setup: TrainSetup, index: np.ndarray) -> float:
+    """Seconds of one step; the value is read, so that a GPU has finished it."""
+    started = time.perf_counter()
+    step = compute_step(setup, setup.loader.batch(index))
+    setup.optimizer.step()
+    setup.method.after_step(step.pairs)
+    step.loss.item()
+    return time.perf_counter() - started

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from contrastive_core.data.augmentations import make_views, to_float
-from contrastive_core.data.forward_batch import forward_batch_size
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.methods import Method
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
+from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recipe import Recipe

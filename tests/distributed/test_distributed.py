@@ -24,7 +24,7 @@ from contrastive_core.models.encoders import create_encoder
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.storage.large_arrays import part_of
-from contrastive_core.training import global_batch, sync_norms
+from contrastive_core.training import global_batch
 
 SIZES = [1, 2, 4]
 WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -86,7 +86,7 @@ def step(world: World) -> dict:
     found = {}
     for name in ("views", "first_view", "labeled_views", "labels"):
         net, x = problem()
-        net = sync_norms.synchronize_norms(net)
+        net = global_batch.synchronize_norms(net)
         if name == "labels":
             z, labels = net(x[mine]), LABELS[mine]
             made = pairs.from_labels(z, labels)
@@ -190,7 +190,7 @@ def every_method(world: World) -> dict:
         )
         if name == "cpc":
             method.patches = lambda b, _, m=method, dtype=dtype: m.cut(to_float(b.images).to(dtype))
-        sync_norms.synchronize_norms(method)
+        global_batch.synchronize_norms(method)
         method.gather = collectives.all_gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.card.default_loss))
@@ -320,6 +320,6 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert collectives.all_reduce_sum(x) is x
     assert collectives.all_gather_object(5) == [5]
     net = nn.BatchNorm1d(2)
-    assert sync_norms.synchronize_norms(net) is net
+    assert global_batch.synchronize_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
     assert global_batch.global_pairs(made, by_label=True) is made

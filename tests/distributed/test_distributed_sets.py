@@ -16,7 +16,7 @@ from contrastive_core.embeddings.file_formats import read
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation.embed import embed_run, parts
 from contrastive_core.evaluation.evaluate import evaluate, evaluate_file, evaluate_sets
-from contrastive_core.metrics import _logistic, _strength, linear_probe, silhouette, uniformity
+from contrastive_core.metrics import _logistic, linear_probe, silhouette, uniformity
 from contrastive_core.ops import neighbors
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -32,7 +32,7 @@ SAMPLES = (
     (silhouette, "PAIRS", 400),
     (silhouette, "HELD", 12),  # three rows and their four classes
     (uniformity, "SAMPLE", 21),
-    (_strength, "SAMPLE", 100),
+    (linear_probe, "SAMPLE", 100),
     (linear_probe, "HELD", 0),
     (_logistic, "BLOCK", 70),
 )

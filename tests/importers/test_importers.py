@@ -32,9 +32,8 @@ from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotRecognized, Refused
 from contrastive_core.evaluation import embed
 from contrastive_core.importers import checkpoint, conversion
-from contrastive_core.importers.checkpoint import open_checkpoint
+from contrastive_core.importers.checkpoint import create_run, open_checkpoint
 from contrastive_core.importers.heads import match_head
-from contrastive_core.importers.imported_run import create_run
 from contrastive_core.importers.state_dict_names import recognize
 from contrastive_core.models.encoders import COLORS
 from contrastive_core.paths import runs_home

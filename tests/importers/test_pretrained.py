@@ -22,7 +22,7 @@ from contrastive_core.data import datasets
 from contrastive_core.errors import CannotImport, NotDownloaded, NotRecognized
 from contrastive_core.evaluation import embed
 from contrastive_core.importers import checkpoint, pretrained, weights_files
-from contrastive_core.importers.imported_run import create_run
+from contrastive_core.importers.checkpoint import create_run
 from contrastive_core.importers.pretrained import Wanted, open_model
 from contrastive_core.models import libraries
 from contrastive_core.models.libraries import Pretrained

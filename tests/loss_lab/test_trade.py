@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from contrastive_core.loss_lab.trade import TEMPERATURES, trade
+from contrastive_core.loss_lab.view import TEMPERATURES, trade
 
 
 def test_it_is_the_softmax_over_negatives_written_out() -> None:

@@ -16,7 +16,6 @@ from contrastive_core import metrics
 from contrastive_core.metrics import (
     _logistic,
     _standardized,
-    _strength,
     alignment,
     factors,
     knn,
@@ -29,7 +28,7 @@ from contrastive_core.metrics import (
 )
 from contrastive_core.metrics._logistic import fit_logistic
 from contrastive_core.metrics._standardized import Moments, Standardized
-from contrastive_core.metrics._strength import choose_strength
+from contrastive_core.metrics.linear_probe import choose_strength
 from contrastive_core.ops import recall
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records import embedding_set
@@ -142,7 +141,7 @@ def test_a_first_guess_from_some_rows_leads_to_the_same_least(monkeypatch) -> No
 def test_a_class_that_no_drawn_row_has_is_still_fitted(monkeypatch) -> None:
     train = rows(N, 0, 8)
     train.labels[np.setdiff1d(np.arange(N), rows_of_sample(N, 300))[0]] = 8  # alone, and the last
-    monkeypatch.setattr(_strength, "SAMPLE", 300)
+    monkeypatch.setattr(linear_probe, "SAMPLE", 300)
     found = choose_strength(torch.from_numpy(train.features / 100), train.labels)
     assert found.weight is not None
     assert found.weight.shape == (D + 1, 9)
@@ -153,7 +152,7 @@ def test_a_class_that_no_drawn_row_has_is_still_fitted(monkeypatch) -> None:
 def test_a_strength_from_a_sample_is_near_that_of_all(monkeypatch) -> None:
     train, test = rows(N, 0, 8), rows(300, 1, 8)
     whole = metrics.create("linear_probe")(train, test)
-    monkeypatch.setattr(_strength, "SAMPLE", 400)
+    monkeypatch.setattr(linear_probe, "SAMPLE", 400)
     sampled = metrics.create("linear_probe")(train, test)
     assert "sample" not in whole.extras
     assert sampled.extras["sample"] == "C by 400 of 600 training rows"

@@ -13,10 +13,9 @@ from contrastive_core import metrics
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import mean_interval
 from contrastive_core.metrics._logistic import _preconditioner
-from contrastive_core.metrics._strength import GRID, Strength, choose_strength, stratified_folds
-from contrastive_core.metrics.linear_probe import fit_logistic
+from contrastive_core.metrics.linear_probe import GRID, Strength, choose_strength, fit_logistic, stratified_folds
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.intervals import wilson
+from contrastive_core.records.score import wilson
 
 
 def circle(degrees: list[float], labels: list[int] | None = None, **more) -> EmbeddingSet:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from contrastive_core.data.forward_batch import forward_batch_size
+from contrastive_core.models.encoders import forward_batch_size
 
 
 @pytest.mark.parametrize(
