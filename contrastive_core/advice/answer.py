@@ -17,7 +17,7 @@ from contrastive_core.advice.search import Search
 from contrastive_core.evaluation.verdicts import contrast, interval_of
 from contrastive_core.messages import N_, message
 from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint
-from contrastive_core.records.intervals import SEEDS, wilson
+from contrastive_core.records.score import SEEDS, wilson
 
 DISTINCT = 1.3  # times as large: a curve's top lies elsewhere than what was tried
 

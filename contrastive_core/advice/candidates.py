@@ -1,18 +1,26 @@
 """What can be chosen: for each question the settings that are tried, the default among them.
 
-A candidate is a label and the settings that `train --set` takes.
+A candidate is a label and the settings that `train --set` takes. The curve through the scores of one number rests on
+values side by side scoring about the same: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the
+number's logarithm, with fixed length. Its noise is that of one run: the binomial's, or the spread of the seeds at one
+value where that is larger. Its height follows the scores.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from contrastive_core import losses, methods
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
+from contrastive_core.evaluation.paired_tests import Z95
 from contrastive_core.messages import N_, message
 from contrastive_core.records.advice import QUESTIONS
 from contrastive_core.records.recipe import Recipe
@@ -24,6 +32,11 @@ HEAD = {"nonlinear": N_("nonlinear head"), "linear": N_("linear head"), "none": 
 NEAR = 1.2  # a value within this factor of the default is the default
 UNLABELED = ("simclr", "moco_v2", "inst_disc", "inva_spread")
 LABELED = (*UNLABELED, "sup_con", "metric")
+FEWEST = 3  # places that a curve needs
+PLACES = 200  # of a curve that are looked at
+NEW = 1.05  # a value within this factor of one that was tried tells nothing new
+LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
+AMPLITUDE = 2.0  # of the curve at least, in standard deviations of one run's score
 
 
 @dataclass(frozen=True)
@@ -104,3 +117,92 @@ def _recipe_changes(usual: Mapping[str, Any], dataset: Dataset) -> dict[str, dic
     if h >= 16 and not usual["blur"]:
         changes["with blur"] = {"blur": 0.5}
     return {label: {f"recipe.{k}": v for k, v in change.items()} for label, change in changes.items()}
+
+
+# --- the curve through the scores of one number ------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What a score is expected to be at each value."""
+
+    process: GaussianProcessRegressor
+    mean: float
+    low: float  # the values that were tried lie between
+    high: float
+
+    def at(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+        """Expected score and half its 95 % interval: (n), (n)."""
+        x = np.log(np.asarray(values, dtype=np.float64))[:, None]
+        mean, sd = self.process.predict(x, return_std=True)
+        return mean + self.mean, Z95 * sd
+
+    def sampled(self, points: int = 41) -> list[dict[str, float]]:
+        """The curve with its interval at evenly spaced places between the values that were tried."""
+        values = np.geomspace(self.low, self.high, points)
+        mean, half = self.at(values.tolist())
+        rows = zip(values, mean, mean - half, mean + half, strict=True)
+        return [dict(zip(("value", "score", "low", "high"), map(float, r), strict=True)) for r in rows]
+
+
+def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
+    """The curve of runs.
+    Args: points: of each run its value, its score, and whether each held-out image was named right (n), or None.
+    Returns: None where fewer than `FEWEST` values have a score."""
+    runs = [(v, s, right) for v, s, right in points if np.isfinite(s)]
+    values = np.array([v for v, _, _ in runs])
+    if len(np.unique(values)) < FEWEST:
+        return None
+    scores = np.array([s for _, s, _ in runs])
+    mean = float(scores.mean())
+    noise = max(_noise(scores, runs[0][2]), _spread_of_seeds(values, scores))
+    amplitude = max(AMPLITUDE * noise, float(scores.std()))
+    kernel = ConstantKernel(amplitude**2, "fixed") * RBF(LENGTH, "fixed")
+    process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
+    process.fit(np.log(values)[:, None], scores - mean)
+    return Curve(process, mean, float(values.min()), float(values.max()))
+
+
+def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
+    """Standard deviation of one run's score: of a share, the binomial's; else a guess."""
+    if right is None:
+        return max(float(scores.std()) / AMPLITUDE, 1e-6)
+    share = float(np.clip(scores.mean(), 0.02, 0.98))
+    return float(np.sqrt(share * (1 - share) / max(1, len(right))))
+
+
+def _spread_of_seeds(values: np.ndarray, scores: np.ndarray) -> float:
+    """Standard deviation between seeds, pooled over the values that were trained more than once; 0 where none was."""
+    groups = [scores[values == v] for v in np.unique(values)]
+    freedom = sum(len(group) - 1 for group in groups)
+    return float(np.sqrt(sum(((group - group.mean()) ** 2).sum() for group in groups) / freedom)) if freedom else 0.0
+
+
+def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The first, then always the one that lies farthest from those before it."""
+    left, chosen = list(candidates[1:]), [candidates[0]]
+    while left:
+        far = max(left, key=lambda c: min(abs(np.log(_value(c) / _value(other))) for other in chosen))
+        left.remove(far)
+        chosen.append(far)
+    return chosen
+
+
+def _value(candidate: Candidate) -> float:
+    assert candidate.value is not None
+    return candidate.value
+
+
+def next_on_curve(found: Sequence[Candidate], fitted: Curve, tried: Collection[float]) -> Candidate | None:
+    """A value that may be the best by the curve: the highest upper end of its interval. None where every place is
+    near one that was tried."""
+    values = [c.value for c in found if c.value is not None]
+    places = sorted({float(f"{v:.2g}") for v in np.geomspace(min(values), max(values), PLACES)})
+    places = [v for v in places if all(max(v / t, t / v) > NEW for t in tried)]
+    if not places:
+        return None
+    mean, half = fitted.at(places)
+    value = places[int(np.argmax(mean + half))]
+    known = next((c for c in found if c.value == value), None)
+    sign, key = found[0].label.rpartition(" ")[0], next(iter(found[-1].settings))
+    return known or Candidate("temperature", f"{sign} {value:g}", {key: value}, value)

@@ -25,8 +25,8 @@ from contrastive_core.messages import N_, message
 from contrastive_core.metrics.knn import default_k, vote
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.intervals import wilson
 from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.score import wilson
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
 

@@ -8,29 +8,35 @@ that nothing is trained twice, and an adviser that was stopped goes on.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import itertools
 import math
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import torch
 
-from contrastive_core.advice import curve, held_out
-from contrastive_core.advice.candidates import Candidate, candidates
+from contrastive_core.advice import held_out
+from contrastive_core.advice.candidates import Candidate, Curve, candidates, fit_curve, next_on_curve, spread
 from contrastive_core.advice.held_out import HeldOutScores, Trial, read_trials, trial_of, write_scores
 from contrastive_core.advice.planning import RESERVE, SPREAD
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.messages import message
+from contrastive_core.errors import CannotGoOn, Locked
+from contrastive_core.messages import message, sentence
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, folder_of, save_plan
-from contrastive_core.records.sweep_grid import Cell
-from contrastive_core.sweeps.cell_training import train_cell
+from contrastive_core.records.run import Run
+from contrastive_core.records.sweep_grid import Cell, config_of
+from contrastive_core.records.train_config import from_dict
+from contrastive_core.training import loop
+from contrastive_core.training.setup import manifest_of, prepare
 
 FEWEST = 2  # settings that are tried whatever the clock says: the default, and one to compare
-NEAR = 1.05  # a value within this factor of one that was tried tells nothing new
-PLACES = 200  # of a curve that are looked at
 WIDER = 2  # times the settings that were planned, at most, where time is left
 
 Questions = Mapping[str, Sequence[Candidate]]
@@ -89,7 +95,7 @@ class Search:
         steps = {question: found[1:] for question, found in self.questions.items()}
         if self.plan.is_curve and self.plan.trials < len(self.questions["temperature"]):
             # No time for every place: some that are far from each other, and the last by the curve.
-            steps["temperature"] = curve.spread(self.questions["temperature"])[1 : self.plan.trials - 1]
+            steps["temperature"] = spread(self.questions["temperature"])[1 : self.plan.trials - 1]
         yield usual
         yield from ({**usual, question: candidate} for question, found in steps.items() for candidate in found)
         while len(self.trials) < WIDER * self.plan.trials and (choice := self._proposal()) is not None:
@@ -101,7 +107,7 @@ class Search:
             return best_combination(self.questions, scores, self.trials)
         found, fitted = self.questions["temperature"], self.curve()
         values = [t.value for t in self.trials.values() if t.value is not None]
-        next_place = next((c for c in curve.spread(found) if c.value not in values), None)  # where some failed
+        next_place = next((c for c in spread(found) if c.value not in values), None)  # where some failed
         candidate = next_on_curve(found, fitted, values) if fitted else next_place
         return None if candidate is None else {"temperature": candidate}
 
@@ -142,7 +148,7 @@ class Search:
             return sorted(full, key=lambda t: -float(fitted.at([t.value or 1.0])[0][0]))
         return sorted(full, key=lambda t: -self._value(t, last))
 
-    def curve(self) -> curve.Curve | None:
+    def curve(self) -> Curve | None:
         """The curve through what was trained for the longest; None where there is none."""
         if not self.plan.is_curve:
             return None
@@ -152,7 +158,7 @@ class Search:
             for scores in trial.by_seed(self.plan.rungs[-1]).values()
             if trial.value is not None
         ]
-        return curve.fit_curve(points)
+        return fit_curve(points)
 
     # --- time ---
 
@@ -214,21 +220,6 @@ class Search:
 # temperature and 1.61 points to the best of three questions; these lose 1.01 and 1.22, in a third of the time.
 
 
-def next_on_curve(found: Sequence[Candidate], fitted: curve.Curve, tried: Collection[float]) -> Candidate | None:
-    """A value that may be the best by the curve: the highest upper end of its interval. None where every place is
-    near one that was tried."""
-    values = [c.value for c in found if c.value is not None]
-    places = sorted({float(f"{v:.2g}") for v in np.geomspace(min(values), max(values), PLACES)})
-    places = [v for v in places if all(max(v / t, t / v) > NEAR for t in tried)]
-    if not places:
-        return None
-    mean, half = fitted.at(places)
-    value = places[int(np.argmax(mean + half))]
-    known = next((c for c in found if c.value == value), None)
-    sign, key = found[0].label.rpartition(" ")[0], next(iter(found[-1].settings))
-    return known or Candidate("temperature", f"{sign} {value:g}", {key: value}, value)
-
-
 def best_combination(
     questions: Questions, scores: Mapping[str, float], tried: Collection[str]
 ) -> dict[str, Candidate] | None:
@@ -245,3 +236,32 @@ def best_combination(
     effects = np.linalg.lstsq(design[at], y - y.mean(), rcond=None)[0]
     order = np.argsort(-(design @ effects), kind="stable")
     return next((combinations[row] for row in order if trials[row].key not in tried), None)
+
+
+def train_cell(cell: Cell, device: str = "auto") -> str:
+    """Train a cell, or go on with it where it was stopped; a cell that is done is left alone.
+    Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile;
+    Locked where another process trains it."""
+    run: Run | None = None
+    with contextlib.suppress(ValueError, OSError):
+        run = runs.load(cell.run)
+    if run is not None and run.status().get("status") == "done":
+        return ""
+    try:
+        status = _train(cell, run, device)
+    except Locked:
+        raise
+    except (CannotGoOn, ValueError, OSError, RuntimeError, torch.OutOfMemoryError) as error:
+        return sentence(error) or type(error).__name__
+    if status == "stopped":
+        raise CannotGoOn("{run} was stopped; the same command goes on with it", run=cell.run)
+    return ""
+
+
+def _train(cell: Cell, run: Run | None, device: str) -> str:
+    if run is not None:
+        return loop.train(prepare(from_dict(run.manifest["config"])), run, resume=True)
+    setup = prepare(dataclasses.replace(config_of(cell), device=device))
+    about = manifest_of(setup, shlex.join(["python", "-m", "contrastive_core", *cell.argv()]))
+    run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
+    return loop.train(setup, run, resume=False)

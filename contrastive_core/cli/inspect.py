@@ -29,8 +29,8 @@ from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, read_evaluation
-from contrastive_core.records.image_form import ImageForm
 from contrastive_core.records.score import recall_text, scores_from_json
+from contrastive_core.records.train_config import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
 

@@ -190,7 +190,7 @@ COMMANDS = {
         _option("runs", nargs="*", metavar="RUN"),
         DEVICE,
     ),
-    "doctor": Command("doctor.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
+    "doctor": Command("run_listing.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
     "present": Command(
         "inspect.present",
         "make what the pages show of a run: embeddings, scores, maps",

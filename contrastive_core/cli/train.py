@@ -19,9 +19,8 @@ from contrastive_core.engine import importing
 from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
-from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import OPTIONS, TrainConfig, from_dict, with_settings
+from contrastive_core.records.train_config import OPTIONS, TrainConfig, form_of, from_dict, with_settings
 from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare

@@ -11,7 +11,7 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.image_form import ImageForm
+from contrastive_core.records.train_config import ImageForm
 
 REASONS = 3  # that are listed
 Files = Sequence[tuple[str, str]]  # ids, with the reason, or with the note

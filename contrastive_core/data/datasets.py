@@ -25,7 +25,7 @@ from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownN
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import IMAGES, data_home
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.image_form import USUAL, ImageForm, form_of
+from contrastive_core.records.train_config import USUAL, ImageForm, form_of
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock
 

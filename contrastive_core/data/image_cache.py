@@ -29,7 +29,7 @@ from contrastive_core.data.image_folder import ImageFile, Listing
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.image_form import SMALL, ImageForm
+from contrastive_core.records.train_config import SMALL, ImageForm
 from contrastive_core.storage import atomic
 from contrastive_core.storage.sandbox import Sandbox
 

@@ -3,7 +3,7 @@
 A folder per class; or images only, without labels; or `train/` and `test/` with either. `val/`, `valid/` or
 `validation/` is taken for `test/` where there is none, and a lone `train/` for the whole folder, unless another folder
 beside them has images too: then all of them are classes. Without a test part a fifth of each class is set aside, by a
-fixed seed. image_cache.py decodes what is listed here, to the form that a run's settings name (image_form.py).
+fixed seed. image_cache.py decodes what is listed here, to the form that a run's settings name (`ImageForm`).
 
 Links inside the folder, to files or to folders, are followed only where the environment variable
 CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise each is left out and listed. What is neither file nor

@@ -19,7 +19,7 @@ from contrastive_core.data.image_folder import Listing
 from contrastive_core.messages import message
 from contrastive_core.paths import data_home, follow_links
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.image_form import SMALL, USUAL, ImageForm
+from contrastive_core.records.train_config import SMALL, USUAL, ImageForm
 from contrastive_core.storage.file_cache import FRESH, FileStamp, file_stamp
 from contrastive_core.storage.regular_files import printable
 

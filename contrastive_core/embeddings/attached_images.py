@@ -21,7 +21,7 @@ from contrastive_core.data.image_decoding import open_image
 from contrastive_core.messages import N_, join, message
 from contrastive_core.paths import follow_links
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.image_form import form_of
+from contrastive_core.records.train_config import form_of
 from contrastive_core.storage import json_files
 from contrastive_core.storage.regular_files import is_regular, open_regular, printable, thousands
 

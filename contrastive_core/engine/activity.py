@@ -14,7 +14,7 @@ from pathlib import Path
 from contrastive_core.engine import client, process, queue, training
 from contrastive_core.engine.client import STARTING, STOPPED
 from contrastive_core.engine.process import ProcessRecord
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.engine.worker_process import KILLED
 from contrastive_core.messages import N_
 from contrastive_core.progress import Progress, first_progress, read_progress

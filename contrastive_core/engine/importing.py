@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from contrastive_core.engine import client, process, training
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.errors import BadSetting, NoSuchRun
 from contrastive_core.messages import message
 from contrastive_core.paths import runs_home

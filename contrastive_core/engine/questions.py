@@ -10,12 +10,12 @@ from typing import Any
 from contrastive_core.data import datasets
 from contrastive_core.engine import results
 from contrastive_core.engine.client import Question
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.records.embedding_ref import path_of as embedding_path
 from contrastive_core.records.evaluation import evaluation_path
-from contrastive_core.records.image_form import form_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
+from contrastive_core.records.train_config import form_of
 
 LARGE = 50_000  # rows; what takes minutes is a process of its own, which outlives the app
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from contrastive_core.evaluation.verdicts import SettingScores, better_pairs
 from contrastive_core.messages import N_, message
-from contrastive_core.records.intervals import SEEDS
+from contrastive_core.records.score import SEEDS
 
 __all__ = ["best_setting"]
 

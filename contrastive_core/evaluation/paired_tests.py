@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from contrastive_core.records.intervals import Z95
+from contrastive_core.records.score import Z95
 from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["Z95", "difference", "holm", "mcnemar", "paired_tests", "t_test"]

@@ -26,7 +26,7 @@ from scipy.special import ndtri, stdtrit
 from contrastive_core.evaluation.paired_tests import difference, holm, mcnemar
 from contrastive_core.messages import N_, message
 from contrastive_core.records.comparison import Difference
-from contrastive_core.records.intervals import SEEDS, over_seeds, wilson
+from contrastive_core.records.score import SEEDS, over_seeds, wilson
 
 __all__ = ["Contrast", "SettingScores", "better_pairs", "compare_methods", "compare_runs", "contrast", "interval_of"]
 

@@ -16,8 +16,8 @@ import torch
 from contrastive_core.evaluation.embed import data_of, embed_run
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.image_form import visible
 from contrastive_core.records.run import Run
+from contrastive_core.records.train_config import visible
 
 MOST = 10_000  # rows that the projector takes
 PICTURE = 8192  # pixels along the side of its one picture, at most

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
 from contrastive_core.errors import Damaged
-from contrastive_core.records.image_form import LARGEST, RESIZES, SMALLEST
-from contrastive_core.records.train_config import FIELDS, TrainConfig
+from contrastive_core.records.train_config import FIELDS, LARGEST, RESIZES, SMALLEST, TrainConfig
 from contrastive_core.storage.json_files import JsonObject, read_object
 from contrastive_core.storage.json_schema import Schema, fields, number, one_of, optional, schema_of, text, whole
 

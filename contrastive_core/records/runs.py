@@ -98,7 +98,7 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
         **{key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")},
         "data_fingerprint": fingerprint,
         "config": config,
-        "versions": {p: _version(p) for p in PACKAGES} | {"python": platform.python_version()},
+        "versions": {p: package_version(p) for p in PACKAGES} | {"python": platform.python_version()},
         "git_commit": _git_commit(),
         **more,
     }
@@ -180,7 +180,8 @@ def _manifest(path: Path) -> Manifest:
         raise Damaged("{path} cannot be read: {strerror}", path=path / "run.json", strerror=error.strerror) from None
 
 
-def _version(package: str) -> str | None:
+def package_version(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

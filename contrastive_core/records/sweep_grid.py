@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.intervals import over_seeds, wilson
+from contrastive_core.records.score import over_seeds, wilson
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.storage.json_files import JsonObject
 

@@ -16,12 +16,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_
-from contrastive_core.records.image_form import ImageForm
+from contrastive_core.messages import N_, message
 from contrastive_core.storage.json_files import JsonObject
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
 IMAGE_SIZE = N_("pixels of a side of a folder's images; default: the encoder's, else their median up to 64")
+SMALLEST = 4  # pixels of a side that a training is asked for
+LARGEST = 518  # pixels of a side: DINOv2's
+SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
+RESIZES = ("crop", "pad")
 
 
 def _setting(default: Any, **limits: float) -> Any:
@@ -187,3 +190,45 @@ def _typed(name: str, text: str) -> Any:
         whole_words = "whole " * whole
         raise BadSetting("{name} must be a {whole}number; got {text}", name=name, whole=whole_words, text=repr(text))
     return int(value) if whole else float(value)
+
+
+@dataclass(frozen=True)
+class ImageForm:
+    """How a folder's images are brought to one size. `size`: pixels of a side; None: the median of the shorter sides, at
+    most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
+
+    size: int | None = None
+    resize: str = "crop"
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not SMALLEST <= self.size <= LARGEST:
+            limits = {"smallest": SMALLEST, "largest": LARGEST}
+            raise BadSetting("image_size must lie in {smallest}..{largest}; got {size}", size=self.size, **limits)
+        if self.resize not in RESIZES:
+            resizes = " or ".join(RESIZES)
+            raise BadSetting("resize must be {resizes}; got {resize}", resizes=resizes, resize=repr(self.resize))
+
+    @property
+    def text(self) -> str:
+        """For a person: 64 × 64 pixels, cropped."""
+        how = N_("cropped to the middle") if self.resize == "crop" else N_("padded with black")
+        return message("{size} × {size} pixels, {how}", size=self.size, how=how)
+
+
+USUAL = ImageForm()
+
+
+def form_of(config: Mapping[str, Any]) -> ImageForm:
+    """Return the form that a run's settings name."""
+    return ImageForm(config.get("image_size"), config.get("resize") or "crop")
+
+
+def described(config: Mapping[str, Any]) -> str:
+    """What a run's images were brought to, for a person; "" where they have a size of their own."""
+    form = form_of(config)
+    return message("images of {form}", form=form.text) if form.size else ""
+
+
+def visible(channels: int) -> slice:
+    """Which channels a picture shows of an image with so many: three, or the first where there are fewer."""
+    return slice(3 if channels > 2 else 1)

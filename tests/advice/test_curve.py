@@ -10,8 +10,7 @@ import pytest
 from played_advice import made, played
 
 from contrastive_core.advice.answer import answer_of
-from contrastive_core.advice.candidates import Candidate
-from contrastive_core.advice.curve import fit_curve, spread
+from contrastive_core.advice.candidates import Candidate, fit_curve, spread
 
 VALUES = (0.05, 0.1, 0.2, 0.5, 1.0)
 HELD_OUT = 300

@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 from contrastive_core.data import datasets, image_cache, image_decoding
 from contrastive_core.data.image_decoding import HEADER, decode_chunk, decode_image, decode_sandboxed
 from contrastive_core.paths import ROOT, data_home
-from contrastive_core.records.image_form import ImageForm
+from contrastive_core.records.train_config import ImageForm
 from contrastive_core.storage.sandbox import Sandbox
 
 ORIENTATION = 0x0112  # of EXIF

@@ -15,8 +15,7 @@ from contrastive_core.data import datasets, image_cache, image_decoding, image_s
 from contrastive_core.data.image_decoding import decode_image
 from contrastive_core.errors import BadSetting
 from contrastive_core.paths import data_home
-from contrastive_core.records.image_form import ImageForm
-from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.records.train_config import ImageForm, TrainConfig
 from contrastive_core.storage import sandbox
 from contrastive_core.training.image_size import kept_smaller, with_image_size
 

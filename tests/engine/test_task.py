@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from contrastive_core.engine import process, questions, queue, results, training
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.progress import Progress
 from contrastive_core.records import runs
 

@@ -130,7 +130,7 @@ def test_a_class_name_exists_once() -> None:
 OUTSIDE_THE_SERVER = ("desktop/", "widgets/", "report/document.py", "report/contents.py", "loss_description.py")
 CLIENT = """
 activity catalog client images importing process queue questions results run_folders run_tools sweep_results
-sweep_runner task training vectors
+sweep_runner training vectors
 """.split()
 
 

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.importing import preview
-from contrastive_core.engine.task import Task
+from contrastive_core.engine.training import Task
 from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.embedding_ref import path_of

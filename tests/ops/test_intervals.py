@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from contrastive_core.evaluation.paired_tests import mcnemar
-from contrastive_core.records.intervals import over_seeds, wilson
+from contrastive_core.records.score import over_seeds, wilson
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 20), (20, 20), (81, 263), (1, 2), (9_999, 10_000)])
