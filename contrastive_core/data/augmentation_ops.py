@@ -56,11 +56,9 @@ def adjust_saturation(x: Float[Tensor, "b 3 h w"], factor: Float[Tensor, " b"]) 
 
 
 def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tensor:
-    """Turn each image's hue by `shift` of the color circle (−0.5 … 0.5).
-
-    Largest and smallest channel stay; with hue H in sixths, channel n ∈ {5, 3, 1} becomes
-    max − chroma · clamp(min(k, 4 − k), 0, 1), k = (n + H) mod 6: the usual piecewise HSV → RGB.
-    """
+    """Turn each image's hue by `shift` of the color circle (−0.5 … 0.5). Largest and smallest channel stay; with hue H
+    in sixths, channel n ∈ {5, 3, 1} becomes max − chroma · clamp(min(k, 4 − k), 0, 1), k = (n + H) mod 6: the usual
+    piecewise HSV → RGB."""
     r, g, b = x.unbind(1)  # (b, h, w) each
     top, low = x.amax(1), x.amin(1)
     chroma = top - low

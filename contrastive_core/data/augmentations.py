@@ -37,11 +37,9 @@ def make_views(
 def augment(
     images: UInt8[Tensor, "b c h w"], recipe: Recipe, generator: Generator, share: BatchShare | None = None
 ) -> Float[Tensor, "b c h w"]:
-    """One augmented view of each image: uint8 in, float32 in [0, 1] out; the first of a recipe's views.
-
-    A CPU generator is best: nothing waits for the device, and every device gets the same
-    parameters. Color steps are skipped on gray images.
-    """
+    """One augmented view of each image: uint8 in, float32 in [0, 1] out; the first of a recipe's views. A CPU generator
+    is best: nothing waits for the device, and every device gets the same parameters. Color steps are skipped on gray
+    images."""
     share = share or BatchShare.whole(len(images))
     _, c, h, w = images.shape
     sampler = Sampler(share.total, c, h, w, recipe.of_view(0), generator)

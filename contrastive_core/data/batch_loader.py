@@ -26,11 +26,9 @@ ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of 
 
 @dataclass(frozen=True)
 class BatchShare:
-    """Rows `start` to `stop` of a global batch of `total` rows: one process's share of it.
-
-    Every process samples random values for the whole global batch from the same generator and takes
-    its own rows: one seed gives one run, with any number of processes.
-    """
+    """Rows `start` to `stop` of a global batch of `total` rows: one process's share of it. Every process samples random
+    values for the whole global batch from the same generator and takes its own rows: one seed gives one run, with any
+    number of processes."""
 
     start: int
     stop: int

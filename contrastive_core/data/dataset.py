@@ -42,12 +42,9 @@ class DatasetArrays(TypedDict):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One split of a data set.
-
-    `labels` are −1 where there is none; `factors` holds further values per image. `skipped` lists
-    files that could not be read, with the reason, `notes` files that were read in part, `remarks`
-    sentences on the folder. `form` is the size of images that come from files.
-    """
+    """One split of a data set. `labels` are −1 where there is none; `factors` holds further values per image. `skipped`
+    lists files that could not be read, with the reason, `notes` files that were read in part, `remarks` sentences on
+    the folder. `form` is the size of images that come from files."""
 
     name: str
     split: str

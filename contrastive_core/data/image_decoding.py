@@ -49,9 +49,8 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)
         if size > MAX_BYTES:
-            raise Damaged(
-                "{size} bytes; at most {max_bytes} are read of a picture", size=f"{size:,}", max_bytes=f"{MAX_BYTES:,}"
-            )
+            facts = {"size": f"{size:,}", "max_bytes": f"{MAX_BYTES:,}"}
+            raise Damaged("{size} bytes; at most {max_bytes} are read of a picture", **facts)
         try:
             opened = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError:
@@ -64,11 +63,9 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
 
 
 def decode_image(path: str | Path, side: int, channels: int, resize: str = "crop") -> tuple[np.ndarray, str]:
-    """Return one image (channels, side, side) uint8 and a note on what was not read ("" for nothing).
-
-    Args: channels: 1 converts to gray, 3 to color; other numbers are for arrays only.
-    Raises: Damaged for what is no image or has other channels; whatever Pillow raises for a damaged file.
-    """
+    """Return one image (channels, side, side) uint8 and a note on what was not read ("" for nothing). `channels`: 1
+    converts to gray, 3 to color; other numbers are for arrays only. Raises: Damaged for what is no image or has other
+    channels; whatever Pillow raises for a damaged file."""
     path, mode = Path(path), "RGB" if channels == 3 else "L"
     if path.suffix.lower() == ".npy":
         bands, note = _array_images(path, channels)
@@ -182,9 +179,8 @@ def _array_images(path: Path, channels: int) -> tuple[list[Image.Image], str]:
     elif count == channels:
         bands = [*np.moveaxis(_scale(np.asarray(array)), -1, 0)]
     else:
-        raise Damaged(
-            "an array of {count} channels; those of the others have {channels}", count=count, channels=channels
-        )
+        values = {"count": count, "channels": channels}
+        raise Damaged("an array of {count} channels; those of the others have {channels}", **values)
     return [Image.fromarray(np.ascontiguousarray(_scale(np.asarray(band)))) for band in bands], note
 
 
@@ -204,9 +200,8 @@ def _scale(array: np.ndarray) -> np.ndarray:
         top = 255 if high <= 255 else 65535
     if not (low >= 0 and high <= top):  # also NaN
         usual = N_("0 to 1 or 0 to 255") if kind == "f" else N_("0 to 255 or 0 to 65,535")
-        raise Damaged(
-            "values from {low} to {high}; {usual} are expected", low=f"{low:g}", high=f"{high:g}", usual=usual
-        )
+        values = {"low": f"{low:g}", "high": f"{high:g}", "usual": usual}
+        raise Damaged("values from {low} to {high}; {usual} are expected", **values)
     return np.rint(array.astype(np.float32) * np.float32(255 / top)).astype(np.uint8)
 
 

@@ -139,9 +139,6 @@ def _is_plain(ending: str) -> bool:
     return len(ending) <= LONGEST and (not ending or (ending.isascii() and ending[1:].isalnum()))
 
 
-# --- listing: one look at every entry ------------------------------------------------------------
-
-
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:
     """Classes, the files of each split with their labels, and what is left out of it."""
     seen = {os.fspath(p): file_stamp(p) for p in (root, *(root / name for name in FOR_TEST))}

@@ -43,9 +43,8 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
     path = Path(path)
     name = printable(path.name)
     if path.suffix.lower() not in ENDINGS:
-        raise UnusableEmbedding(
-            "vectors are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}"
-        )
+        values = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
+        raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)
     with open_regular(path, limits.VECTORS) as file:
         try:
             rows = _read(file, path, part, leave_out)
@@ -81,9 +80,6 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
     if part[1] > 1 and rows.start == rows.stop:
         raise UnusableEmbedding("{name} has fewer rows than there are processes", name=path.name)
     return rows
-
-
-# --- arrays --------------------------------------------------------------------------------------
 
 
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
@@ -184,9 +180,6 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
         values = {"name": path.name, "shape": shape, "dtype": dtype, "size": f"{size:,}"}
         raise UnusableEmbedding("{name} promises {shape} {dtype} but holds {size} bytes", **values)
     return shape, by_column, dtype
-
-
-# --- the same for every format -------------------------------------------------------------------
 
 
 def _set_of(

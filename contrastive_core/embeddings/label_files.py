@@ -36,9 +36,8 @@ def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: i
     path = Path(path)
     name, n = printable(path.name), len(rows) if n is None else n
     if path.suffix.lower() not in ENDINGS:
-        raise UnusableEmbedding(
-            "labels are read from {endings}; got {name}", endings=", ".join(ENDINGS), name=f"{name!r}"
-        )
+        facts = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
+        raise UnusableEmbedding("labels are read from {endings}; got {name}", **facts)
     with open_regular(path, LIMIT) as file:
         values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
@@ -67,9 +66,8 @@ def _array(file: BinaryIO, path: Path) -> np.ndarray:
     name = printable(path.name)
     shape, _, dtype = npy_head(file, path, os.fstat(file.fileno()).st_size)
     if len([n for n in shape if n != 1]) > 1 or not shape or dtype.kind not in "iubfUS":
-        raise UnusableEmbedding(
-            "{name} must hold (n) labels, numbers or texts; got {dtype} {shape}", name=name, dtype=dtype, shape=shape
-        )
+        facts = {"name": name, "dtype": dtype, "shape": shape}
+        raise UnusableEmbedding("{name} must hold (n) labels, numbers or texts; got {dtype} {shape}", **facts)
     file.seek(0)
     try:
         values = np.lib.format.read_array(file, allow_pickle=False).reshape(-1)

@@ -14,11 +14,9 @@ HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marke
 
 
 def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
-    """Rows that teach, if any, rows that are judged, where these stand, and a sentence about it.
-
-    By the column `split` where it has train and test; else a fifth of each class, chosen by a hash
-    of the ids, so that files that share rows judge (nearly) the same ones.
-    """
+    """Rows that teach, if any, rows that are judged, where these stand, and a sentence about it. By the column `split`
+    where it has train and test; else a fifth of each class, chosen by a hash of the ids, so that files that share rows
+    judge (nearly) the same ones."""
     labels = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels
     train, test, how = split_masks(labels, rows.ids, rows.columns.get("split"))
     taught = rows.take(np.flatnonzero(train)) if train.any() else None

@@ -54,9 +54,8 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
         held += int(rest[-1].memory_usage(deep=False).sum())
         stop = n + len(frame)
         if held > limits.LIMIT or 4 * stop * len(taken) > limits.VECTORS:
-            raise UnusableEmbedding(
-                "{name} is too large a table: {stop} rows and more", name=path.name, stop=f"{stop:,}"
-            )
+            values = {"name": path.name, "stop": f"{stop:,}"}
+            raise UnusableEmbedding("{name} is too large a table: {stop} rows and more", **values)
         if stop > len(features):
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
@@ -112,9 +111,6 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
             **thousands(size=size, limit=limits.LIMIT),
         )
     return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
-
-
-# --- Parquet -------------------------------------------------------------------------------------
 
 
 def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
@@ -249,9 +245,6 @@ def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
         return {}
 
 
-# --- which columns are the vectors ---------------------------------------------------------------
-
-
 def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> list[str]:
     """Which columns are the vectors, where no column of lists holds them: the numbered ones among the columns of
     numbers, or all of these. `names`: all columns."""
@@ -263,10 +256,9 @@ def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, 
         raise UnusableEmbedding("{name} has no columns of numbers to take as vectors", name=path.name)
     taken = _numbered(numeric) or numeric
     if len(taken) < 2:
+        values = {"name": path.name, "taken": f"{printable(taken[0], 80)!r}"}
         raise UnusableEmbedding(
-            "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more",
-            name=path.name,
-            taken=f"{printable(taken[0], 80)!r}",
+            "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more", **values
         )
     return taken
 

@@ -24,11 +24,9 @@ CHECKED = (1, 37)  # images of the two batches that are compared
 
 
 def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
-    """Write the encoder; returns `out`, `inputs`, `width`, and the `worst` difference from torch.
-
-    Raises: ValueError where the extra is missing, the run has no weights or data, or onnxruntime
-    gives something else than torch; then nothing is written.
-    """
+    """Write the encoder; returns `out`, `inputs`, `width`, and the `worst` difference from torch. Raises: ValueError
+    where the extra is missing, the run has no weights or data, or onnxruntime gives something else than torch; then
+    nothing is written."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401

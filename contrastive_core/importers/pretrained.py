@@ -110,9 +110,6 @@ def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Ite
         yield match(file or Path(RANDOM), path, dataclasses.replace(recognized, keys=keys), shapes)
 
 
-# --- where they come from ----------------------------------------------------------------------
-
-
 def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
     """Of a model's sets of weights the one to be opened, and its file where it lies here."""
     try:
@@ -123,9 +120,6 @@ def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
         return entries[0], Path(wanted.weights) if wanted.weights else None
     here = ((entry, find(entry)) for entry in entries)
     return next(((e, f) for e, f in here if f), (entries[0], None))
-
-
-# --- what is made of them ----------------------------------------------------------------------
 
 
 def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:

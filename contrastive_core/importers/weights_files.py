@@ -46,9 +46,8 @@ def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
         return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
     except Exception as error:  # of the network, in as many classes as there are clients
         why = printable(explained(error), 200)
-        raise CannotImport(
-            "{name} cannot be fetched from {host}: {why}", name=entry.name, host=entry.host, why=why
-        ) from None
+        values = {"name": entry.name, "host": entry.host, "why": why}
+        raise CannotImport("{name} cannot be fetched from {host}: {why}", **values) from None
 
 
 def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:

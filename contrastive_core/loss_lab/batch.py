@@ -53,9 +53,6 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
     return _batch_of_images(run, request, dataset)
 
 
-# --- images through an encoder -------------------------------------------------------------------
-
-
 def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
     source, images, views, seed = request.source, request.images, request.views, request.seed
     rng = np.random.default_rng(seed)
@@ -125,9 +122,6 @@ def _dataset(run: Run, split: str) -> Dataset:
     if split != "train":
         return dataset
     return curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
-
-
-# --- rows that exist -----------------------------------------------------------------------------
 
 
 def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: int) -> LabBatch:

@@ -39,9 +39,8 @@ def create(
     for key in settings:
         if key not in definitions:
             has = ", ".join(definitions) or "none"
-            raise ValueError(
-                message("method {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=f"{key!r}", has=has)
-            )
+            values = {"name": f"{name!r}", "key": f"{key!r}", "has": has}
+            raise ValueError(message("method {name} has no setting {key}; it has: {has}", **values))
     cls = get(name)
     checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})
     return cls(encoder, image_shape, n_train, recipe or Recipe(), checked)

@@ -62,11 +62,9 @@ class MoCo(Method):
 
     @torch.no_grad()
     def keys(self, x_k: Tensor, share: BatchShare, generator: torch.Generator) -> Tensor:
-        """Keys of views, encoded in another order when the batch's norms are split.
-
-        As in the published code the order is of the whole batch: views are gathered, every process
-        encodes its share of the shuffled ones, and the keys come back.
-        """
+        """Keys of views, encoded in another order when the batch's norms are split. As in the published code the order
+        is of the whole batch: views are gathered, every process encodes its share of the shuffled ones, and the keys
+        come back."""
         if not (self.settings.shuffle and self.settings.bn_splits > 1):
             return self.key_head(self.key_encoder(x_k))
         share = share.times(len(x_k) // (share.stop - share.start))  # two rows an image: symmetric
@@ -107,20 +105,18 @@ class MoCo(Method):
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
         if k > facts.n_train:
+            values = {"n": facts.n_train, "k": k, "fits": queue_size(facts.n_train)}
             return message(
                 "{n} training images cannot fill a queue of {k} in an epoch: every image would meet its own old key; "
                 "use --set method.queue={fits}",
-                n=facts.n_train,
-                k=k,
-                fits=queue_size(facts.n_train),
+                **values,
             )
         if batch_size < 2 * splits:
+            values = {"batch_size": batch_size, "splits": splits, "most": max(1, batch_size // 2)}
             return message(
                 "a batch of {batch_size} cannot be split into {splits} parts of two images; use --set "
                 "method.bn_splits={most} or a larger batch",
-                batch_size=batch_size,
-                splits=splits,
-                most=max(1, batch_size // 2),
+                **values,
             )
         return None
 

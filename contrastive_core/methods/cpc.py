@@ -141,12 +141,11 @@ class CPC(Method):
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         if rows < LEAST_ROWS:
             size = min(facts.image_shape[1:])
+            values = {"least_rows": LEAST_ROWS, "size": size, "rows": rows}
             return message(
                 "CPC needs at least {least_rows} rows of patches; images of {size} pixels give {rows}. Use larger "
                 "images, or a method that does not cut them, such as simclr",
-                least_rows=LEAST_ROWS,
-                size=size,
-                rows=rows,
+                **values,
             )
         return None
 

@@ -120,11 +120,10 @@ class InstDisc(Method):
         if n < 3:
             return message("a memory bank of {n} images has no noise to draw; use at least 3 images", n=n)
         if k > n - 1:
+            values = {"n": n, "slots": n - 1, "k": k}
             return message(
                 "a bank of {n} images has {slots} slots to draw noise from, not {k}; use --set method.noise=0, which "
                 "takes them all, or a smaller number",
-                n=n,
-                slots=n - 1,
-                k=k,
+                **values,
             )
         return None

@@ -27,11 +27,9 @@ AMONG = 100_000  # rows among which all find their nearest in some minutes
 
 @dataclass(frozen=True, eq=False)
 class MetricResult:
-    """A score. `per_sample` (n) belongs to the test rows, NaN where a row has none.
-
-    `interval` is a 95 % interval where the score estimates something from a sample. `extras` holds plain values for the
-    record; `arrays` what pages draw (curves, predictions, matrices).
-    """
+    """A score. `per_sample` (n) belongs to the test rows, NaN where a row has none. `interval` is a 95 % interval where
+    the score estimates something from a sample. `extras` holds plain values for the record; `arrays` what pages draw
+    (curves, predictions, matrices)."""
 
     value: float
     per_sample: np.ndarray | None = None
@@ -61,15 +59,15 @@ class Metric:
         are this process's part, every process calls, and the result is that of all rows, per-sample values included."""
         graphs = graphs or Graphs()
         if graphs.rows.spread and not self.spreads:
-            raise CannotScore(message("{title} is computed by one process: run it without torchrun", title=self.title))
+            raise CannotScore("{title} is computed by one process: run it without torchrun", title=self.title)
         if self.needs_train and train is None:
-            raise CannotScore(message("{title} needs training rows, and there are none", title=self.title))
+            raise CannotScore("{title} needs training rows, and there are none", title=self.title)
         if self.needs_train and train is not None:
             self._check(train, graphs.rows)
         self._check(test, graphs.rows)
         if self.needs_train and train is not None and train.width != test.width:
             values = {"width": train.width, "test_width": test.width}
-            raise CannotScore(message("training rows are {width} wide, test rows {test_width}", **values))
+            raise CannotScore("training rows are {width} wide, test rows {test_width}", **values)
         whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
         if self.most is None or whole or len(test) <= self.most:
             return self.score(train, test, graphs)
@@ -89,11 +87,10 @@ class Metric:
         not_finite, zero = (lie.number(len(rows.problems[name])) for name in ("not_finite", "zero"))
         where = message("{split} rows", split=rows.split) if rows.split else "rows"
         if not_finite:
-            raise CannotScore(
-                message("{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=where)
-            )
+            values = {"not_finite": not_finite, "where": where}
+            raise CannotScore("{not_finite} {where} hold values that are not finite", **values)
         if zero and self.unit_rows:
-            raise CannotScore(message("{count} {where} are all zeros and have no direction", count=zero, where=where))
+            raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=where)
         if self.needs_labels:
             labels_of(rows, self.title, lie)
 
@@ -102,13 +99,13 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
     has_labels = lie.each(rows.labels is not None)
     if not any(has_labels):
-        raise CannotScore(message("{title} needs labels, and there are none", title=title))
+        raise CannotScore("{title} needs labels, and there are none", title=title)
     if not all(has_labels):
-        raise CannotScore(message("{title} needs a labeled row on every process: take fewer processes", title=title))
+        raise CannotScore("{title} needs a labeled row on every process: take fewer processes", title=title)
     assert rows.labels is not None
     labels = lie.whole(rows.labels)
     if len(np.unique(labels[labels >= 0])) < 2:
-        raise CannotScore(message("{title} needs at least two classes, and there is one", title=title))
+        raise CannotScore("{title} needs at least two classes, and there is one", title=title)
     return labels
 
 
@@ -135,10 +132,8 @@ def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
 
 def pairs_interval(value: float, per_sample: np.ndarray, partners: np.ndarray) -> tuple[float, float] | None:
     """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding 1948): each sample moves
-    it by twice its own mean's deviation, by the number of its partners.
-
-    Args: per_sample (n): mean over a sample's pairs; partners (n): their number.
-    """
+    it by twice its own mean's deviation, by the number of its partners. `per_sample` (n): mean over a sample's pairs;
+    `partners` (n): their number."""
     defined = partners > 0
     n = int(defined.sum())
     if n < 3:

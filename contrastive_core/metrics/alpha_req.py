@@ -15,7 +15,7 @@ import torch
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import spectrum
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -50,13 +50,9 @@ def slope(values: np.ndarray) -> tuple[float, int]:
     kept = values[FIRST - 1 : LAST]
     kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
     if len(kept) < FEWEST:
+        facts = {"fewest": FEWEST, "first": FIRST - 1, "kept": len(kept)}
         raise CannotScore(
-            message(
-                "α-ReQ needs {fewest} dimensions behind the first {first} that vary, and there are {kept}",
-                fewest=FEWEST,
-                first=FIRST - 1,
-                kept=len(kept),
-            )
+            "α-ReQ needs {fewest} dimensions behind the first {first} that vary, and there are {kept}", **facts
         )
     j = np.arange(FIRST, FIRST + len(kept))
     line = np.polyfit(np.log(j), np.log(kept), 1, w=np.sqrt(1 / j))

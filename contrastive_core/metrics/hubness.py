@@ -12,7 +12,7 @@ import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
@@ -35,7 +35,7 @@ class Hubness(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = graphs.rows.number(len(test))
         if self.k > n - 1:
-            raise CannotScore(message("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1))
+            raise CannotScore("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1)
         graph = graphs.get(test, None, self.k)
         neighbors = graphs.rows.whole(graph.index)  # (n, k)
         count = np.bincount(neighbors.ravel(), minlength=n).astype(np.float64)  # (n), mean k

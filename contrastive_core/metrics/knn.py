@@ -12,7 +12,7 @@ import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.ops.neighbors import Neighbors, nearest
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -57,7 +57,7 @@ class Knn(Metric):
         k = self.k or default_k(len(train_labels))
         if k > len(train_labels):
             values = {"k": k, "train_labels": len(train_labels)}
-            raise CannotScore(message("k is {k}, but there are only {train_labels} labeled training rows", **values))
+            raise CannotScore("k is {k}, but there are only {train_labels} labeled training rows", **values)
         neighbors = graphs.get(test, train, min(max(k, CURVE[-1]), len(train_labels)))
 
         def by(k: int) -> np.ndarray:

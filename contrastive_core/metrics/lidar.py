@@ -15,7 +15,7 @@ import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import effective_rank
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -42,7 +42,7 @@ class Lidar(Metric):
             raise CannotScore(N_("LiDAR needs augmented views, and there are none"))
         m, v, d = test.views.shape
         if m < 2 or v < 2:
-            raise CannotScore(message("LiDAR needs two views of two images; there are {v} of {method}", v=v, method=m))
+            raise CannotScore("LiDAR needs two views of two images; there are {v} of {method}", v=v, method=m)
         values = discriminant_spectrum(test.views, self.delta)
         if not values.sum() > 0:
             raise CannotScore(N_("LiDAR needs images that differ, and all are mapped to one point"))

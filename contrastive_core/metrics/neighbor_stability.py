@@ -14,7 +14,7 @@ import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
 from contrastive_core.ops.neighbors import Approximation, nearest, nearest_spread
 from contrastive_core.ops.recall import lowest_recall, overlap
@@ -39,7 +39,7 @@ class NeighborStability(Metric):
         a, b, how = self._two(test)
         lie, n = graphs.rows, graphs.rows.number(len(a))
         if self.k > n - 1:
-            raise CannotScore(message("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1))
+            raise CannotScore("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1)
         if lie.spread:
             first, second = (nearest_spread(x, None, self.k, lie, device=graphs.device) for x in (a, b))
         else:

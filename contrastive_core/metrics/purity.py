@@ -11,7 +11,7 @@ import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, mean_interval
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
@@ -36,7 +36,7 @@ class Purity(Metric):
         rows, here = np.flatnonzero(labels >= 0), np.flatnonzero(test.labels >= 0)
         labeled = test if len(here) == len(test) else test.take(here)
         if self.k > len(rows) - 1:
-            raise CannotScore(message("k is {k}, but a sample has only {rows} others", k=self.k, rows=len(rows) - 1))
+            raise CannotScore("k is {k}, but a sample has only {rows} others", k=self.k, rows=len(rows) - 1)
         graph = graphs.get(labeled, None, self.k)
         neighbors = graphs.rows.whole(graph.index)  # (m, k)
         row_labels = labels[rows]

@@ -108,9 +108,8 @@ def _scale(colors: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
     except (TypeError, ValueError):
         pass
     names = ", ".join(COLORS)
-    raise BadSetting(
-        "colors must be one of {names}, or means and deviations; got {colors}", names=names, colors=f"{colors!r}"
-    )
+    values = {"names": names, "colors": f"{colors!r}"}
+    raise BadSetting("colors must be one of {names}, or means and deviations; got {colors}", **values)
 
 
 def _small(channels: int, size: int, width: float = 1.0) -> tuple[nn.Module, int]:
@@ -139,9 +138,8 @@ def _only(knobs: JsonObject, name: str, *allowed: str) -> JsonObject:
     """The knobs, all of them `allowed`. Raises ValueError."""
     if unknown := [f"{key!r}" for key in knobs if key not in allowed]:
         has = ", ".join((*allowed, "colors", "pixels", "gray_as_color"))
-        raise BadSetting(
-            "encoder {name} has no setting {key}; it has: {has}", name=f"{name!r}", key=unknown[0], has=has
-        )
+        values = {"name": f"{name!r}", "key": unknown[0], "has": has}
+        raise BadSetting("encoder {name} has no setting {key}; it has: {has}", **values)
     return knobs
 
 

@@ -105,9 +105,6 @@ def without_numbers(make: Callable[[], Any]) -> Any:
         return make()
 
 
-# --- torchvision -------------------------------------------------------------------------------
-
-
 def _torchvision_weights(name: str) -> tuple[str, Any]:
     """The model's name without its tag, and torchvision's enum of its weights."""
     from torchvision import models
@@ -171,9 +168,6 @@ def _torchvision_network(name: str, channels: int, pixels: int) -> tuple[nn.Modu
         other = nn.Conv2d(channels, first.out_channels, *size, bias=first.bias is not None)  # type: ignore[misc]
         net.set_submodule(name, other)
     return net, int(last.in_features if isinstance(last, nn.Linear) else last.in_channels)
-
-
-# --- timm --------------------------------------------------------------------------------------
 
 
 def _timm(name: str) -> Any:

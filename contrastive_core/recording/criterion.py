@@ -32,11 +32,9 @@ class LossCall(NamedTuple):
 
 
 class Wrapped(nn.Module):
-    """The criterion, with the same results; each of its calls is a step of the recording.
-
-    `criterion(z0, z1, watch_ids=index, watch_labels=y)` passes values that the loss itself does not
-    take. Calls without gradients, as in validation, are not steps.
-    """
+    """The criterion, with the same results; each of its calls is a step of the recording. `criterion(z0, z1,
+    watch_ids=index, watch_labels=y)` passes values that the loss itself does not take. Calls without gradients, as in
+    validation, are not steps."""
 
     watch: Watch
 

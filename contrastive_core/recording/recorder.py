@@ -99,8 +99,6 @@ class Recorder:
                 self._queue.put(None, timeout=0.1)
                 self._thread.join(last - time.monotonic())
 
-    # --- the thread ---
-
     def _work(self) -> None:
         while True:
             try:
@@ -146,8 +144,6 @@ class Recorder:
         else:
             self._record_probe(item)
 
-    # --- a step ---
-
     def _record_step(self, copy: StepCopy) -> None:
         batch = batch_of(copy, self.omissions)
         self._note_changes(copy.step, batch.z.shape[1], batch.has_labels)
@@ -188,8 +184,6 @@ class Recorder:
             for old in self._steps[1:-1:2]:
                 recorded_rows.remove(self.run, old)
             self._steps = [*self._steps[0:-1:2], self._steps[-1]]
-
-    # --- the probe set ---
 
     def _record_probe(self, probe: ProbeCopy) -> None:
         """A snapshot of the samples of the first probe, found by their ids."""

@@ -102,9 +102,6 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
     return StepRows(z, image, view, part.labels[order], part.ids[order], value, queue)
 
 
-# --- what goes along with rows -------------------------------------------------------------------
-
-
 def _ids(copy: StepCopy, count: int) -> np.ndarray:
     """An id for each image, as text; without any, step and place."""
     if copy.ids is None:

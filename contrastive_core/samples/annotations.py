@@ -55,9 +55,8 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
     """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how likely it is `wrong`;
     `by` whom; as which `event`. Raises ValueError for another word."""
     if what not in CHOICES:
-        raise ValueError(
-            message("a mark is one of {choices}; got {what}", choices=", ".join(CHOICES), what=f"{what!r}")
-        )
+        values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
+        raise ValueError(message("a mark is one of {choices}; got {what}", **values))
     if what == "relabel" and not label:
         raise ValueError(N_("a relabel needs the class that the sample should have"))
     _write(file, [{"id": sample, "what": what, "label": label}], **about)
@@ -88,10 +87,8 @@ def undo(
     files: Sequence[Path], by: str = "", since: float = float("inf"), event: str | None = None
 ) -> tuple[Path, str] | None:
     """Take the last decision back that is `by` this window, or older than `since`, so that no other window at work
-    loses one. Returns its file and sample, of many the first; None: there is none.
-
-    Args: event: of the undo itself: one that is there already is not done again.
-    """
+    loses one. Returns its file and sample, of many the first; None: there is none. `event`: of the undo itself: one
+    that is there already is not done again."""
     found = []
     for file in files:
         lines = json_files.read_lines(file)
@@ -125,9 +122,6 @@ def adopt(candidates: Sequence[Run]) -> None:
             ]
             atomic.write_bytes(file, json_files.lines_bytes([*before, *json_files.read_lines(file)]))
             path.replace(path.with_name("marks.moved.jsonl"))
-
-
-# --- files for people and for training ---------------------------------------------------------
 
 
 def labels_csv(by_split: Mapping[str, Marks]) -> str:

@@ -47,11 +47,8 @@ class ByClass:
 
 def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = None, seed: int = 0) -> ByClass:
     """Every row against all others, block by block, exactly; or, where `near` is given, against those nearest (n, k),
-    by cosine, and some drawn ones.
-
-    Rows without a label (−1) are compared, and are of no class. Of many processes (torchrun) each takes a share of the
-    rows. Raises: ValueError without labels.
-    """
+    by cosine, and some drawn ones. Rows without a label (−1) are compared, and are of no class. Of many processes
+    (torchrun) each takes a share of the rows. Raises: ValueError without labels."""
     if rows.labels is None:
         raise ValueError(N_("without labels there is no class to take the loss of"))
     n, where, world = len(rows), pick_device(device), collectives.world()

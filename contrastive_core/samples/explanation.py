@@ -49,9 +49,8 @@ def explain_sample(request: SampleRequest, sample: str) -> Explanation:
     """Why a sample has the loss it has. Raises ValueError for one that is not there."""
     inputs = _inputs(request)
     if sample not in inputs.rows.ids:
-        raise ValueError(
-            message("there is no sample {sample}; ids look like {id}", sample=repr(sample), id=repr(inputs.rows.ids[0]))
-        )
+        values = {"sample": repr(sample), "id": repr(inputs.rows.ids[0])}
+        raise ValueError(message("there is no sample {sample}; ids look like {id}", **values))
     return explain_row(inputs, inputs.rows.ids.index(sample))
 
 

@@ -53,11 +53,9 @@ MOST_WRONG = 0.9  # of all labels
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """What n rows with labels are suspected of; rows without a label have NaN and −1.
-
-    `number` and its 95 % interval count rows by their probabilities: other rows of the same kind would give another
-    number in this interval; a better embedding may find more.
-    """
+    """What n rows with labels are suspected of; rows without a label have NaN and −1. `number` and its 95 % interval
+    count rows by their probabilities: other rows of the same kind would give another number in this interval; a better
+    embedding may find more."""
 
     probability: np.ndarray  # (n) that the label is wrong
     suggested: np.ndarray  # (n) the likeliest other class

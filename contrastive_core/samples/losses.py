@@ -98,9 +98,7 @@ def outlook(
 ) -> dict[str, int]:
     """How the losses of so many samples will be taken here: `exact_up_to`, so many samples, where there are more and
     none is taken; `candidates`, from about how many of them each is estimated; neither where they are exact.
-
-    Args: positives: that a row of the largest group has.
-    """
+    `positives`: that a row of the largest group has."""
     criterion, n = losses.create(loss, **(knobs or {})), samples * views
     up_to = exact_up_to(criterion, width, device)
     if up_to is not None and samples > up_to // views:
@@ -215,11 +213,9 @@ def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple
 
 
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:
-    """The variance of losses (n, draws) of n samples under several draws of augmentation.
-
-    One-way random effects by moments: `augmentation` is the mean variance within a sample, `sample` the variance of the
-    means less what augmentation adds to it; `share` is the part of their sum that comes from augmentation.
-    """
+    """The variance of losses (n, draws) of n samples under several draws of augmentation. One-way random effects by
+    moments: `augmentation` is the mean variance within a sample, `sample` the variance of the means less what
+    augmentation adds to it; `share` is the part of their sum that comes from augmentation."""
     draws = by_draw.shape[1]
     if draws < 2:
         raise ValueError(N_("the part of augmentation shows only over two draws or more"))

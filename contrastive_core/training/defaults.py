@@ -101,9 +101,8 @@ def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
     knobs = knobs_of(Recipe)
     for name in changes:
         if name not in knobs:
-            raise BadSetting(
-                "a recipe has no setting {name}; it has: {knobs}", name=f"{name!r}", knobs=", ".join(knobs)
-            )
+            values = {"name": f"{name!r}", "knobs": ", ".join(knobs)}
+            raise BadSetting("a recipe has no setting {name}; it has: {knobs}", **values)
     made = dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
     view_changes(made.views)
     return made

@@ -19,12 +19,11 @@ def diverged(step: int, loss: float, norm: float, lr: float) -> str:
         if not math.isfinite(loss)
         else message("the gradient norm is {norm}", norm=norm)
     )
+    values = {"what": what, "step": step, "lr": f"{lr / 3:.2g}"}
     return message(
         "{what} at step {step}; the last good state is kept. Try a lower learning rate (--set lr={lr}), clipped "
         "gradients (--set clip=1), or a higher temperature",
-        what=what,
-        step=step,
-        lr=f"{lr / 3:.2g}",
+        **values,
     )
 
 

@@ -19,12 +19,9 @@ IMAGENET = 224
 
 
 def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
-    """The settings with the size of a folder's images filled in; unchanged if there is one, and for
-    data sets whose images have a size of their own.
-
-    Args: listings: of the folder, if it was listed already.
-    Raises: ValueError if there is no such folder.
-    """
+    """The settings with the size of a folder's images filled in; unchanged if there is one, and for data sets whose
+    images have a size of their own. `listings`: of the folder, if it was listed already. Raises: ValueError if there is
+    no such folder."""
     if config.image_size is not None or not datasets.is_files(config.dataset):
         return config
     files = (listings or image_sets.listings_of(config.dataset))["train"].files
@@ -47,12 +44,11 @@ def kept_smaller(config: TrainConfig) -> str:
     """What has to be said of an encoder that was made for larger images than are kept of a folder; "" for others."""
     if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
         return ""
+    values = {"encoder": config.encoder, "size": size, "largest": LARGEST}
     return message(
         "{encoder} was made for images of {size} pixels; a folder's are kept at {largest}, the largest size here, and "
         "are no sharper where they are scaled up",
-        encoder=config.encoder,
-        size=size,
-        largest=LARGEST,
+        **values,
     )
 
 

@@ -42,11 +42,9 @@ TIMED_STEPS = 3  # for an estimate of an epoch's time
 
 
 def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines = lambda lines: None) -> str:
-    """Train until the end, a signal, or a failure; returns the run's status.
-
-    `on_lines` is called with the lines of metrics whenever they are written. Raises: CannotGoOn after
-    it has set the status to failed; Locked, with nothing changed, if another process trains the run.
-    """
+    """Train until the end, a signal, or a failure; returns the run's status. `on_lines` is called with the lines of
+    metrics whenever they are written. Raises: CannotGoOn after it has set the status to failed; Locked, with nothing
+    changed, if another process trains the run."""
     is_rank0 = setup.world.is_rank0
     with (
         stop_signals() as stop,  # until the status is written

@@ -75,11 +75,9 @@ def create_optimizer(
     momentum: float = 0.9,
     scales: Mapping[int, float] = MappingProxyType({}),
 ) -> torch.optim.Optimizer:
-    """SGD with momentum, AdamW or LARS, over the parameters that require gradients.
-
-    `scales`: by a parameter's id, the part of the learning rate that it takes (default: all of it).
-    Raises: ValueError for an unknown name or when nothing is to be trained.
-    """
+    """SGD with momentum, AdamW or LARS, over the parameters that require gradients. `scales`: by a parameter's id, the
+    part of the learning rate that it takes (default: all of it). Raises: ValueError for an unknown name or when nothing
+    is to be trained."""
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(N_("nothing to train: every parameter is frozen"))
@@ -124,9 +122,8 @@ def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int
         return peak * 0.1 ** sum(progress >= at for at in STEPS)
     if schedule != "one_cycle":
         known = ", ".join(SCHEDULES)
-        raise ValueError(
-            message("unknown schedule {schedule}; known: {schedules}", schedule=f"{schedule!r}", schedules=known)
-        )
+        values = {"schedule": f"{schedule!r}", "schedules": known}
+        raise ValueError(message("unknown schedule {schedule}; known: {schedules}", **values))
     if progress < ONE_CYCLE_RISE:
         return peak * (1 - 0.96 * (1 + math.cos(math.pi * progress / ONE_CYCLE_RISE)) / 2)
     fall = (progress - ONE_CYCLE_RISE) / (1 - ONE_CYCLE_RISE)
@@ -140,12 +137,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
 
 
 def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
-    """Layer 0, 1, … of each named parameter of an encoder, in their order.
-
-    A layer is what shares the first number in its name (a block of a transformer, a stage of a
-    ResNet). What has no number (a patch embedding, a last norm) joins what stands before it, and so
-    does what has no parameter of two or more dimensions (a batch norm).
-    """
+    """Layer 0, 1, … of each named parameter of an encoder, in their order. A layer is what shares the first number in
+    its name (a block of a transformer, a stage of a ResNet). What has no number (a patch embedding, a last norm) joins
+    what stands before it, and so does what has no parameter of two or more dimensions (a batch norm)."""
     named = [(_start(name), p) for name, p in parameters]
     with_weights = {start for start, p in named if p.ndim >= 2}
     ids: list[int] = []

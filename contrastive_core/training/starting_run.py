@@ -27,12 +27,11 @@ def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) ->
     own = dataclasses.replace(config, encoder=str(encoder), encoder_knobs=knobs)
     wanted = with_settings(own, [s for s in arguments if s.partition("=")[0].strip().startswith("encoder")])
     if wanted.encoder != encoder:
+        facts = {"name": name, "encoder": encoder, "wanted_encoder": wanted.encoder}
         raise BadSetting(
             "{name} has the encoder {encoder} and this training asks for {wanted_encoder}: leave the encoder out, "
             "or start from another run",
-            name=name,
-            encoder=encoder,
-            wanted_encoder=wanted.encoder,
+            **facts,
         )
     for knob, value in wanted.encoder_knobs.items():
         if knob in knobs and knob not in OF_IMAGES and knobs[knob] != value:
@@ -64,12 +63,11 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
             "{name} learned from gray images and these are in color: choose other images, or a new encoder.", name=name
         )
     if own and these and own != these:
+        facts = {"name": name, "own": own, "these": these}
         return message(
             "{name} learned from images of {own} channels and these have {these}: choose other images, or a new "
             "encoder.",
-            name=name,
-            own=own,
-            these=these,
+            **facts,
         )
     before, now = (k.get("colors") or USUAL for k in (trained, knobs))
     if before != now:

@@ -43,11 +43,9 @@ class TrainPosition:
 
 
 class EpochTotals:
-    """Sums of this process's losses and gradient norms over the steps of the current epoch.
-
-    They stay on the device, so adding does not wait for it. A sum that is not finite stays so: a
-    reader learns of a bad step even if it looks at few of them.
-    """
+    """Sums of this process's losses and gradient norms over the steps of the current epoch. They stay on the device, so
+    adding does not wait for it. A sum that is not finite stays so: a reader learns of a bad step even if it looks at
+    few of them."""
 
     def __init__(self, device: torch.device) -> None:
         exact = torch.float32 if device.type == "mps" else torch.float64  # MPS has no float64
@@ -131,9 +129,8 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
 
 def _versions(setup: TrainSetup) -> str:
     threads = torch.get_num_threads()
-    return message(
-        "torch {version}, {type}, {threads} threads", version=torch.__version__, type=setup.device.type, threads=threads
-    )
+    values = {"version": torch.__version__, "type": setup.device.type, "threads": threads}
+    return message("torch {version}, {type}, {threads} threads", **values)
 
 
 def capture(

@@ -35,9 +35,8 @@ def check_names(config: TrainConfig) -> None:
     for field, names in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         value = getattr(config, field)
         if value is not None and value not in names:
-            raise BadSetting(
-                "unknown {field} {value}; known: {names}", field=field, value=f"{value!r}", names=", ".join(names)
-            )
+            values = {"field": field, "value": f"{value!r}", "names": ", ".join(names)}
+            raise BadSetting("unknown {field} {value}; known: {names}", **values)
     create_recipe(Recipe(), config.recipe)
 
 
@@ -48,10 +47,9 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     needs_labels = cls.card.needs_labels or cls.card.batch != "shuffled"
     classes = np.unique(dataset.labels[dataset.labels >= 0])
     if needs_labels and not len(classes):
+        values = {"method": config.method, "name": dataset.name}
         raise BadSetting(
-            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr",
-            method=config.method,
-            name=dataset.name,
+            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr", **values
         )
     if needs_labels and len(classes) < 2:
         raise BadSetting(
@@ -82,12 +80,11 @@ def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> No
         )
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
     if world.size > 1 and size < together * world.size:
+        facts = {"size": size, "world": world.size, "least": together * world.size}
         raise BadSetting(
             "batch_size {size} is too small for {world} processes; use --set batch_size={least} or more, or fewer "
             "processes",
-            size=size,
-            world=world.size,
-            least=together * world.size,
+            **facts,
         )
 
 
@@ -98,6 +95,5 @@ def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) ->
     with torch.no_grad():
         pairs = probe.pairs(loader.batch(few), torch.Generator())
     if method.loss is not None and (reason := method.loss.check(pairs)):
-        raise BadSetting(
-            "{loss} cannot use the pairs of {method}: {reason}", loss=config.loss, method=config.method, reason=reason
-        )
+        values = {"loss": config.loss, "method": config.method, "reason": reason}
+        raise BadSetting("{loss} cannot use the pairs of {method}: {reason}", **values)
