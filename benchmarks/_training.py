@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 
+import torch
+
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.metrics import create
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 
-__all__ = ["knn", "trained"]
+__all__ = ["knn", "synchronize", "trained"]
 
 
 def trained(name: str, *argv: str, threads: int = 1) -> Run:
@@ -38,3 +40,9 @@ def knn(run: Run, which: str = "h") -> float:
     """kNN accuracy (k = 20, τ 0.07) of the test images after the last epoch, in per cent."""
     train, test = (embed_run(run, split, which, "cpu") for split in ("train", "test"))
     return 100 * float(create("knn")(train, test).value)
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was asked."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)

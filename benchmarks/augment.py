@@ -18,8 +18,8 @@ from torchvision.transforms import v2
 
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
+from benchmarks._training import synchronize
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.device import synchronize
 from contrastive_core.records.recipe import Recipe
 
 SIZE, VIEWS = 32, 2

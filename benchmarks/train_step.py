@@ -23,10 +23,11 @@ from torch import Tensor
 
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
+from benchmarks._training import synchronize
 from benchmarks.augment import peer
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.device import autocast, channels_last, synchronize, wants_bf16
+from contrastive_core.device import wants_bf16
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records import runs
 from contrastive_core.records.recipe import Recipe
@@ -45,7 +46,7 @@ def model(device: torch.device, last: bool = True) -> methods.Method:
     made = methods.create("simclr", encoder=encoder, image_shape=(3, SIZE, SIZE), n_train=5000, recipe=RECIPE).to(
         device
     )
-    return channels_last(made) if last else made  # type: ignore[return-value]
+    return made.to(memory_format=torch.channels_last) if last else made
 
 
 def ours(
@@ -61,7 +62,7 @@ def ours(
     generator = torch.Generator().manual_seed(0)
 
     def forward() -> Tensor:
-        with autocast(device, bf16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             pairs = method.pairs(batch, generator)
         return loss(pairs).value
 
@@ -131,7 +132,7 @@ def share_of_loop(threads: int) -> float:
     p.method.train()
     for _ in range(11):
         start = time.perf_counter()
-        with autocast(p.device, bool(p.config.amp)):
+        with torch.autocast(p.device.type, torch.bfloat16, enabled=bool(p.config.amp)):
             pairs = p.method.pairs(batch, p.generator)
         p.optimizer.zero_grad(set_to_none=True)
         p.loss(pairs).value.backward()

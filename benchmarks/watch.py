@@ -24,9 +24,9 @@ import torch
 
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, figure, limit, resident, summary
+from benchmarks._training import synchronize
 from benchmarks.train_step import SIZE, TAU, model
 from contrastive_core import losses, pairs, watch
-from contrastive_core.device import synchronize
 from contrastive_core.recording.watch import Watch
 
 BATCH = 128  # as most methods take by default

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 import psutil
 import torch
-from torch import nn
 
 from contrastive_core.errors import CannotGoOn, NoDevice
 from contrastive_core.messages import N_, message
@@ -86,16 +85,6 @@ def wants_bf16(device: torch.device) -> bool:
     return device.type == "cpu" and tiles is not None and bool(tiles())
 
 
-def autocast(device: torch.device, enabled: bool) -> AbstractContextManager[object]:
-    """bf16 autocast on `device`, or nothing."""
-    return torch.autocast(device.type, dtype=torch.bfloat16) if enabled else nullcontext()
-
-
-def channels_last(module: nn.Module) -> nn.Module:
-    """Store the module's 4-d weights channels-last, which its convolutions then keep."""
-    return module.to(memory_format=torch.channels_last)
-
-
 def memory_bytes(device: torch.device) -> int:
     """Peak bytes: allocated on a CUDA device, or resident in this process."""
     if device.type == "cuda":
@@ -116,22 +105,12 @@ def enough_memory(device: torch.device, count: int, height: int, width: int) -> 
     try:
         yield
     except torch.OutOfMemoryError as error:
+        values = {"device": device, "count": count, "width": width, "height": height}
         raise CannotGoOn(
             "{device} has too little memory for {count} images of {width} × {height} pixels; end "
             "what else is at work there, use the CPU, or choose a smaller encoder",
-            device=device,
-            count=count,
-            width=width,
-            height=height,
+            **values,
         ) from error
-
-
-def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was asked."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    elif device.type == "mps":
-        torch.mps.synchronize()
 
 
 def pick_device(name: str = "auto") -> torch.device:

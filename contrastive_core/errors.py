@@ -1,12 +1,11 @@
 """Every exception this library raises by a name of its own. Each message is a sentence to show.
 
-`exit_status` is what the command line ends with: 2 for input that cannot be used, 1 for what went wrong on the way.
+The command line ends with 2 for input that cannot be used, a ValueError, and with 1 for what went wrong on the way.
 """
 
 from __future__ import annotations
 
 import errno
-from typing import ClassVar
 
 from contrastive_core.messages import N_, message, sentence
 
@@ -97,19 +96,13 @@ class Gone(LabError, ValueError):
 class Locked(LabError, RuntimeError):
     """Another living process holds the lock."""
 
-    exit_status: ClassVar[int] = 1
-
 
 class CannotGoOn(LabError, RuntimeError):
     """Training, or encoding, has to end here; the message says why and what to try."""
 
-    exit_status: ClassVar[int] = 1
-
 
 class Elsewhere(LabError):
     """Another process of the group failed, and says why: this one ends without a word."""
-
-    exit_status: ClassVar[int] = 2
 
 
 # --- what others raise -------------------------------------------------------------------------

@@ -82,13 +82,11 @@ def _test(search: Search, best: AnswerRow) -> dict[str, Any] | None:
     b = [score_test_images(usual[s].run, search.plan.device) for s in both]
     second = float(np.nanmean(b))
     d, (low, high) = difference(np.mean(a, 0), np.mean(b, 0))
+    values = {"seen": seen, "label": best["label"], "values": f"{100 * value:.1f}", "second": f"{100 * second:.1f}"}
     text = message(
         "On the test images, {seen}: {label} {values} % by kNN, the default {second} %; "
         "difference {d} points ({low} to {high}).",
-        seen=seen,
-        label=best["label"],
-        values=f"{100 * value:.1f}",
-        second=f"{100 * second:.1f}",
+        **values,
         d=f"{100 * d:+.1f}",
         low=f"{100 * low:.1f}",
         high=f"{100 * high:.1f}",

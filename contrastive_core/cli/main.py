@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from contrastive_core.cli.options import PROGRAM, parser
 from contrastive_core.cli.output import error_line
-from contrastive_core.errors import Elsewhere, sentence_of
+from contrastive_core.errors import Elsewhere, LabError, sentence_of
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
@@ -31,13 +31,12 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Elsewhere as error:  # another process of the group says why
-        return error.exit_status
+    except Elsewhere:  # another process of the group says why
+        return 2
     except Exception as error:
-        status = 2 if isinstance(error, UNUSABLE) else 1
-        is_foreseen = isinstance(error, (OSError, *UNUSABLE)) or hasattr(error, "exit_status")
+        is_foreseen = isinstance(error, (LabError, OSError, *UNUSABLE))
         text = sentence_of(error) if is_foreseen else f"{type(error).__name__}: {error} (--debug shows where)"
-        return _failed(args, text, getattr(error, "exit_status", status))
+        return _failed(args, text, 2 if isinstance(error, UNUSABLE) else 1)
 
 
 def _command(name: str) -> Callable[[Any], int | None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.engine.worker_process import Call, Stopped, WorkerDied, WorkerProcess, newest_source
-from contrastive_core.errors import sentence_of
+from contrastive_core.errors import LabError, sentence_of
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import Progress
 
@@ -93,7 +93,7 @@ class Asked:
             return None
         if isinstance(error, Stopped):
             return STOPPED
-        if isinstance(error, (ValueError, OSError)) or hasattr(error, "exit_status"):
+        if isinstance(error, (LabError, ValueError, OSError)):
             return sentence_of(error)
         return message("It broke off: {lines}", lines=f"{type(error).__name__}: {error}")
 

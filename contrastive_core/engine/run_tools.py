@@ -1,8 +1,6 @@
 """What pages do with a run in their own process, without torch: annotate, export, verify, start from it."""
 
-from contrastive_core.runs import export_weights as export_weights
+from contrastive_core.runs import export_weights
 from contrastive_core.runs import verify as run_verify
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.training.starting_run import misfit as misfit
-
-__all__ = ["run_verify", "sample_annotations"]
+from contrastive_core.training.starting_run import misfit

@@ -194,8 +194,8 @@ def _typed(name: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class ImageForm:
-    """How a folder's images are brought to one size. `size`: pixels of a side; None: the median of the shorter sides, at
-    most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
+    """How a folder's images are brought to one size. `size`: pixels of a side; None: the median of the shorter sides,
+    at most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
 
     size: int | None = None
     resize: str = "crop"

@@ -84,12 +84,8 @@ def title_of(path: str | Path) -> str:
 def read(text: str, file: str) -> Sweep:
     """A sweep from the text of its file, called `file`. Raises BadSetting."""
     if len(text) > LARGEST:
-        raise BadSetting(
-            "{file} has {text} characters; a sweep has at most {largest}",
-            file=file,
-            text=f"{len(text):,}",
-            largest=f"{LARGEST:,}",
-        )
+        values = {"file": file, "text": f"{len(text):,}", "largest": f"{LARGEST:,}"}
+        raise BadSetting("{file} has {text} characters; a sweep has at most {largest}", **values)
     if DEEP.search(text):  # the parser takes memory by the square of a key's parts
         raise BadSetting("{file}: a key has at most {parts} parts", file=file, parts=PARTS)
     try:
@@ -104,12 +100,8 @@ def read(text: str, file: str) -> Sweep:
 
 def _read(raw: dict[str, Any], file: str) -> Sweep:
     if unknown := sorted(set(raw) - KEYS):
-        raise BadSetting(
-            "{file}: unknown key {unknown}; known: {keys}",
-            file=file,
-            unknown=f"{unknown[0]!r}",
-            keys=", ".join(sorted(KEYS)),
-        )
+        values = {"file": file, "unknown": f"{unknown[0]!r}", "keys": ", ".join(sorted(KEYS))}
+        raise BadSetting("{file}: unknown key {unknown}; known: {keys}", **values)
     name = str(raw.get("name", Path(file).stem))
     axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
     hours = raw.get("budget_hours")

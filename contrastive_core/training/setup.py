@@ -14,7 +14,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
-from contrastive_core.device import channels_last, describe, for_process
+from contrastive_core.device import describe, for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
@@ -116,7 +116,7 @@ def _build_method(config: TrainConfig, dataset: Dataset, device: torch.device, w
         torch.manual_seed(config.seed)
         method = create_method(config, dataset).to(device)
     if config.channels_last and device.type != "mps":
-        channels_last(method)
+        method.to(memory_format=torch.channels_last)
     validate(config, dataset, world)
     if config.start:
         load_initial_weights(method, config)

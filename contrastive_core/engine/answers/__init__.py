@@ -6,14 +6,30 @@ of an answer is imported when it is asked for: a look at a folder need not wait 
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+from collections.abc import Callable
 from typing import Any
 
-from contrastive_core.engine.answers.inputs import Analysis, Values, cached_result
-from contrastive_core.engine.answers.inputs import with_defaults as with_defaults
-from contrastive_core.engine.results import Result
-from contrastive_core.progress import OnProgress, ignore_progress
+import numpy as np
 
+from contrastive_core.embeddings.graphs import Graphs
+from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.embeddings.splits import train_test_split
+from contrastive_core.engine import results
+from contrastive_core.engine.results import MAP_DEFAULTS, Result
+from contrastive_core.evaluation.compare import recorded_scores
+from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.messages import N_
+from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
+from contrastive_core.records import runs
+from contrastive_core.records.embedding_ref import EmbeddingRef, graph_path
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Scores
+from contrastive_core.storage.json_files import JsonObject
+
+Values = JsonObject
+Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 KINDS = {  # analyses: module and function
     "scores": "scores.scores",
     "loss": "scores.losses",
@@ -54,3 +70,52 @@ def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress, d
 def _function(name: str) -> Any:
     module, function = name.split(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
+
+
+# --- what analyses are made of --------------------------------------------------------------------
+
+
+def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
+    """The result that is kept of these values; made on the device where there is none."""
+    if (result := results.read(kind, values)) is None:
+        result = analysis(values, on_progress, device)
+        results.write(kind, values, result)
+    return result
+
+
+def with_defaults(values: Values) -> Values:
+    """The values of a map, with UMAP's default settings where none are given."""
+    return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
+
+
+def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
+    """The rows of a space; a run's are embedded if they have not been."""
+    if space.is_loaded:
+        rows = read_rows(space)
+        assert rows is not None
+        return rows
+    on_fraction = fraction_of(on_progress, N_("embedding"))
+    return embed_run(runs.load(space.name), space.split, space.layer, device, on_fraction)
+
+
+def test_rows(
+    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress, device: str
+) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Training rows, judged rows, where these stand among `rows`, and a sentence."""
+    if space.is_loaded and not space.split:
+        return train_test_split(rows)
+    everywhere = np.arange(len(rows))
+    if space.split == "train":
+        return None, rows, everywhere, N_("Training rows are not judged by themselves.")
+    train = dataclasses.replace(space, split="train")
+    return rows_of(train, on_progress, device), rows, everywhere, N_("Judged on the test split.")
+
+
+def recorded_of(space: EmbeddingRef) -> Scores:
+    """The scores that a run keeps of this very embedding."""
+    return {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.layer)
+
+
+def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:
+    """Nearest neighbors, kept on the disk."""
+    return Graphs(device, place=graph_path, on_progress=on_progress)

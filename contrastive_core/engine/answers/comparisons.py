@@ -8,7 +8,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.nearest import nearest_of_all
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.engine import results
-from contrastive_core.engine.answers.inputs import Values, recorded_of, rows_of, test_rows
+from contrastive_core.engine.answers import Values, recorded_of, rows_of, test_rows
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation.compare import NEAREST, Entry, common, compare, compare_scored
 from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes

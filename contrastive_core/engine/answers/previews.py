@@ -10,7 +10,7 @@ from contrastive_core.advice.planning import AdviceRequest, plan_advice
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.folder_preview import folder_preview
-from contrastive_core.engine.answers.inputs import Values
+from contrastive_core.engine.answers import Values
 from contrastive_core.engine.catalog import describe
 from contrastive_core.engine.results import Result
 from contrastive_core.messages import N_

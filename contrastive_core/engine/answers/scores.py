@@ -10,7 +10,7 @@ import numpy as np
 from contrastive_core import metrics
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.reading import read_images, read_rows
-from contrastive_core.engine.answers.inputs import Values, cached_graphs, cached_result, recorded_of, rows_of, test_rows
+from contrastive_core.engine.answers import Values, cached_graphs, cached_result, recorded_of, rows_of, test_rows
 from contrastive_core.engine.results import Result
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder, raw_pixels
