@@ -7,7 +7,6 @@ import math
 
 import torch
 
-from contrastive_core.device import autocast
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.training.setup import TrainSetup
 
@@ -54,7 +53,7 @@ def _fitting_batch_size(setup: TrainSetup) -> int:
         torch.cuda.empty_cache()
         try:
             batch = setup.loader.batch(setup.loader.epoch(0)[0][:size])
-            with autocast(setup.device, bool(setup.config.amp)):
+            with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
                 pairs = setup.method.pairs(batch, setup.generator)
             setup.loss(pairs).value.backward()
             return size
