@@ -17,12 +17,10 @@ CLAIMED = N_(
 
 def comparison_of(spaces: Sequence[EmbeddingRef]) -> dict[str, Any]:
     """The values of the analysis "comparison"; a group is a method with all its settings, and a seed."""
-    groups: list[list[Any]] = []
-    for space in spaces:
-        if run := space.run:
+    groups: list[list[Any]] = [[space.title, 0] for space in spaces]
+    for group, run in zip(groups, (space.run for space in spaces), strict=True):
+        if run:
             config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
             method = f"{config.get('method')} {digest(sorted(config.items(), key=str))[:4]}"
-            groups.append([method, int(run.config.get("seed") or 0)])
-        else:
-            groups.append([space.title, 0])
+            group[:] = method, int(run.config.get("seed") or 0)
     return {"names": [s.title for s in spaces], "spaces": [s.values for s in spaces], "groups": groups}

@@ -11,15 +11,9 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
+from contrastive_lab.components import scatter
 from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import (
-    MAX_IMAGES,
-    MAX_POINTS,
-    LinkedSelection,
-    ScatterData,
-    draw_scatter,
-    side_by_side,
-)
+from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import _
 
@@ -95,8 +89,8 @@ def _draw(
         f"{place} {state.stamp(key)}",
         lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
     )
-    data = side_by_side(data, [m[part] for m in xy], [s.title for s in spaces])
-    draw_scatter(data, selection, height={2: 430, 3: 360}.get(len(xy), 600), key=key)
+    data = scatter.side_by_side(data, [m[part] for m in xy], [s.title for s in spaces])
+    scatter.draw_scatter(data, selection, height={2: 430, 3: 360}.get(len(xy), 600), key=key)
     if pictured is not None:
         images = pictures.of(spaces[0])
         bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)

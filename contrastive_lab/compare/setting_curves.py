@@ -19,7 +19,6 @@ from contrastive_lab.tables import draw_table
 Points = Sequence[tuple[Any, Run]]  # a value of the setting, and a run that has it
 Offered = Mapping[tuple[str, str], Points]
 
-GROUPS = ("loss_knobs", "method_knobs", "encoder_knobs")
 CURVE = 280  # pixels of a figure; below each other where there is no room beside each other
 PLAIN = ("epochs", "batch_size", "lr")
 METRICS = {  # name on the page, and what stands at its axis
@@ -34,16 +33,17 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     one that differs between the `chosen` runs."""
     offered = _settings_with_curves(ready)
     if not offered:
-        _offer_sweep()
+        text = _(
+            "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
+            "… The sweep *temperature* trains some."
+        )
+        st.info(text)
+        sweep = {"view": "sweeps", "sweep": "temperature"}
+        st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
         return
+    first, label = _first(offered, chosen), _("Runs and setting")
     name, knob = query_params.one_of(
-        st.selectbox,
-        _("Runs and setting"),
-        offered,
-        name="setting",
-        default=_first(offered, chosen),
-        text=lambda o: f"{o[0]}: {o[1]}",
-        format_func=_title,
+        st.selectbox, label, offered, name="setting", default=first, text=": ".join, format_func=_title
     )
     points = sorted(offered[name, knob], key=lambda p: (str(type(p[0])), p[0]))
     zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
@@ -64,16 +64,6 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     text = _("A dot is a run, the line goes through their means. Tolerance is the mean cosine within a class.")
     st.caption((dilemma if knob == "temperature" else "") + text)
     draw_table([_row(value, run, knob, layer) for value, run in points], hide_index=True)
-
-
-def _offer_sweep() -> None:
-    text = _(
-        "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
-        "… The sweep *temperature* trains some."
-    )
-    st.info(text)
-    sweep = {"view": "sweeps", "sweep": "temperature"}
-    st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
 
 
 def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
@@ -132,16 +122,11 @@ def _verdict(points: Points, layer: str, knob: str) -> None:
         return
     st.markdown(f"**{format.plain(shown)}**")
     st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))
-    if others := _others(points, knob):
+    settings_of_each = [_settings(run) for _value, run in points]
+    names = dict.fromkeys(k for one in settings_of_each for k in one if k != knob)
+    if others := [shown_name(k) for k in names if len({str(one.get(k)) for one in settings_of_each}) > 1]:
         text = _("These runs differ in other settings too, which may be the reason: {listed}.")
         st.caption(text.format(listed=format.plain(", ".join(others))))
-
-
-def _others(points: Points, knob: str) -> list[str]:
-    """Further settings that these runs do not share."""
-    every = [_settings(run) for _value, run in points]
-    names = dict.fromkeys(k for settings in every for k in settings if k != knob)
-    return [shown_name(k) for k in names if len({str(s.get(k)) for s in every}) > 1]
 
 
 def _figure(found: dict[Any, Figure], knob: str, unit: str) -> Any:
@@ -175,6 +160,6 @@ def _found(points: Points, layer: str, metric: str) -> dict[Any, Figure]:
 def _settings(run: Run) -> dict[str, Any]:
     """A run's settings that can stand on an axis."""
     settings = {k: run.config.get(k) for k in PLAIN}
-    for group in GROUPS:
+    for group in ("loss_knobs", "method_knobs", "encoder_knobs"):
         settings |= run.config.get(group) or {}
     return {k: v for k, v in settings.items() if isinstance(v, (int, float, str))}

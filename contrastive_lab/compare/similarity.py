@@ -153,14 +153,10 @@ def _neighbors(samples: ComparedSamples, i: int, j: int) -> None:
     both = format.plain(_("{first} and {second}").format(first=first, second=second))
     text = _("Of a sample's {k} nearest, {first} share **{mean} %**. The samples that moved most come first.")
     st.markdown(text.format(k=comparison.k, first=both, mean=f"{100 * share.mean():.0f}"))
+    moved, key = np.argsort(share, kind="stable")[:200].tolist(), f"moved-{cache.digest(first, second)}"
+    titles = {r: _("{ids}, {share} % shared").format(ids=ids[r], share=f"{100 * share[r]:.0f}") for r in moved}
     row = query_params.one_of(
-        st.selectbox,
-        _("Sample"),
-        np.argsort(share, kind="stable")[:200].tolist(),
-        name="sample",
-        text=lambda r: ids[r],
-        key=f"moved-{cache.digest(first, second)}",
-        format_func=lambda r: _("{ids}, {share} % shared").format(ids=ids[r], share=f"{100 * share[r]:.0f}"),
+        st.selectbox, _("Sample"), moved, name="sample", text=ids.__getitem__, key=key, format_func=titles.get
     )
     a, b = comparison.graphs[i][row].tolist(), comparison.graphs[j][row].tolist()
     groups = {
@@ -169,16 +165,11 @@ def _neighbors(samples: ComparedSamples, i: int, j: int) -> None:
         N_("Kept by both"): [r for r in a if r in b],
     }
     for title, rows in groups.items():
-        if rows:
-            st.markdown(f"**{format.plain(title)}** ({len(rows)})")
-            _strip(samples, row, rows, title)
-
-
-def _strip(samples: ComparedSamples, row: int, near: list[int], title: str) -> None:
-    """A sample and some of its neighbors."""
-    if not pictures.are_decoded(samples.space):
-        st.text(", ".join(samples.ids(near)))
-        return
-    captions = [_("the sample"), *(samples.classes[r] for r in near)]
-    key = f"strip-{cache.digest(title, row)}"
-    draw_gallery(samples.images([row, *near]), captions, title=title, size=56, key=key)
+        if not rows:
+            continue
+        st.markdown(f"**{format.plain(title)}** ({len(rows)})")
+        if not pictures.are_decoded(samples.space):
+            st.text(", ".join(samples.ids(rows)))
+            continue
+        captions, key = [_("the sample"), *(samples.classes[r] for r in rows)], f"strip-{cache.digest(title, row)}"
+        draw_gallery(samples.images([row, *rows]), captions, title=title, size=56, key=key)

@@ -76,9 +76,6 @@ def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
 
 def _start(ready: list[Run]) -> list[str]:
     """The sidebar's run with another of its data set."""
-    if not ready:
-        return []
-    chosen = state.chosen_run()
-    run = chosen if chosen in ready else ready[0]
-    same = [r.name for r in ready if state.data_key(r) == state.data_key(run)]
-    return list(dict.fromkeys([run.name, *same]))[:2]
+    first = [run for run in ready if run == state.chosen_run()] or ready[:1]
+    same = [r for r in ready for run in first if state.data_key(r) == state.data_key(run)]
+    return list(dict.fromkeys(run.name for run in [*first, *same]))[:2]
