@@ -35,12 +35,8 @@ def of_vectors(space: EmbeddingRef) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _("Loaded vectors · {rows} rows × {width} · {labels}")
         st.caption(text.format(rows=rows, width=width, labels=labels))
-        st.page_link(
-            "pages/samples.py",
-            label=_("Its lists: mislabeled, duplicate, outlying"),
-            icon=":material/image_search:",
-            query_params={"on": loaded_vectors.PREFIX + space.key},
-        )
+        label, on = _("Its lists: mislabeled, duplicate, outlying"), {"on": loaded_vectors.PREFIX + space.key}
+        st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
     if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,24 +34,18 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
     if not view:
         return
     what = message("All scores and what they say of each sample")
-    if answer := answer_or_wait("scores", {"space": space.values}, what):
-        _show(space, view, answer, rows)
-
-
-def _show(space: EmbeddingRef, view: str, answer: Result, rows: EmbeddingSet) -> None:
+    if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
+        return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
-    if view == "All scores":
-        _table(space, scores)
-    elif view == "kNN over k":
-        _over_k(scores)
-    elif view == "Classes":
-        _classes(space, scores["own"], answer, rows)
-    elif view == "Spectrum":
-        _spectrum(scores)
-    elif view == "Hubs":
-        _hubs(space, scores["own"], answer)
-    else:
-        _factors(scores)
+    match view:
+        case "All scores":
+            _table(space, scores)
+        case "Classes":
+            _classes(space, scores["own"], answer, rows)
+        case "Hubs":
+            _hubs(space, scores["own"], answer)
+        case _:
+            {"kNN over k": _over_k, "Spectrum": _spectrum, "Factors": _factors}[view](scores)
 
 
 def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
@@ -100,13 +95,9 @@ def _over_k(scores: dict[str, Scores]) -> None:
 
 def _class_row(score: ClassShare, names: list[str]) -> dict[str, object]:
     """A row of the confusion matrix, with the class's share right and its interval."""
-    return {
-        "class": score.name,
-        "n": score.n,
-        N_("right, %"): np.nan if score.value is None else 100 * score.value,
-        "95 %": format.interval_of(score),
-        **{f"→ {n}": t for n, t in zip(names, score.taken_for, strict=True)},
-    }
+    row = {"class": score.name, "n": score.n, N_("right, %"): np.nan if score.value is None else 100 * score.value}
+    taken_for = {f"→ {n}": t for n, t in zip(names, score.taken_for, strict=True)}
+    return {**row, "95 %": format.interval_of(score), **taken_for}
 
 
 def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
@@ -184,10 +175,9 @@ def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
     share = f"{100 * (hubness.number('never') or 0):.1f}"
     st.caption(text.format(reading=format.plain(hubness.reading), value=f"{hubness.value:.2f}", share=share))
     place, line = state.place_of(space), st.container(horizontal=True)
-    lonely = _("Select those that are nobody's neighbor")
-    buttons = {_("Select the 50 largest hubs"): np.argsort(-counts)[:50], lonely: np.flatnonzero(counts == 0)}
-    for label, some in buttons.items():
-        line.button(label, on_click=state.select, args=(some, place))
+    lonely, hubs = np.flatnonzero(counts == 0), np.argsort(-counts)[:50]
+    line.button(_("Select the 50 largest hubs"), on_click=state.select, args=(hubs, place))
+    line.button(_("Select those that are nobody's neighbor"), on_click=state.select, args=(lonely, place))
 
 
 def _factors(scores: dict[str, Scores]) -> None:
@@ -202,9 +192,8 @@ def _factors(scores: dict[str, Scores]) -> None:
             value = factors.number(name)
             row[text] = None if value is None else max(0.0, value)
         table.append(row)
-    bars = {
-        text: st.column_config.ProgressColumn(text, min_value=0, max_value=1, format="%.2f") for text in NAMES.values()
-    }
+    bar = partial(st.column_config.ProgressColumn, min_value=0, max_value=1, format="%.2f")
+    bars = {text: bar(text) for text in NAMES.values()}
     draw_table(table, hide_index=True, column_config=bars, width="stretch")
     st.caption(format.plain(own.reading))
 

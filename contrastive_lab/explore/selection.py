@@ -39,7 +39,11 @@ def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
         st.caption(_("Nearest to it in the embedding; an image leads to its point."))
     else:
         st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
-        _classes(rows, picked)
+        if rows.labels is not None:
+            labels = rows.labels[picked]
+            counts = np.bincount(labels[labels >= 0])
+            counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
+            st.caption(format.plain(" · ".join(counted)))
         one, known = _one_of(space, rows, picked[:LISTED]), _("The selection as a table")
     neighbors(space, rows, one)
     if rows.columns or rows.labels is not None:
@@ -47,22 +51,10 @@ def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
             draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
-def _classes(rows: EmbeddingSet, picked: list[int]) -> None:
-    if rows.labels is not None:
-        labels = rows.labels[picked]
-        counts = np.bincount(labels[labels >= 0])
-        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
-        st.caption(format.plain(" · ".join(counted)))
-
-
 def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
     """The selected sample that is looked at: by its image, or by its id."""
     place = state.place_of(space)
-    key, shown = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}"
-
-    def title(row: int) -> str:
-        return rows.ids[row]
-
+    key, shown, title = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}", rows.ids.__getitem__
     if pictures.are_decoded(space):
         images, titles = _images(space, listed), [title(row) for row in listed]
         clicked = draw_strip(images, titles, SMALL, TWO_LINES, _("selected images"), shown)

@@ -107,15 +107,16 @@ def _line() -> Any:
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
     """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
+    options, key = ["umap", "pca"], f"map-kind-{len(rows) > MANY}-{default}"
     kind = query_params.one_of(
         st.segmented_control,
         _("Map"),
-        ["umap", "pca"],
+        options,
         name="map",
         default=default,
+        key=key,
         format_func=str.upper,
         width="content",
-        key=f"map-kind-{len(rows) > MANY}-{default}",
     )
     return kind, embedding_map.settings(kind)
 
@@ -128,11 +129,10 @@ def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
 
 def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:
     """What is known of each sample for this color; computed when it is first asked for."""
-    result = None
-    if color in DETAILS:
-        result = answer_or_wait("scores", {"space": space.values}, message("What is known of each sample"))
-    elif color == LOSS:
-        result = answer_or_wait("loss", {"space": space.values}, message("The loss of every sample"))
+    what, kind = message("What is known of each sample"), "scores"
+    if color == LOSS:
+        what, kind = message("The loss of every sample"), "loss"
+    result = answer_or_wait(kind, {"space": space.values}, what) if color in (*DETAILS, LOSS) else None
     return {} if result is None else result.arrays
 
 

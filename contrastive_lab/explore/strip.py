@@ -22,14 +22,12 @@ NAMES = {
     "rankme": N_("Effective rank"),
     "neighbor_stability": N_("Stable neighbors"),
 }
-RANGES = {  # uniformity: of rows that fill a sphere of many dimensions to one point
-    "knn": (0.0, 1.0),
-    "linear_probe": (0.0, 1.0),
-    "alignment": (0.0, 4.0),
-    "uniformity": (-4.0, 0.0),
+SHARE = (0.0, 1.0)
+RANGES = {"knn": SHARE, "linear_probe": SHARE, "neighbor_stability": SHARE, "alignment": (0.0, 4.0)}
+RANGES |= {
     "hubness": (0.0, 5.0),
-    "neighbor_stability": (0.0, 1.0),
-}
+    "uniformity": (-4.0, 0.0),
+}  # of rows that fill a sphere of many dimensions to one point
 MARKS = {source: SOURCES[source] for source in ("raw", "random")}
 STYLE = Path(__file__).with_name("strip.css")
 
