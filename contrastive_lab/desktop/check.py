@@ -22,19 +22,15 @@ def problem() -> str:
         for name in ("HOME", "RUNS"):
             os.environ[f"CONTRASTIVE_LAB_{name}"] = str(Path(folder) / name.lower())
         try:
-            return _served()
+            server, _ = serving.begin()
+            try:
+                serving.wait_until_ready(server)
+                page = serving.read_page(f"{server.address}/?token={server.token}", seconds=20)
+                return "" if "<script" in page else "its server answers without a page"
+            finally:
+                serving.stop(server)
         except (OSError, ValueError) as error:
             return f"its server does not work: {error}"
-
-
-def _served() -> str:
-    server, _ = serving.begin()
-    try:
-        serving.wait_until_ready(server)
-        page = serving.read_page(f"{server.address}/?token={server.token}", seconds=20)
-        return "" if "<script" in page else "its server answers without a page"
-    finally:
-        serving.stop(server)
 
 
 if __name__ == "__main__":

@@ -56,12 +56,8 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"commands (contrastive-lab COMMAND --help):\n{commands}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    thing = options.add_argument(
-        "thing",
-        nargs="?",
-        metavar="THING",
-        help="a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it",
-    )
+    help = "a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it"
+    thing = options.add_argument("thing", nargs="?", metavar="THING", help=help)
     thing.completer = _things  # type: ignore[attr-defined]
     options.add_argument("--port", type=int, help="of the server; default: any that is free")
     how = options.add_mutually_exclusive_group()
@@ -109,21 +105,16 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
     if wait is not None:
         serving.hold(server)
         wait()
-        _wait_for_work()
+        if names := serving.at_work():  # the window is closed: what is at work keeps the server
+            print_note(
+                f"At work: {', '.join(names[:5])}. The app stays until that is done; Ctrl-C ends it, "
+                "and what is at work goes on."
+            )
+        while serving.at_work():
+            time.sleep(POLL)
     elif serving.hold(server, only_if_free=True):
         print_note("Ctrl-C ends it.")
         while server.is_alive():
-            time.sleep(POLL)
-
-
-def _wait_for_work() -> None:
-    """The window is closed: what is at work keeps the server."""
-    if names := serving.at_work():
-        print_note(
-            f"At work: {', '.join(names[:5])}. The app stays until that is done; Ctrl-C ends it, "
-            "and what is at work goes on."
-        )
-        while serving.at_work():
             time.sleep(POLL)
 
 

@@ -139,17 +139,11 @@ def wait_until_ready(server: Server) -> None:
         if not server.is_alive():
             lines = _log().read_text("utf-8", "replace").strip().splitlines() or ["no word"]
             raise ValueError(f"the app could not start: {lines[-1]} (all of it: {_log()})")
-        if _answers(server):
+        with contextlib.suppress(OSError):
+            read_page(f"{server.address}/_stcore/health", seconds=2)
             return
         time.sleep(0.05)
     raise ValueError(f"the app does not answer at {server.address}; see {_log()}")
-
-
-def _answers(server: Server) -> bool:
-    with contextlib.suppress(OSError):
-        read_page(f"{server.address}/_stcore/health", seconds=2)
-        return True
-    return False
 
 
 def read_page(address: str, seconds: float) -> str:

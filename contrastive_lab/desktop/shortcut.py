@@ -42,14 +42,9 @@ def linux(data: Path, command: list[str]) -> Path:
     entry = data / "applications" / f"{ID}.desktop"
     lines = [
         "[Desktop Entry]",
-        "Type=Application",
-        f"Name={NAME}",
-        f"Comment={ABOUT}",
+        *("Type=Application", f"Name={NAME}", f"Comment={ABOUT}", f"Icon={ID}", f"StartupWMClass={ID}"),
         f"Exec={' '.join(map(_quoted, command))} %f",
-        f"Icon={ID}",
-        "Terminal=false",
-        "Categories=Science;Education;",
-        f"StartupWMClass={ID}",
+        *("Terminal=false", "Categories=Science;Education;"),
     ]
     _put(icon, ICON.with_suffix(".svg").read_bytes())
     _put(entry, ("\n".join(lines) + "\n").encode())

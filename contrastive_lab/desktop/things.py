@@ -56,11 +56,20 @@ def recognize(name: str) -> Thing:
     path = Path(os.path.expanduser(name))
     if not os.path.lexists(path):
         return _run_of_that_name(name)
-    if path.is_dir():
-        return _folder(path)
-    if not is_regular(path):
+    if not path.is_dir() and not is_regular(path):
         raise ValueError(f"{printable(path)} is no ordinary file: {EXPECTED}")
-    return _file(path)
+    is_folder, path = path.is_dir(), path.resolve()
+    if is_folder and os.path.lexists(path / "run.json"):
+        return Thing("run", path)
+    if is_folder and _has_images(path):
+        return Thing("folder", path)
+    if is_folder:
+        raise ValueError(f"{printable(path)} holds neither a run (run.json) nor images: {EXPECTED}")
+    if path.name in OF_RUNS and os.path.lexists(path.parent / "run.json"):
+        return Thing("run", path.parent)
+    if path.suffix.lower() not in KINDS:
+        raise ValueError(f"{printable(path.name)} cannot be opened: {EXPECTED}")
+    return Thing(KINDS[path.suffix.lower()], path)
 
 
 def prepare(thing: Thing) -> str:
@@ -68,7 +77,10 @@ def prepare(thing: Thing) -> str:
     OSError."""
     match thing.kind:
         case "run":
-            page, query = _run(thing.path)
+            run = Run(thing.path, runs.load(thing.path.name).manifest)
+            is_ready = run.is_recording or (run.weights.exists() and not run.is_alive())
+            page = "explore" if is_ready else "train"
+            query = {"run": run.name} if is_ready else {"run": run.name, "watch": run.name}
         case "vectors":
             page, query = "explore", {"vectors": _key_of_vectors(thing.path)}
         case "sweep":
@@ -93,15 +105,6 @@ def _run_of_that_name(name: str) -> Thing:
         raise ValueError(f"there is neither a run nor a file {printable(name)}: {EXPECTED}") from None
 
 
-def _folder(path: Path) -> Thing:
-    path = path.resolve()
-    if os.path.lexists(path / "run.json"):
-        return Thing("run", path)
-    if _has_images(path):
-        return Thing("folder", path)
-    raise ValueError(f"{printable(path)} holds neither a run (run.json) nor images: {EXPECTED}")
-
-
 def _has_images(folder: Path) -> bool:
     entries = 0
     for place, folders, files in os.walk(folder):
@@ -113,23 +116,7 @@ def _has_images(folder: Path) -> bool:
     return False
 
 
-def _file(path: Path) -> Thing:
-    path = path.resolve()
-    if path.name in OF_RUNS and os.path.lexists(path.parent / "run.json"):
-        return Thing("run", path.parent)
-    if path.suffix.lower() not in KINDS:
-        raise ValueError(f"{printable(path.name)} cannot be opened: {EXPECTED}")
-    return Thing(KINDS[path.suffix.lower()], path)
-
-
 # --- what has to be done before it is shown ------------------------------------------------------
-
-
-def _run(path: Path) -> tuple[str, dict[str, str]]:
-    run = Run(path, runs.load(path.name).manifest)
-    if run.is_recording or (run.weights.exists() and not run.is_alive()):
-        return "explore", {"run": run.name}
-    return "train", {"run": run.name, "watch": run.name}
 
 
 def _key_of_vectors(path: Path) -> str:
