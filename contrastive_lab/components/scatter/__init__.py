@@ -111,20 +111,14 @@ def pack_scatter(
 ) -> bytes:
     """The map as the browser gets it, in any host; `lit` is taken over when `stamp` changes."""
     group, labels, colors = categories(data.color, data.names, len(data.xy), data.palette)
-    arrays = {"xy": np.asarray(data.xy, np.float32), "ids": _id_bytes(data.ids), "color": group}
+    ids = [str(i).replace("\0", " ") for i in data.ids]  # each ends with a zero (ids.js)
+    id_bytes = "".join(f"{i}\0" for i in ids).encode("utf-8", "replace")
+    arrays = {"xy": np.asarray(data.xy, np.float32), "ids": id_bytes, "color": group}
     if data.pictured is not None:
         arrays["pictured"] = data.pictured.astype("<u4")
     selection = pack_rows(lit, len(data.ids))
     shown = {"selection": selection, "stamp": stamp, "height": height, "fits": fits, "gallery": gallery}
     return pack(data, names=labels, palette=colors, **arrays, **shown)
-
-
-def _id_bytes(ids: Sequence[str]) -> bytes:
-    """All ids as UTF-8, a zero behind each (ids.js)."""
-    text = "".join(f"{i}\0" for i in ids)
-    if text.count("\0") != len(ids):
-        text = "".join(str(i).replace("\0", " ") + "\0" for i in ids)
-    return text.encode("utf-8", "replace")
 
 
 def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.ndarray:

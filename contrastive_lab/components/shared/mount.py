@@ -17,14 +17,9 @@ COMPONENTS = Path(__file__).resolve().parents[1]
 DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
 PARTS = {  # each with its style sheet in shared/
-    "bench": "bench",
-    "circle": "lab",
-    "cut_off": "bench",
-    "gallery": "map",
-    "loss_view": "lab",
-    "map_pictures": "map",
-    "sample_view": "lab",
-    "scatter": "map",
+    **dict.fromkeys(("bench", "cut_off"), "bench"),
+    **dict.fromkeys(("circle", "loss_view", "sample_view"), "lab"),
+    **dict.fromkeys(("gallery", "map_pictures", "scatter"), "map"),
 }
 
 

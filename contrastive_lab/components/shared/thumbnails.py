@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -39,20 +40,15 @@ def thumbnail_sheet(
     rows = np.arange(len(images)) if rows is None else rows
     tile = tile or (TILE if len(rows) <= MANY else TILE // 2)
     if most is not None:
-        return _limited_sheet(images, rows, tile, most)
+        for side, quality in itertools.product((tile, tile // 2, tile // 4), QUALITIES):
+            pixels, across = _tiles(images, rows, side)
+            if len(picture := _encoded(pixels, "WEBP", quality=quality)) <= most:
+                return ThumbnailSheet(picture, across, side)
+        return NO_THUMBNAILS
     pixels, across = _tiles(images, rows, tile)
     if tile > TILE:
         return ThumbnailSheet(_encoded(pixels, "WEBP", quality=QUALITIES[0]), across, tile)
     return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
-
-
-def _limited_sheet(images: np.ndarray, rows: np.ndarray, tile: int, most: int) -> ThumbnailSheet:
-    for side in (tile, tile // 2, tile // 4):
-        pixels, across = _tiles(images, rows, side)
-        for quality in QUALITIES:
-            if len(picture := _encoded(pixels, "WEBP", quality=quality)) <= most:
-                return ThumbnailSheet(picture, across, side)
-    return NO_THUMBNAILS
 
 
 def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
