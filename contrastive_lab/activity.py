@@ -1,7 +1,7 @@
 """The strip of activity in the sidebar of every page: what is at work, what waits, what failed.
 
-It asks every second while something is at work, and not at all otherwise; where there is nothing to
-say, nothing is drawn."""
+It asks every second while something is at work, and not at all otherwise; where there is nothing to say, nothing is
+drawn."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def _strip(is_live: bool) -> None:
 
 def _now() -> Activity:
     """Without an adviser's tries, which are many: the adviser stands for them."""
+
+    def own(entries: tuple[T, ...]) -> tuple[T, ...]:
+        return tuple(entry for entry in entries if not is_trial(entry.run))
+
     now = activities.activity()
-    return Activity(_own(now.at_work), _own(now.waiting), _own(now.failed))
-
-
-def _own(entries: tuple[T, ...]) -> tuple[T, ...]:
-    return tuple(entry for entry in entries if not is_trial(entry.run))
+    return Activity(own(now.at_work), own(now.waiting), own(now.failed))
 
 
 def _draw(now: Activity) -> None:
@@ -71,8 +71,8 @@ def _draw(now: Activity) -> None:
 
 
 def _at_work(work: AtWork) -> None:
-    stage, share, left = work.progress.stage, work.progress.fraction, work.seconds_left
-    parts = [locale.text(stage), f"{100 * share:.0f} %" if share is not None else ""]
+    share, left = work.progress.fraction, work.seconds_left
+    parts = [locale.text(work.progress.stage), f"{100 * share:.0f} %" if share is not None else ""]
     parts.append(_("{left} left").format(left=format.duration(left)) if left is not None else "")
     text = format.plain(" · ".join(filter(None, parts)))
     if work.run:

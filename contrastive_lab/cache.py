@@ -87,10 +87,9 @@ def medoids(content: str, _xy: np.ndarray) -> list[int]:
 
 
 def snapshot_map(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The map (n, 2) of a run's fixed sample after an epoch, which forms on Train, with labels and
-    rows in the training split (n); made once. Raises what `Run.snapshot` and `pca` raise."""
-    changed = (run.path / "snapshots").stat().st_mtime_ns
-    return _snapshot_map(str(run.path), changed, epoch, run)
+    """The map (n, 2) of a run's fixed sample after an epoch, which forms on Train, with labels and rows in the training
+    split (n); made once. Raises what `Run.snapshot` and `pca` raise."""
+    return _snapshot_map(str(run.path), (run.path / "snapshots").stat().st_mtime_ns, epoch, run)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -114,8 +113,7 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
 
 def images(space: EmbeddingRef) -> np.ndarray | None:
     """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
-    run = space.run
-    return _vector_images(space) if run is None else dataset_of(run, space.split).images
+    return _vector_images(space) if space.run is None else dataset_of(space.run, space.split).images
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -152,12 +150,10 @@ def catalog() -> dict[str, Any]:
 
 
 def method_title(name: str) -> str:
-    """A method as pages name it."""
     return titles("methods").get(name, name)
 
 
 def loss_title(name: str) -> str:
-    """A loss as pages name it."""
     return titles("losses").get(name, name)
 
 

@@ -27,11 +27,11 @@ MANY = 200  # categories, above which ten colors are shared
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
     """What can be chosen; details only where the samples are judged."""
     names = ["class"] if rows.labels is not None else ["sample"]
-    names += [k for k, v in columns_of(rows).items() if _tells(v)]
-    if rows.labels is not None and judged:
-        names += list(DETAILS)
-    elif judged:
-        names += ["hubness"]
+    for name, values in columns_of(rows).items():  # numbers that differ, or texts of which there are not too many
+        count = len(np.unique(values))
+        names += [name] if count > 1 and (values.dtype.kind != "U" or count <= MANY) else []
+    if judged:
+        names += ["hubness"] if rows.labels is None else DETAILS
     return [*names, LOSS] if is_run else names
 
 
@@ -39,12 +39,6 @@ def columns_of(rows: EmbeddingSet) -> dict[str, np.ndarray]:
     """The columns by the names that they have on a page, where some names are taken."""
     taken = {"class", "sample", LOSS, *DETAILS}
     return {_("{k} (column)").format(k=k) if k in taken else k: v for k, v in rows.columns.items()}
-
-
-def _tells(values: np.ndarray) -> bool:
-    """Numbers that differ, or texts of which there are not too many."""
-    count = len(np.unique(values))
-    return count > 1 and (values.dtype.kind != "U" or count <= MANY)
 
 
 def hints_of(rows: EmbeddingSet) -> list[str]:
@@ -84,11 +78,8 @@ def color_of(
             names = rows.classes or tuple(map(str, range(int(values.max()) + 1)))
             return _few(values, names)
         return values, ()
-    columns = columns_of(rows)
-    return _column(columns[name]) if name in columns else (None, ())
-
-
-def _column(values: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    if (values := columns_of(rows).get(name)) is None:
+        return None, ()
     kinds, at = np.unique(values, return_inverse=True)
     if values.dtype.kind in "Ub" or (len(kinds) <= FEW and values.dtype.kind in "iu"):
         return _few(at.astype(np.int64), tuple(map(str, kinds.tolist())))

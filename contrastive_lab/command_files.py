@@ -42,15 +42,13 @@ def path_of(name: str | None) -> Path | None:
 
 def id_of(path: str) -> str | None:
     """The id of a path, if it was remembered."""
-    if not path:
-        return None
-    return next((p.stem for p in _newest_first() if path_of(p.stem) == Path(path)), None)
+    return next((p.stem for p in _newest_first() if path and path_of(p.stem) == Path(path)), None)
 
 
 def folders() -> list[Path]:
     """Folders that were named here and are still there, the last one first."""
-    paths = [path for p in _newest_first() if (path := path_of(p.stem)) is not None]
-    return [path for path in dict.fromkeys(paths) if path.is_dir()]
+    paths = dict.fromkeys(path_of(p.stem) for p in _newest_first())
+    return [path for path in paths if path is not None and path.is_dir()]
 
 
 def _folder() -> Path:

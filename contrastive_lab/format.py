@@ -36,11 +36,8 @@ def map_of(settings: Mapping[str, Any], of: str = "") -> str:
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
     parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
     text = f"{str(settings['kind']).upper()}{of}{': ' + ', '.join(parts) if parts else ''}. "
-    if landmarks := settings.get("landmarks"):
-        text += _("Laid out are {landmarks} landmarks; the others are placed amid their nearest. ").format(
-            landmarks=f"{landmarks:,}"
-        )
-    return text
+    landmarks = _("Laid out are {landmarks} landmarks; the others are placed amid their nearest. ")
+    return text + (landmarks.format(landmarks=f"{n:,}") if (n := settings.get("landmarks")) else "")
 
 
 def quality_of(quality: Mapping[str, float]) -> str:
@@ -62,14 +59,8 @@ def quality_of(quality: Mapping[str, float]) -> str:
             "Trustworthiness {trustworthiness}, continuity {continuity} (k = {k}; 1 is a map to "
             "be believed{sample}{alone}; {recall}). "
         )
-    return template.format(
-        trustworthiness=f"{quality['trustworthiness']:.3f}",
-        continuity=f"{quality['continuity']:.3f}",
-        k=quality.get("k", "–"),
-        sample=sample,
-        alone=alone,
-        recall=recall,
-    )
+    shown = {name: f"{quality[name]:.3f}" for name in ("trustworthiness", "continuity")}
+    return template.format(**shown, k=quality.get("k", "–"), sample=sample, alone=alone, recall=recall)
 
 
 def data_of(name: object) -> str:

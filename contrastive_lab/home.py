@@ -58,16 +58,8 @@ DOORS = (
         ":material/image_search:",
     ),
 )
-KERNEL = {
-    "family": "softmax",
-    "knob": "temperature",
-    "temperature": 0.2,
-    "denominator": "all",
-    "aggregate": "out",
-    "scale": "none",
-    "base": None,
-    "sign": 1,
-}  # of NT-Xent, known without torch; tests/lab/test_home.py holds it to the loss
+KERNEL = {"family": "softmax", "knob": "temperature", "temperature": 0.2, "denominator": "all", "aggregate": "out"}
+KERNEL |= {"scale": "none", "base": None, "sign": 1}  # NT-Xent's, known without torch; tests/lab/test_home.py holds it
 LATEST = 3
 
 
@@ -82,12 +74,8 @@ def doors() -> None:
     st.markdown(text)
     for door in (*DOORS[:-1], _labels_door(DOORS[-1])):
         with st.container(border=True, key=f"door-{door.page}"):
-            st.page_link(
-                f"pages/{door.page}.py",
-                label=f"**{locale.text(door.title)}**",
-                icon=door.icon,
-                query_params=door.address,
-            )
+            title = f"**{locale.text(door.title)}**"
+            st.page_link(f"pages/{door.page}.py", label=title, icon=door.icon, query_params=door.address)
             st.caption(format.plain(locale.text(door.text)))
             if door.more:
                 st.page_link(f"pages/{door.page}.py", label=locale.text(door.more), query_params=door.more_address)
@@ -130,12 +118,8 @@ def last_at_work() -> None:
         st.markdown(_("Nothing yet. The lab comes with trained examples to look at:"))
         row = st.container(horizontal=True)
         for name in (state.DEFAULT_RUN, "sup_con-digits", "moco_v2-shapes"):
-            row.page_link(
-                "pages/explore.py",
-                label=_("{name} · example").format(name=name),
-                icon=":material/scatter_plot:",
-                query_params={"run": name},
-            )
+            label, icon = _("{name} · example").format(name=name), ":material/scatter_plot:"
+            row.page_link("pages/explore.py", label=label, icon=icon, query_params={"run": name})
 
 
 def _line(run: Run) -> None:
