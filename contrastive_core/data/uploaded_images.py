@@ -62,8 +62,7 @@ def save_uploads(
 
     An interrupted copy is removed.
     Args: report: receives the completed share.
-    Raises: BadSetting for too many files or bytes, or where none is a picture or the disk is too
-        full; OSError.
+    Raises: BadSetting for too many files or bytes, or where none is a picture or the disk is too full; OSError.
     """
     home = data_home() / "dropped"
     atomic.make_folder(home)

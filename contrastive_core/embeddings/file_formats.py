@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.embeddings import limits
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.json_files import JsonObject
@@ -26,6 +25,9 @@ from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
+LIMIT = 2 << 30  # bytes of what is known of the rows of a table
+VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
+MAX_TEXT = 500  # characters of a text that are kept
 STEP = 64 << 20  # bytes of vectors that are read at a time
 Part = tuple[int, int]  # (i, of): the i-th of so many equal parts of the rows
 USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
@@ -35,9 +37,8 @@ Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -> EmbeddingSet:
     """An `EmbeddingSet` from a file.
 
-    Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector
-        comes into memory; a table is read whole, then cut; leave_out: columns of a table that are
-        numbers and no part of the vectors.
+    Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector comes into memory; a
+        table is read whole, then cut; leave_out: columns of a table that are numbers and no part of the vectors.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path)
@@ -45,7 +46,7 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
     if path.suffix.lower() not in ENDINGS:
         values = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
         raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)
-    with open_regular(path, limits.VECTORS) as file:
+    with open_regular(path, VECTORS) as file:
         try:
             rows = _read(file, path, part, leave_out)
         except (UnusableEmbedding, Damaged, NotRegular):
@@ -84,8 +85,8 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
 
 def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
     with zipfile.ZipFile(file) as archive:
-        if (total := sum(entry.file_size for entry in archive.infolist())) > limits.VECTORS:
-            values = thousands(total=total, limit=limits.VECTORS)
+        if (total := sum(entry.file_size for entry in archive.infolist())) > VECTORS:
+            values = thousands(total=total, limit=VECTORS)
             raise UnusableEmbedding("{name} would unpack to {total} bytes; at most {limit}", name=path.name, **values)
         heads: dict[str, Head] = {}
         for entry in archive.infolist():
@@ -220,7 +221,7 @@ def _plain(values: np.ndarray) -> np.ndarray:
 
 def cut_texts(texts: np.ndarray) -> np.ndarray:
     """Texts, at most so many characters of each."""
-    most = limits.MAX_TEXT
+    most = MAX_TEXT
     return texts.astype(f"<U{most}") if texts.dtype.itemsize > 4 * most else texts
 
 

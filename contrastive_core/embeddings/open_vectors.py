@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from contrastive_core.embeddings import attached_images, file_formats, label_files, limits
+from contrastive_core.embeddings import attached_images, file_formats, label_files
 from contrastive_core.errors import Refused, UnusableEmbedding
 from contrastive_core.messages import N_, message
 from contrastive_core.records import loaded_vectors
@@ -17,7 +17,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.storage.regular_files import printable
 from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
-MEMORY = limits.VECTORS + 3 * limits.LIMIT  # vectors, and what is known of them
+MEMORY = file_formats.VECTORS + 3 * file_formats.LIMIT  # vectors, and what is known of them
 SECONDS = 300
 
 

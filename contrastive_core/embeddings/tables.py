@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from contrastive_core.embeddings import limits
+from contrastive_core.embeddings import file_formats
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import message
 from contrastive_core.storage.json_files import JsonObject
@@ -53,7 +53,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
         rest.append(frame.drop(columns=taken))
         held += int(rest[-1].memory_usage(deep=False).sum())
         stop = n + len(frame)
-        if held > limits.LIMIT or 4 * stop * len(taken) > limits.VECTORS:
+        if held > file_formats.LIMIT or 4 * stop * len(taken) > file_formats.VECTORS:
             values = {"name": path.name, "stop": f"{stop:,}"}
             raise UnusableEmbedding("{name} is too large a table: {stop} rows and more", **values)
         if stop > len(features):
@@ -82,12 +82,12 @@ def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
 
 def _size_of_mixed(file: BinaryIO, path: Path) -> int:
     """Bytes of a file that has to be read at once."""
-    if (size := os.fstat(file.fileno()).st_size) > limits.LIMIT:
+    if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
         raise UnusableEmbedding(
             "{name} has a column that is numbers in some rows and text in others; of such a "
             "table at most {columns} bytes are read, it has {size}",
             name=path.name,
-            **thousands(columns=limits.LIMIT, size=size),
+            **thousands(columns=file_formats.LIMIT, size=size),
         )
     return size
 
@@ -102,13 +102,13 @@ def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
 def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
     """Texts of rows (n), by the place of each among the different ones, -1 where there is none. Raises:
     UnusableEmbedding where they would take more than the limit, each as wide as the longest."""
-    width = max(1, min(limits.MAX_TEXT, max(map(len, texts), default=1)))
-    if (size := 4 * width * max(len(texts), len(index))) > limits.LIMIT:
+    width = max(1, min(file_formats.MAX_TEXT, max(map(len, texts), default=1)))
+    if (size := 4 * width * max(len(texts), len(index))) > file_formats.LIMIT:
         raise UnusableEmbedding(
             "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
             name=path.name,
             name_2=f"{printable(name, 80)!r}",
-            **thousands(size=size, limit=limits.LIMIT),
+            **thousands(size=size, limit=file_formats.LIMIT),
         )
     return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
 
@@ -133,8 +133,8 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
             **thousands(**counts),
         )
     # by how many rows there are: to ask for more of a column ends the whole process where the file is damaged
-    _check_size(4 * n * len(taken), limits.VECTORS, path)
-    _check_size(8 * n * len(others), limits.LIMIT, path)
+    _check_size(4 * n * len(taken), file_formats.VECTORS, path)
+    _check_size(8 * n * len(others), file_formats.LIMIT, path)
     columns = {name: _column(table, name, path) for name in others}
     if lists:
         features = _lists(table, lists, path)
@@ -203,7 +203,7 @@ def _column(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
         parts.append(part)
         # on the way: how much texts hold stands only in their chunks' metadata, on which damage ends the process
         total += part.nbytes
-        _check_size(total, limits.LIMIT, path)
+        _check_size(total, file_formats.LIMIT, path)
     values = pa.chunked_array(parts, parts[0].type if parts else pa.null())
     if _is_number(values.type) or (types.is_boolean(values.type) and not values.null_count):
         array = values.to_numpy()
@@ -224,7 +224,7 @@ def _lists(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
         rows = part.drop_null()
         lengths = pc.unique(pc.list_value_length(rows)).to_pylist()
         if lengths and not features.size:
-            _check_size(4 * max(lengths) * table.metadata.num_rows, limits.VECTORS, path)
+            _check_size(4 * max(lengths) * table.metadata.num_rows, file_formats.VECTORS, path)
             features = np.empty((table.metadata.num_rows, max(lengths)), np.float32)
         if lengths not in ([], [features.shape[1]]):
             raise UnusableEmbedding(uneven)

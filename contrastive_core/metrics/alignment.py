@@ -19,6 +19,7 @@ from contrastive_core.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_interval
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.json_files import JsonObject
 
 BLOCK = 8192  # rows in float64 at a time
 
@@ -36,12 +37,9 @@ class Alignment(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is not None:
             per_image = _of_views(test.views, pick_device(graphs.device))
-            return MetricResult(
-                float(per_image.mean()),
-                interval=mean_interval(per_image),
-                unit=N_("squared distance"),
-                extras={"pairs": N_("augmented views"), "images": len(per_image)},
-            )
+            about: JsonObject = {"pairs": N_("augmented views"), "images": len(per_image)}
+            interval = mean_interval(per_image)
+            return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
         if not any(graphs.rows.each(test.labels is not None)):
             raise CannotScore(N_("Alignment needs augmented views or labels, and there are neither"))
         per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))

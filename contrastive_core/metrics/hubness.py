@@ -27,9 +27,7 @@ class Hubness(Metric):
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False
-
     most = AMONG
-
     k: int = knob(10, 1, 1000, N_("neighbors that are counted"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:

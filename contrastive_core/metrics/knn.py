@@ -42,7 +42,6 @@ class Knn(Metric):
     needs_train = True
     most = 50_000  # test rows, as many as ImageNet's
     drawn = 10_000  # whose 95 % interval is at most two points wide
-
     k: int = knob(0, 0, 10_000, N_("neighbors that vote; 0: 200 from 20,000 training rows, else 20"))
     temperature: float = knob(0.07, 0.001, 100, N_("τ of the vote's weight exp(s/τ)"), log=True)
 
@@ -72,14 +71,8 @@ class Knn(Metric):
         extras = {"k": k, "temperature": self.temperature, "n": n, **neighbors.about, "curve": curve}
         if len(classes) <= SHOWN:
             extras["per_class"] = _per_class(table, classes, test)
-        return MetricResult(
-            hits / n,
-            per_sample=right,
-            interval=wilson(hits, n),
-            unit="share",
-            extras=extras,
-            arrays={PREDICTED: predicted, "confusion": table, "confusion_labels": classes},
-        )
+        arrays = {PREDICTED: predicted, "confusion": table, "confusion_labels": classes}
+        return MetricResult(hits / n, right, wilson(hits, n), "share", extras, arrays)
 
 
 def confusion(truth: np.ndarray, predicted: np.ndarray, classes: np.ndarray) -> np.ndarray:

@@ -34,7 +34,6 @@ class Lidar(Metric):
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False
     spreads = False
-
     delta: float = knob(1e-4, 0, 1, N_("added to the scatter within, so that it can be inverted"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:

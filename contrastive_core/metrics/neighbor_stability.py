@@ -29,9 +29,7 @@ class NeighborStability(Metric):
         "Mean share of a sample's k nearest that are found again from another view of it (or from the other half of "
         "the columns); chance is k over the number of samples."
     )
-
     most = AMONG
-
     k: int = knob(10, 1, 1000, N_("neighbors that are compared"))
     seed: int = knob(0, 0, 10_000, N_("seed of the halves, where there are no views"))
 

@@ -25,9 +25,7 @@ class Purity(Metric):
         "wrong label."
     )
     needs_labels = True
-
     most = AMONG
-
     k: int = knob(10, 1, 1000, N_("neighbors that are looked at"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:

@@ -37,7 +37,6 @@ class Uniformity(Metric):
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False
-
     t: float = knob(2.0, 0.1, 20, N_("sharpness of the Gaussian potential"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:

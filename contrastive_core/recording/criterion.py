@@ -73,7 +73,8 @@ class Wrapped(nn.Module):
 
 def _call_of(criterion: Callable[..., Any], arguments: Mapping[str, Any]) -> LossCall:
     """The rows of a call of a loss, and what goes along. Raises ValueError if it has no rows."""
-    rows = [v for v in arguments.values() if _is_rows(v)]
+    tensors = [v for v in arguments.values() if isinstance(v, Tensor)]
+    rows = [v for v in tensors if v.ndim in (2, 3) and v.is_floating_point()]
     if not rows:
         raise ValueError(N_("the call of the loss has no rows (n, d)"))
     first, views = rows[0], rows[:1]
@@ -105,10 +106,6 @@ def _arguments_by_name(
         else:
             named |= value if isinstance(value, dict) else {name: value}
     return named
-
-
-def _is_rows(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.ndim in (2, 3) and value.is_floating_point()
 
 
 def _is_labels(value: Any) -> bool:

@@ -9,9 +9,7 @@ import numpy as np
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.messages import message
 from contrastive_core.ops.similarity import normalize
-from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel
-from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import knobs_of
 from contrastive_core.samples.losses import LossInputs
@@ -81,12 +79,15 @@ def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
     positive, negative = (x[0].numpy() for x in (anatomy.positive, anatomy.negative))
     share = np.abs(grad) / max(float(np.abs(grad).sum()), 1e-30)
     mask = positive + 2 * negative + 3 * anatomy.self_pair[0].numpy()
-    near = _cosines(anchor)
+    unit, others = normalize(anchor.anchors)[0], normalize(anchor.candidates)
+    near = (others @ unit).double().numpy()  # (m) cosine of the one anchor with all candidates
+    labels = np.full(len(rows), -1) if rows.labels is None else rows.labels
     nearness = score if anatomy.score_kind == "dot" else -score
 
     def listed(mask: np.ndarray, by: np.ndarray) -> list[PairShare]:
         columns = np.flatnonzero(mask)
-        return [_pair_share(rows, int(j), v, score, share) for j in columns[np.argsort(by[columns])]]
+        ordered = columns[np.argsort(by[columns])].tolist()
+        return [PairShare(rows.ids[j // v], int(labels[j // v]), float(score[j]), float(share[j]), j) for j in ordered]
 
     other = np.arange(len(near)) // v != sample
     defined = bool(anatomy.output.weight[0] > 0)
@@ -102,17 +103,6 @@ def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
         mask=mask.astype(np.uint8),
         kernel=criterion.kernel(),
     )
-
-
-def _pair_share(rows: EmbeddingSet, j: int, v: int, score: np.ndarray, share: np.ndarray) -> PairShare:
-    label = -1 if rows.labels is None else int(rows.labels[j // v])
-    return PairShare(rows.ids[j // v], label, float(score[j]), float(share[j]), j)
-
-
-def _cosines(anchor: Pairs) -> np.ndarray:
-    """Cosine (m) of the one anchor with all candidates."""
-    unit, others = normalize(anchor.anchors)[0], normalize(anchor.candidates)
-    return np.asarray((others @ unit).double().numpy())
 
 
 def _highest(near: np.ndarray, mask: np.ndarray) -> float:

@@ -1,22 +1,18 @@
 """Which labels are wrong, how sure that is, and how many there are.
 
-1. Five voters that have not seen a row's label give each class a probability (label_voters.py);
-   p is their mixture.
-2. Rows for which p gives another class more than half are left out of what the voters learn from,
-   and they vote again: the classes they learn are cleaner, and where an embedding cannot tell
-   classes apart hardly a row is left out. (To leave out more, as confident learning does,
-   costs much there.)
-3. In each round the mixture's weights are those under which the labels that were learned from are
-   likeliest (a linear opinion pool, by expectation–maximization), and likewise the temperature that
-   sharpens p (Guo et al. 2017, arXiv 1706.04599). The two rounds' p are multiplied: where wrong
-   labels are spread evenly the first knows more, where two classes are taken for each other the
-   second.
-4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy says how often a row of
-   class c that is labeled otherwise is labeled y, counted from the likeliest other classes of rows
-   as far as these are wrong, and mixed with all alike as is likeliest. Where wrong labels are
-   spread evenly the list is that of self-confidence, 1 − p_y; where two classes are taken for each
-   other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the share of
-   wrong labels, is the one under which the given labels are likeliest.
+1. Five voters that have not seen a row's label give each class a probability (label_voters.py); p is their mixture.
+2. Rows for which p gives another class more than half are left out of what the voters learn from, and they vote again:
+   the classes they learn are cleaner, and where an embedding cannot tell classes apart hardly a row is left out. (To
+   leave out more, as confident learning does, costs much there.)
+3. In each round the mixture's weights are those under which the labels that were learned from are likeliest (a linear
+   opinion pool, by expectation–maximization), and likewise the temperature that sharpens p (Guo et al. 2017, arXiv
+   1706.04599). The two rounds' p are multiplied: where wrong labels are spread evenly the first knows more, where two
+   classes are taken for each other the second.
+4. A label y is wrong with odds e/(1 − e) · Σ_{c≠y} p_c S_cy / p_y. S_cy says how often a row of class c that is labeled
+   otherwise is labeled y, counted from the likeliest other classes of rows as far as these are wrong, and mixed with
+   all alike as is likeliest. Where wrong labels are spread evenly the list is that of self-confidence, 1 − p_y; where
+   two classes are taken for each other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the
+   share of wrong labels, is the one under which the given labels are likeliest.
 
 What the embedding cannot see is not counted: e is low where classes overlap in it. The voters' weights and the
 temperature, a few numbers, are fitted to `FITTED` rows at most, the latter to fewer where there are more than 335

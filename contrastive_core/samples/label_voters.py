@@ -1,7 +1,6 @@
 """What class each row has by the others: five voters, none of which has seen the row's own label.
 
-- loss: the supervised contrastive loss of the row under each class in turn, e^{−L}
-  (class_losses.py).
+- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (class_losses.py).
 - neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
 - probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
 - scaled_probe: likewise on standardized columns, C = 0.1: which of the two reads an encoder better

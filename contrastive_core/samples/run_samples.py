@@ -28,19 +28,12 @@ from contrastive_core.evaluation.embed import data_of, embed_run, load_model
 from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.records import sample_table
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import PROBE
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import (
-    SampleTable,
-    keep_arrays,
-    keep_table,
-    knobs_of,
-    path_of,
-    read_arrays,
-    read_table,
-)
+from contrastive_core.records.sample_table import SampleTable, knobs_of, path_of
 from contrastive_core.samples.issues import Pixels
 from contrastive_core.samples.losses import LossInputs, per_sample
 from contrastive_core.samples.table_builder import SampleInputs, build_table
@@ -65,7 +58,7 @@ def samples_of_run(
     Labels are those that the run was trained with (`--relabel`); what it left out stays out."""
     loss = loss or str(run.config.get("loss"))
     path = path_of(run, "samples", loss, split)
-    table = read_table(path, loss)
+    table = sample_table.read_table(path, loss)
     is_new = collectives.any_process(table is None)
     if is_new or table is None:
         table = build_table(_gather(run, loss, split, device, on_progress), on_progress)
@@ -74,7 +67,7 @@ def samples_of_run(
             on_progress(N_("loss over snapshots"), None)
         update_snapshot_losses(run, loss, device)
     if is_new and collectives.world().is_rank0:
-        keep_table(table, path)
+        sample_table.keep_table(table, path)
     return table
 
 
@@ -95,7 +88,7 @@ def samples_of_vectors(
     knobs = knobs_of(place.run, request.loss) if place else None
     thin = None if pixels is None else pixel_rows(pixels)
     table = build_table(SampleInputs(rows, request.loss, knobs, pixels=thin, device=device), on_progress)
-    keep_table(table, request.path())
+    sample_table.keep_table(table, request.path())
     return table
 
 
@@ -107,7 +100,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     by_class = is_paired_by_class(run, h)
     draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
     if not by_class and collectives.world().is_rank0:
-        keep_arrays(path_of(run, "views", "z", split), views=draws[0])
+        sample_table.keep_arrays(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
     return SampleInputs(
         z,
@@ -127,9 +120,9 @@ def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "a
     """The views of z (n, v, d) that a table's losses pair, as they were kept, or drawn again from the same seeds: a
     shipped run comes without them."""
     path = path_of(run, "views", "z", split)
-    if (arrays := read_arrays(path)) is None:
+    if (arrays := sample_table.read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}
-        keep_arrays(path, **arrays)
+        sample_table.keep_arrays(path, **arrays)
     return arrays["views"]
 
 
@@ -222,7 +215,7 @@ def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path
     except ValueError as error:
         arrays = {"why": np.array(str(error))}
     if collectives.world().is_rank0:
-        keep_arrays(path, **arrays)
+        sample_table.keep_arrays(path, **arrays)
 
 
 def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, np.ndarray]:

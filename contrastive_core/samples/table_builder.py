@@ -18,19 +18,10 @@ from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignor
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import COLUMNS, SampleTable
 from contrastive_core.samples import candidates
+from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.issues import Issues, Pixels, find_issues
 from contrastive_core.samples.label_errors import LabelErrors
-from contrastive_core.samples.losses import (
-    LossInputs,
-    exact_losses,
-    find_near,
-    losses_in_batches,
-    losses_over_knob,
-    outlook,
-    per_sample,
-    ranks,
-    split_variance,
-)
+from contrastive_core.samples.losses import LossInputs
 
 REPEATS = 4  # of random batches, for what training saw
 BLOCK = 1 << 14  # rows whose classes are looked at together
@@ -116,7 +107,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     facts |= {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
     defined = taken.by_draw[np.isfinite(taken.by_draw).all(1)]
     if taken.by_draw.shape[1] > 1 and len(defined) > 1:
-        facts |= {f"variance_{k}": v for k, v in split_variance(defined).items()}
+        facts |= {f"variance_{k}": v for k, v in sample_losses.split_variance(defined).items()}
     if taken.near:
         on_progress(N_("how far off the estimated losses are"), None)
         facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, taken).items()}
@@ -127,7 +118,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
         extra["loss_over_knob"] = _over_knob(inputs, knob, grid, taken.near, on_fraction)
     if inputs.batch_size and inputs.has_pairs:
         on_progress(N_("loss in training's batches"), None)
-        in_batches = losses_in_batches(inputs.draws[0], inputs.batch_size, REPEATS)
+        in_batches = sample_losses.losses_in_batches(inputs.draws[0], inputs.batch_size, REPEATS)
         extra["loss_in_batches"], extra["loss_in_batches_spread"] = in_batches
     return SampleTable(columns, inputs.rows.classes, inputs.loss, extra, facts, knob, grid)
 
@@ -138,7 +129,7 @@ def _outlook(inputs: SampleInputs) -> dict[str, int]:
         return {}
     views, width = inputs.views[0].shape[1:] if inputs.views else (1, inputs.rows.width)
     sizes = (len(inputs.rows), views, width, inputs.positives)
-    return outlook(inputs.loss, inputs.knobs, *sizes, inputs.device)
+    return sample_losses.outlook(inputs.loss, inputs.knobs, *sizes, inputs.device)
 
 
 def _losses_stage(ahead: dict[str, int], on_progress: OnProgress) -> OnFraction:
@@ -158,9 +149,11 @@ def _losses(inputs: SampleInputs, on_fraction: OnFraction) -> _Losses:
     sets = [*draws, *inputs.augmented_draws]
     columns, weight, near = [], np.zeros(0), []
     for number, draw in enumerate(sets):
-        found = find_near(draw, _part_of(on_fraction, 2 * number, 2 * len(sets)))
+        found = sample_losses.find_near(draw, _part_of(on_fraction, 2 * number, 2 * len(sets)))
         exactly, estimated = (number, len(sets)), (2 * number + 1, 2 * len(sets))
-        per_row, defined = per_sample(draw, _part_of(on_fraction, *(estimated if found else exactly)), found)
+        per_row, defined = sample_losses.per_sample(
+            draw, _part_of(on_fraction, *(estimated if found else exactly)), found
+        )
         columns.append(per_row)
         if number < len(draws):
             weight = defined
@@ -177,7 +170,7 @@ def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
 def _estimate_facts(inputs: SampleInputs, taken: _Losses) -> dict[str, float]:
     """From how many candidates the losses were estimated, and how far they are off."""
     some = rows_of_sample(len(inputs.rows), candidates.CHECKED)
-    exact = np.mean([exact_losses(some, draw) for draw in inputs.draws], 0)
+    exact = np.mean([sample_losses.exact_losses(some, draw) for draw in inputs.draws], 0)
     return candidates.estimate_facts(taken.near, inputs.positives, taken.value[some], exact)
 
 
@@ -188,7 +181,7 @@ def _over_knob(
     draws, over = inputs.draws, []
     for number, draw in enumerate(draws):
         part = _part_of(on_fraction, number, len(draws))
-        over.append(losses_over_knob(draw, knob, grid.tolist(), part, near[number] if near else None))
+        over.append(sample_losses.losses_over_knob(draw, knob, grid.tolist(), part, near[number] if near else None))
     return np.asarray(np.mean(over, 0))
 
 
@@ -212,7 +205,7 @@ def _columns(rows: EmbeddingSet, value: np.ndarray, weight: np.ndarray, issues: 
         "label": np.array([rows.class_name(int(c)) if c >= 0 else "" for c in labels]),
         "loss": value,
         "weight": weight,
-        "rank": ranks(value),
+        "rank": sample_losses.ranks(value),
         **{k: v for k, v in issues.scores.items() if k in COLUMNS},
         "nearest_positive": _ids_of(rows, issues.nearest_positive),
         "nearest_negative": _ids_of(rows, issues.nearest_negative),

@@ -140,7 +140,9 @@ def _epochs(t: _Training, resume: bool) -> str:
         _after_epoch(t, position, pairs)
         position = position.after_epoch()
         stopped = position.epoch < epochs and should_stop(t)
-        _save_if_due(t, position, stopped)
+        due = stopped or time.monotonic() - t.saved > setup.config.save_seconds or position.epoch == epochs
+        if collectives.any_process(due):
+            _save(t, position)
         if stopped:
             return "stopped"
     return "done"
@@ -222,14 +224,6 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
             "rate, a longer warm-up (--set warmup=5), or stronger augmentations",
             collapsed_epochs=t.collapsed_epochs,
         )
-
-
-def _save_if_due(t: _Training, position: TrainPosition, stopped: bool) -> None:
-    """Save at the end, on a stop, and if the last state is old."""
-    config = t.setup.config
-    due = time.monotonic() - t.saved > config.save_seconds or position.epoch == config.epochs
-    if collectives.any_process(due or stopped):
-        _save(t, position)
 
 
 def _save(t: _Training, position: TrainPosition) -> None:

@@ -140,7 +140,7 @@ def layer_ids(parameters: Iterable[tuple[str, nn.Parameter]]) -> list[int]:
     """Layer 0, 1, … of each named parameter of an encoder, in their order. A layer is what shares the first number in
     its name (a block of a transformer, a stage of a ResNet). What has no number (a patch embedding, a last norm) joins
     what stands before it, and so does what has no parameter of two or more dimensions (a batch norm)."""
-    named = [(_start(name), p) for name, p in parameters]
+    named = [(match[1] if (match := NUMBERED.match(name)) else "", p) for name, p in parameters]
     with_weights = {start for start, p in named if p.ndim >= 2}
     ids: list[int] = []
     current, layer = "", 0
@@ -160,8 +160,3 @@ def learning_rate_scales(method: nn.Module, decay: float) -> dict[int, float]:
     depth = max(ids, default=-1) + 1
     scales = {id(p): 1.0 for p in method.parameters()}
     return scales | {id(p): decay ** (depth - i) for (_, p), i in zip(named, ids, strict=True)}
-
-
-def _start(name: str) -> str:
-    match = NUMBERED.match(name)
-    return match.group(1) if match else ""

@@ -59,8 +59,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     """Load the data, fill in defaults, build model and optimizer.
 
     Args: dataset: the training set of these settings, if it is loaded already.
-    Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot
-        be trained.
+    Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot be trained.
     """
     world = world or collectives.world()
     check_names(config)
@@ -77,8 +76,9 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     assert config.batch_size is not None
     loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
     check_loss_fits(config, method, loader)
-    if config.compile:
-        _compile(method)
+    for part in ("encoder", "key_encoder") if config.compile else ():  # views and losses gain nothing by it
+        if (module := getattr(method, part, None)) is not None:
+            module.compile()
     method.total_steps = config.epochs * len(loader.epoch(0))
     assert method.loss is not None
     return TrainSetup(
@@ -153,13 +153,6 @@ def create_method(config: TrainConfig, dataset: Dataset, n_train: int | None = N
     if config.freeze:
         method.encoder.requires_grad_(False)
     return method
-
-
-def _compile(method: Method) -> None:
-    """Compile the encoder (and a key encoder): views and losses gain nothing by it."""
-    for part in ("encoder", "key_encoder"):
-        if (module := getattr(method, part, None)) is not None:
-            module.compile()
 
 
 def load_initial_weights(method: Method, config: TrainConfig) -> None:

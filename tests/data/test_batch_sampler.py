@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contrastive_core.data.batch_sampler import PLANS, plan
+from contrastive_core.data.batch_loader import PLANS, plan
 
 LABELS = np.repeat(np.arange(10), [40, 40, 40, 40, 40, 40, 40, 40, 30, 1])
 

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from worlds import spread
 
 from contrastive_core import losses, methods, pairs
-from contrastive_core.data import batch_sampler
+from contrastive_core.data import batch_loader
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
@@ -273,10 +273,10 @@ def test_no_process_holds_the_matrix_of_scores(worlds: dict[str, list]) -> None:
         assert (grad - gradient).abs().max() <= 1e-5 * gradient.abs().max()
 
 
-@pytest.mark.parametrize("kind", batch_sampler.PLANS)
+@pytest.mark.parametrize("kind", batch_loader.PLANS)
 def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
     labels = np.repeat(np.arange(6), 9)
-    for batch in batch_sampler.plan(kind, labels, 16, seed=1, epoch=2):
+    for batch in batch_loader.plan(kind, labels, 16, seed=1, epoch=2):
         parts = [local_share(torch.from_numpy(batch), World(r, 4)) for r in range(4)]
         assert torch.equal(torch.cat(parts), torch.from_numpy(batch))
         assert all(len(part) for part in parts)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from mutation import mutated
 
-from contrastive_core.embeddings import file_formats, limits, open_vectors
+from contrastive_core.embeddings import file_formats, open_vectors
 from contrastive_core.embeddings.reading import read_rows
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding
 from contrastive_core.records import embedding_ref, loaded_vectors
@@ -113,10 +113,10 @@ def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(tmp_path: Path, monk
     pq.write_table(pa.table({"v": lists}), tmp_path / "lists.parquet")
     for path in tmp_path.iterdir():
         assert path.stat().st_size < 100_000
-    monkeypatch.setattr(limits, "LIMIT", 7_000_000)
+    monkeypatch.setattr(file_formats, "LIMIT", 7_000_000)
     with pytest.raises(UnusableEmbedding, match="would unpack to 8,000,000 bytes; at most 7,000,"):
         file_formats.read(tmp_path / "labeled.parquet")
-    monkeypatch.setattr(limits, "VECTORS", 7_000_000)
+    monkeypatch.setattr(file_formats, "VECTORS", 7_000_000)
     for name in ("flat.parquet", "lists.parquet"):
         with pytest.raises(UnusableEmbedding, match="would unpack to"):
             file_formats.read(tmp_path / name)

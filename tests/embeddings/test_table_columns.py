@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contrastive_core.embeddings import file_formats, limits, open_vectors, tables
+from contrastive_core.embeddings import file_formats, open_vectors, tables
 from contrastive_core.errors import Damaged, UnusableEmbedding
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -111,7 +111,7 @@ def test_a_column_that_turns_to_text_below_is_text(
     assert rows.width == at_once.width == (2 if column == "d1" else 3)
     np.testing.assert_array_equal(rows.features, at_once.features)
     np.testing.assert_array_equal(rows.columns[column], at_once.columns[column])
-    monkeypatch.setattr(limits, "LIMIT", 700)
+    monkeypatch.setattr(file_formats, "LIMIT", 700)
     with pytest.raises(UnusableEmbedding, match="numbers in some rows and text in others"):
         file_formats.read(path)
 
