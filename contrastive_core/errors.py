@@ -28,9 +28,6 @@ class LabError(Exception):
         super().__init__(message(template, **values) if values else template)
 
 
-# --- input that cannot be used -----------------------------------------------------------------
-
-
 class UnknownName(LabError, ValueError):
     """A name that no registry entry has; the message lists those that exist."""
 
@@ -75,9 +72,6 @@ class Refused(LabError, ValueError):
     """What the sandboxed child says of a checkpoint it will not open."""
 
 
-# --- files -------------------------------------------------------------------------------------
-
-
 class Damaged(LabError, ValueError):
     """A file that is not what was written; the message names it."""
 
@@ -90,9 +84,6 @@ class Gone(LabError, ValueError):
     """The run was renamed, moved or deleted meanwhile."""
 
 
-# --- on the way --------------------------------------------------------------------------------
-
-
 class Locked(LabError, RuntimeError):
     """Another living process holds the lock."""
 
@@ -103,9 +94,6 @@ class CannotGoOn(LabError, RuntimeError):
 
 class Elsewhere(LabError):
     """Another process of the group failed, and says why: this one ends without a word."""
-
-
-# --- what others raise -------------------------------------------------------------------------
 
 
 def explained(error: BaseException) -> str:

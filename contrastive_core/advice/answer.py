@@ -106,9 +106,6 @@ def _points(search: Search) -> list[CurvePoint]:
     return sorted(points, key=lambda p: (p["epochs"], p["value"], p["seed"]))
 
 
-# --- in words ----------------------------------------------------------------------------------
-
-
 def recommend(rows: list[AnswerRow], best: AnswerRow | None) -> AnswerRow | None:
     """The setting to take: the best where it is shown to be better, else the default."""
     if best is None or best["shown"] == "better":

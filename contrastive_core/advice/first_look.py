@@ -132,9 +132,6 @@ def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "au
     return {name: float((vote_of(x[:m], x[m:], labels[m:], device) == labels[:m]).mean()) for name, x in spaces.items()}
 
 
-# --- facts -------------------------------------------------------------------------------------
-
-
 def _sizes(train: Dataset, test: Dataset) -> Facts:
     _, c, h, w = train.images.shape
     labels = train.labels[train.labels >= 0]

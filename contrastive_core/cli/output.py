@@ -26,9 +26,6 @@ SECONDS = 10.0  # between two lines of one stage where there is no terminal
 REFRESH = 0.1  # seconds between two drawings of a bar
 
 
-# --- text --------------------------------------------------------------------------------------
-
-
 def print_result(args: Namespace, record: Mapping[str, object], text: str) -> None:
     """Print `record` as JSON if that was asked for, else `text`."""
     if args.json:
@@ -60,9 +57,6 @@ def _harmless(line: str) -> str:
     if shortened.isprintable():
         return shortened
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shortened)
-
-
-# --- progress ----------------------------------------------------------------------------------
 
 
 class Terminal:
@@ -116,9 +110,6 @@ def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
         return
     with contextlib.closing(Terminal()) as terminal:
         yield terminal
-
-
-# --- files -------------------------------------------------------------------------------------
 
 
 def score_text(score: Score) -> str:

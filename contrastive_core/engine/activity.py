@@ -121,9 +121,6 @@ def _waiting(begun: set[str]) -> tuple[Waits, ...]:
     return tuple(waiting)
 
 
-# --- work --------------------------------------------------------------------------------------
-
-
 def _run_of(record: ProcessRecord) -> str:
     return record["key"].partition(training.EARLIER)[0] if record["command"][0] == "train" else ""
 
@@ -149,9 +146,6 @@ def _with_time_left(work: AtWork, began: float, first: Progress | None) -> AtWor
     if done <= 0 or seconds <= SOONEST:
         return work
     return replace(work, seconds_left=(1.0 - now.fraction) * seconds / done)
-
-
-# --- failures ----------------------------------------------------------------------------------
 
 
 def _failure(record: ProcessRecord) -> str | None:

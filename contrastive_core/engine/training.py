@@ -94,9 +94,6 @@ def gpus() -> int:
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
-# --- one training ------------------------------------------------------------------------------
-
-
 def task_of(name: str, arguments: Sequence[str] = ()) -> Task:
     """The training of a run; its result is the run's status, which it writes from its start on.
     Args: arguments: of the command line after `train`, without `--run`."""
@@ -164,9 +161,6 @@ def status_of(run: Run) -> Status:
     return {**status, "status": "starting", "reason": ""} if is_starting else status
 
 
-# --- all trainings -----------------------------------------------------------------------------
-
-
 def working() -> list[Run]:
     """Runs that a living process of ours works on; recordings are of somebody else's."""
     return [run for run in runs.list_runs() if not run.is_recording and run.is_alive()]
@@ -206,9 +200,6 @@ def _set_aside(name: str) -> None:
     earlier = next(name for name in names if not (folder / f"{name}.json").exists())
     for ending in ("log", "json"):
         os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
-
-
-# --- how a run is made again, and whether it is whole ------------------------------------------
 
 
 def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:

@@ -184,9 +184,6 @@ class Answer(TypedDict):
     done: bool
 
 
-# --- the adviser's folder ------------------------------------------------------------------------
-
-
 def folder_of(name: str) -> Path:
     """The folder of an adviser's files."""
     return runs_home() / ".advice" / checked_name(name)

@@ -102,9 +102,6 @@ def of_name(name: str, split: str = "test", layer: str = "h") -> EmbeddingRef:
     return every.with_split(split) if every.splits else every
 
 
-# --- where a run's embeddings and graphs are kept ----------------------------------------------------
-
-
 def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
     """The embedding if it has been computed for these weights. Needs no torch."""
     try:

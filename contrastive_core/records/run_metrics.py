@@ -84,9 +84,6 @@ def _object(line: bytes) -> JsonObject | None:
     return json_files.object_of(line, METRICS)
 
 
-# --- what a run cost ---------------------------------------------------------------------------
-
-
 class Cost(TypedDict):
     """Seconds of training, images per second (median of steps), peak memory in MB, and parameters;
     None for what was not recorded."""
@@ -123,9 +120,6 @@ def parameters_of(run: Run) -> int | None:
         return sum(math.prod(s) for s in shapes.values()) or None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-# --- of how many images its figures are --------------------------------------------------------
 
 
 def labeled_images(run: Run) -> int:

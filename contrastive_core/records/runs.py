@@ -39,9 +39,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PACKAGES = ("torch", "torchvision", "numpy", "scikit-learn")
 
 
-# --- names -------------------------------------------------------------------------------------
-
-
 def checked_name(name: str) -> str:
     """The name, if it is one plain file name. Raises BadName."""
     if not NAME.fullmatch(name) or name.endswith(".part"):
@@ -77,9 +74,6 @@ def default_run_name(report: Mapping[str, object]) -> str:
     if report.get("of_library", True):
         text = str(report["encoder"]).partition(":")[2] + "-random" * bool(report.get("random"))
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:50] or "import"
-
-
-# --- all runs ----------------------------------------------------------------------------------
 
 
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:

@@ -212,9 +212,6 @@ def _percentile(values: np.ndarray) -> np.ndarray:
     return np.searchsorted(order, values, side="right") / len(values)
 
 
-# --- the splits of a data set as one list ------------------------------------------------------
-
-
 def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
     """The rows of all splits, one split after the other, with two more columns in `extra`: `split`,
     and `own_id`, the id in it. Where splits share an id, `id` names the split before it.
@@ -250,9 +247,6 @@ def _sum(parts: list[SampleTable]) -> dict[str, float]:
     total = float(number.sum())
     below, above = hypot(*(number - low)), hypot(*(high - number))
     return {"wrong": total, "wrong_low": max(0.0, total - below), "wrong_high": total + above}
-
-
-# --- files -------------------------------------------------------------------------------------
 
 
 def path_of(run: Run, what: str, loss: str, split: str) -> Path:

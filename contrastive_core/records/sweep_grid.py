@@ -140,9 +140,6 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-# --- what the seeds of a cell gave -------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Figure:
     """A measure of one cell: its seeds and their values, their mean, its interval, and of what that

@@ -31,9 +31,6 @@ MAX_NPZ = 4 << 30  # bytes of an archive that are held in memory
 TAIL = 1 << 16  # bytes looked through for a last line, at first
 
 
-# --- objects -----------------------------------------------------------------------------------
-
-
 def write_json(path: str | Path, value: Any) -> None:
     """Write JSON, whole or not at all. NaN becomes null."""
     write_bytes(path, json_bytes(value))
@@ -69,9 +66,6 @@ def _read(path: str | Path, limit: int) -> bytes:
         return read_regular(path, limit)
     except (NotRegular, IsADirectoryError) as error:
         raise Damaged(sentence(error)) from None
-
-
-# --- lines -------------------------------------------------------------------------------------
 
 
 def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
@@ -136,9 +130,6 @@ def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and not problem(value, schema) else None
-
-
-# --- arrays ------------------------------------------------------------------------------------
 
 
 def write_npz(path: str | Path, **arrays: np.ndarray) -> None:

@@ -104,9 +104,6 @@ def _is_held(path: str | Path) -> bool:
     return False
 
 
-# --- processes ---------------------------------------------------------------------------------
-
-
 def is_process(pid: int, started: float | None = None) -> bool:
     """Whether a process lives (and is no zombie), and is the one that started at `started`."""
     began = process_start(pid)

@@ -72,9 +72,6 @@ def _function(name: str) -> Any:
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
 
 
-# --- what analyses are made of --------------------------------------------------------------------
-
-
 def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
     """The result that is kept of these values; made on the device where there is none."""
     if (result := results.read(kind, values)) is None:
