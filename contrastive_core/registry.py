@@ -1,8 +1,6 @@
-"""Registries with discovery: one file per loss, method or metric; the file's name is its key.
-
-A registered thing is a class whose dataclass fields, made by `knob`, are what a user can set. The app draws its
-sliders from them and the command line checks `--set` against them, so a new file needs no other edit.
-"""
+"""Registries with discovery: one file per loss, method or metric; the file's name is its key. A registered thing is
+a class whose dataclass fields, made by `knob`, are what a user can set. The app draws its sliders from them and the
+command line checks `--set` against them, so a new file needs no other edit."""
 
 from __future__ import annotations
 
@@ -100,10 +98,8 @@ def knobs_of(cls: type) -> dict[str, Knob]:
 
 
 class Registry(Generic[T]):
-    """The classes that the modules of one package define, found on first use.
-
-    Every public module `key.py` of the package holds exactly one subclass of `base` defined there.
-    """
+    """The classes that the modules of one package define, found on first use. Every public module `key.py` of the
+    package holds exactly one subclass of `base` defined there."""
 
     def __init__(self, package: str, base: type[T], what: str) -> None:
         self.package, self.base, self.what = package, base, what

@@ -1,9 +1,6 @@
-"""The answer so far: settings with their intervals, which is better than the default, and why.
-
-A difference is shown where three seeds of both exist and its 95 % interval over images and seeds excludes zero
-(evaluation/verdicts.py). All else is "no difference that these data can show", with how large a difference would have
-been seen.
-"""
+"""The answer so far: settings with their intervals, which is better than the default, and why. A difference is shown
+where three seeds of both exist and its 95 % interval over images and seeds excludes zero (evaluation/verdicts.py).
+All else is "no difference that these data can show", with how large a difference would have been seen."""
 
 from __future__ import annotations
 

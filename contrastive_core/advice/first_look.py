@@ -1,8 +1,6 @@
-"""What a data set shows before any training: sizes, copies, classes, what pixels know of them.
-
-Everything is read from at most `MOST` training images; of the test images only the pixels are
-compared, to find copies. What follows from it is in suggestions.py.
-"""
+"""What a data set shows before any training: sizes, copies, classes, what pixels know of them. Everything is read
+from at most `MOST` training images; of the test images only the pixels are compared, to find copies. What follows
+from it is in suggestions.py."""
 
 from __future__ import annotations
 

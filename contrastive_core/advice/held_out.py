@@ -1,8 +1,6 @@
-"""Scores on the training images that the adviser set aside, of a run and of settings. The test set is not read.
-
-With labels: whether the rest's neighbors name each held-out image's class (kNN on h). Without:
-LiDAR, RankMe, α-ReQ, alignment and uniformity of the held-out images.
-"""
+"""Scores on the training images that the adviser set aside, of a run and of settings. The test set is not read. With
+labels: whether the rest's neighbors name each held-out image's class (kNN on h). Without: LiDAR, RankMe, α-ReQ,
+alignment and uniformity of the held-out images."""
 
 from __future__ import annotations
 

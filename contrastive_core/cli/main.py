@@ -1,8 +1,6 @@
-"""The command line: `python -m contrastive_core COMMAND`; options.py lists the commands.
-
-Errors go to standard error as one clear line, and the exit status is 2 for input that cannot be
-used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug` shows the trace.
-"""
+"""The command line: `python -m contrastive_core COMMAND`; options.py lists the commands. Errors go to standard error
+as one clear line, and the exit status is 2 for input that cannot be used, 1 for what went wrong on the way, 130 for
+Ctrl-C. `--debug` shows the trace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The command line's one list: every command, its options, and the function that runs it.
-
-The options of `train` are the fields of `TrainConfig` that carry one.
-"""
+"""The command line's one list: every command, its options, and the function that runs it. The options of `train` are
+the fields of `TrainConfig` that carry one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What commands write: results as text or JSON, progress, errors as one line, and tables.
-
-Text from files (names, titles, reasons) is made harmless here: control characters are escaped and long lines are cut.
-"""
+"""What commands write: results as text or JSON, progress, errors as one line, and tables. Text from files (names,
+titles, reasons) is made harmless here: control characters are escaped and long lines are cut."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Everything at work, waiting and failed, of all pages and tabs.
-
-Runs and tasks are read from the records of their processes. A dismissed failure is marked in its record, which the
-next start replaces; the log stays. Questions are those that this process asked the worker.
-"""
+"""Everything at work, waiting and failed, of all pages and tabs. Runs and tasks are read from the records of their
+processes. A dismissed failure is marked in its record, which the next start replaces; the log stays. Questions are
+those that this process asked the worker."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""All that a page asks of the engine: questions whose answers are kept on disk, and short calls.
-
-A question is a kind and plain values. Its answer is read from the store (`results`) or computed by the worker, whose
-progress is a stage and a fraction. Pages and tabs that ask the same question share one computation.
-"""
+"""All that a page asks of the engine: questions whose answers are kept on disk, and short calls. A question is a
+kind and plain values. Its answer is read from the store (`results`) or computed by the worker, whose progress is a
+stage and a fraction. Pages and tabs that ask the same question share one computation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Run processes: child processes that run the command line and outlive the app.
-
-Each has a key, under which `.jobs` in the folder of runs keeps its log, its progress and a record
-of who it is. A page that is closed, refreshed or opened twice changes nothing.
-"""
+"""Run processes: child processes that run the command line and outlive the app. Each has a key, under which `.jobs`
+in the folder of runs keeps its log, its progress and a record of who it is. A page that is closed, refreshed or
+opened twice changes nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The queue's files: a waiting run each, so that a kill loses none and damage hides no other.
-
-What is done with them is in queue.py. Torch-free.
-"""
+"""The queue's files: a waiting run each, so that a kill loses none and damage hides no other. What is done with them
+is in queue.py. Torch-free."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Runs under other names, in the bin, and back. Torch-free.
-
-A deleted run is moved to `.bin` and lies there until the bin is emptied. While a run is moved
-nothing is started from the queue, so that no training finds its folder gone.
-"""
+"""Runs under other names, in the bin, and back. Torch-free. A deleted run is moved to `.bin` and lies there until
+the bin is emptied. While a run is moved nothing is started from the queue, so that no training finds its folder
+gone."""
 
 from __future__ import annotations
 

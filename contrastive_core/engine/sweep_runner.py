@@ -1,8 +1,6 @@
-"""What stands between a sweep's file and its figure: how far it is, how long it takes, training it.
-
-A cell is known by its run's name, so whoever trains it (the queue of the app, or the command line
-in the foreground) finds done cells done. Torch-free, but for timing a few steps (`rehearse`).
-"""
+"""What stands between a sweep's file and its figure: how far it is, how long it takes, training it. A cell is known
+by its run's name, so whoever trains it (the queue of the app, or the command line in the foreground) finds done
+cells done. Torch-free, but for timing a few steps (`rehearse`)."""
 
 from __future__ import annotations
 

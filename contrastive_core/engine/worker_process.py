@@ -24,10 +24,8 @@ DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 
 
 class Request(NamedTuple):
-    """A call of `function` ("module:name"), which also gets an `OnProgress` where it `reports`.
-
-    `environment` holds the variables that say where runs and caches lie.
-    """
+    """A call of `function` ("module:name"), which also gets an `OnProgress` where it `reports`. `environment` holds
+    the variables that say where runs and caches lie."""
 
     number: int
     function: str

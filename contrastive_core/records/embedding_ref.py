@@ -19,10 +19,8 @@ VERSION = 1
 @dataclass(frozen=True)
 class EmbeddingRef:
     """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values that an address can hold.
-
     `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py); `layer` h or z
-    ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the run's weights or of the vectors.
-    """
+    ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the run's weights or of the vectors."""
 
     name: str
     split: str = "test"

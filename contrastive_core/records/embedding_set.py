@@ -1,8 +1,6 @@
-"""One embedding of one set of samples, as every page and every score reads it. Torch-free.
-
-Native files are `.npz` (exact, arrays only) and `.parquet` (one row per sample, for other tools);
-`file_formats.py` opens vectors that come from elsewhere.
-"""
+"""One embedding of one set of samples, as every page and every score reads it. Torch-free. Native files are `.npz`
+(exact, arrays only) and `.parquet` (one row per sample, for other tools); `file_formats.py` opens vectors that come
+from elsewhere."""
 
 from __future__ import annotations
 
@@ -31,12 +29,9 @@ VECTORS = N_("vectors must be numbers, not {dtype}")
 
 @dataclass(frozen=True, eq=False)
 class EmbeddingSet:
-    """Feature vectors of n samples and what is known of them.
-
-    `labels` is -1 where a sample has none, and None when no sample has one. `columns` holds what
-    else is known per sample (factors, text), `views` the embeddings of v augmented views of some
-    m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded".
-    """
+    """Feature vectors of n samples and what is known of them. `labels` is -1 where a sample has none, and None when
+    no sample has one. `columns` holds what else is known per sample (factors, text), `views` the embeddings of v
+    augmented views of some m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded"."""
 
     features: Float32[np.ndarray, "n d"]
     labels: Int64[np.ndarray, " n"] | None = None

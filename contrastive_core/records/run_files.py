@@ -1,7 +1,5 @@
-"""What stands in each JSON file of a run folder, and the number of that format. Torch-free.
-
-A file that does not fit is damaged: the reader of one run says so, and no other run suffers.
-"""
+"""What stands in each JSON file of a run folder, and the number of that format. Torch-free. A file that does not fit
+is damaged: the reader of one run says so, and no other run suffers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""A score as pages, files and commands know it: one type, read from JSON at this one place.
-
-What a file says is checked when it is read: what has another shape than a score is a score without
-a value that gives the reason, so that no page breaks on it. Torch-free.
-"""
+"""A score as pages, files and commands know it: one type, read from JSON at this one place. What a file says is
+checked when it is read: what has another shape than a score is a score without a value that gives the reason, so
+that no page breaks on it. Torch-free."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""A sweep: its axes and cells, what is drawn along what, and what the seeds of a cell gave together.
-
-Rows are those of `sweep_runner.status`. The 95 % interval of a mean is that over the seeds where there are three; with
-fewer, of an accuracy, that of a share of so many images. Torch-free.
-"""
+"""A sweep: its axes and cells, what is drawn along what, and what the seeds of a cell gave together. Rows are those
+of `sweep_runner.status`. The 95 % interval of a mean is that over the seeds where there are three; with fewer, of an
+accuracy, that of a share of so many images. Torch-free."""
 
 from __future__ import annotations
 

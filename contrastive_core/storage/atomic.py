@@ -1,8 +1,6 @@
-"""Files written whole or not at all: a kill at any moment leaves the old or the new.
-
-A write goes to a temporary file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files
-and folders are their owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for.
-"""
+"""Files written whole or not at all: a kill at any moment leaves the old or the new. A write goes to a temporary
+file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files and folders are their
+owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for."""
 
 from __future__ import annotations
 

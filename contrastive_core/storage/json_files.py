@@ -1,8 +1,6 @@
-"""What this project keeps: JSON for people and programs, lines of JSON, arrays.
-
-A kill at any moment leaves the old file or the new (atomic.py). JSON files may be edited by hand: their values
-are checked against a schema (json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py).
-"""
+"""What this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the old
+file or the new (atomic.py). JSON files may be edited by hand: their values are checked against a schema
+(json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Schemas of JSON values, checked once, where a file is read.
-
-Schemas nest: `fields({"epoch": whole()}, others=optional(number()))` is an object with a whole
-number `epoch` whose other values are numbers or null.
-"""
+"""Schemas of JSON values, checked once, where a file is read. Schemas nest: `fields({"epoch": whole()},
+others=optional(number()))` is an object with a whole number `epoch` whose other values are numbers or null."""
 
 from __future__ import annotations
 

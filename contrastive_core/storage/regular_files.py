@@ -1,9 +1,6 @@
-"""Files that may come from anybody: only ordinary ones are opened, only so many bytes are read, and
-their names are escaped before they stand in a message.
-
-A pipe would be waited for without end, a device never stops giving, and opening one may move a
-tape: `open_regular` opens without waiting and looks at what it has before a byte is read.
-"""
+"""Files that may come from anybody: only ordinary ones are opened, only so many bytes are read, and their names are
+escaped before they stand in a message. A pipe would be waited for without end, a device never stops giving, and
+opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read."""
 
 from __future__ import annotations
 

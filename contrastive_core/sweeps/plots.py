@@ -1,8 +1,6 @@
 """A sweep as the papers draw theirs: a table, curves, or a matrix with row means; and its best setting. Torch-free.
-
 What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
-table, and in a figure a dot each and the interval of the mean. Plotly is imported late.
-"""
+table, and in a figure a dot each and the interval of the mean. Plotly is imported late."""
 
 from __future__ import annotations
 

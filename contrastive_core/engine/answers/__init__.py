@@ -1,8 +1,6 @@
-"""The answers to questions, by their kind; `engine/results.py` keeps most of them.
-
-A question has plain values: spaces (`embeddings.ref.EmbeddingRef.values`) and settings. The module
-of an answer is imported when it is asked for: a look at a folder need not wait for torch.
-"""
+"""The answers to questions, by their kind; `engine/results.py` keeps most of them. A question has plain values:
+spaces (`embeddings.ref.EmbeddingRef.values`) and settings. The module of an answer is imported when it is asked for:
+a look at a folder need not wait for torch."""
 
 from __future__ import annotations
 
