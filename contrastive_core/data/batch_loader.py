@@ -6,7 +6,7 @@ wait for a slow disk in every step. A batch depends on its index alone: the thre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -216,9 +216,4 @@ def _decks(labels: np.ndarray, rng: np.random.Generator) -> dict[int, _Deck]:
     return {int(c): _Deck(np.flatnonzero(labels == c), rng) for c in usable}
 
 
-PLANS: dict[str, Callable[[np.ndarray, int, np.random.Generator], list[np.ndarray]]] = {
-    "shuffled": _shuffled,
-    "class_balanced": _class_balanced,
-    "n_pair": _n_pair,
-    "lifted": _lifted_batches,
-}
+PLANS = {"shuffled": _shuffled, "class_balanced": _class_balanced, "n_pair": _n_pair, "lifted": _lifted_batches}

@@ -35,12 +35,8 @@ def digits(split: str) -> DatasetArrays:
     train, test = train_test_split(rows, test_size=360, random_state=SEED, stratify=digits.target)
     rows = np.sort(train if split == "train" else test)
     images = np.round(digits.images[rows] * (255 / 16)).astype(np.uint8)[:, None]  # (n, 1, 8, 8)
-    return {
-        "images": images,
-        "labels": digits.target[rows],
-        "classes": [str(i) for i in range(10)],
-        "ids": [f"digits/{i:04d}" for i in rows],
-    }
+    ids = [f"digits/{i:04d}" for i in rows]
+    return {"images": images, "labels": digits.target[rows], "classes": list("0123456789"), "ids": ids}
 
 
 def digits_mislabeled(split: str) -> DatasetArrays:

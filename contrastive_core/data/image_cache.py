@@ -287,8 +287,6 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
 
 
 def _bytes(size: int) -> str:
-    return (
-        message("{size} GB", size=f"{size / 1e9:.1f}")
-        if size >= 1e9
-        else message("{value} MB", value=f"{max(1, round(size / 1e6)):,}")
-    )
+    if size >= 1e9:
+        return message("{size} GB", size=f"{size / 1e9:.1f}")
+    return message("{value} MB", value=f"{max(1, round(size / 1e6)):,}")

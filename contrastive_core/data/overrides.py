@@ -60,13 +60,9 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
 
 def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
     """The images `keep`, in that order, as `ImageRows`: read when they are asked for."""
-    return dataclasses.replace(
-        dataset,
-        images=ImageRows(dataset.images, keep),
-        labels=dataset.labels[keep],
-        ids=[dataset.ids[i] for i in keep],
-        factors={k: v[keep] for k, v in dataset.factors.items()},
-    )
+    images, labels, ids = ImageRows(dataset.images, keep), dataset.labels[keep], [dataset.ids[i] for i in keep]
+    factors = {k: v[keep] for k, v in dataset.factors.items()}
+    return dataclasses.replace(dataset, images=images, labels=labels, ids=ids, factors=factors)
 
 
 def read_ids(path: str) -> list[str]:

@@ -67,8 +67,7 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
 
 
 def _below(name: str, roots: Sequence[Path]) -> Path | str:
-    """The file of that name below the first of `roots` that has it; or why it is not opened, as the
-    first root that it lies below says."""
+    """The file of that name below the first of `roots` that has it; or why it is not opened."""
     why = OUTSIDE
     for root in roots:
         try:

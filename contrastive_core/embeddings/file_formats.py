@@ -202,14 +202,9 @@ def _set_of(
     label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
     label = next((v for v in label_columns if v is not None), None)
     labels, classes = class_numbers(label, plain.pop("class", None))
-    return EmbeddingSet(
-        np.ascontiguousarray(features, np.float32),
-        labels,
-        () if ids is None else tuple(str(i) for i in ids.tolist()),
-        classes=classes,
-        columns=plain,
-        provenance={"file": path.name, **provenance},
-    )
+    vectors, names = np.ascontiguousarray(features, np.float32), () if ids is None else tuple(map(str, ids.tolist()))
+    about = {"file": path.name, **provenance}
+    return EmbeddingSet(vectors, labels, names, classes=classes, columns=plain, provenance=about)
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -63,8 +63,7 @@ def ranks_of(rows: EmbeddingSet, at: int, near: np.ndarray) -> np.ndarray:
 
 
 def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """Cosines (r, columns) of some rows with all, in parts, each with the number of its first
-    column; −∞ with themselves."""
+    """Cosines (r, columns) of some rows with all, in parts, with the number of the first column; −∞ with themselves."""
     for start in range(0, len(rows), COLUMNS):
         part = slice(start, start + COLUMNS)
         s = rows.features[some] @ rows.features[part].T / rows.lengths[part]  # (r, columns)

@@ -149,8 +149,7 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
 
 
 def _list_column(schema: pa.Schema) -> str | None:
-    """The column of vectors: of several the one with a usual name, else of fractions, which token
-    numbers and lists of neighbors are not; else the first."""
+    """The column of vectors: one with a usual name, else of fractions (not token numbers), else the first."""
 
     def rank(field: pa.Field) -> tuple[int, bool]:
         name = field.name.lower()

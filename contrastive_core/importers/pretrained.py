@@ -172,8 +172,7 @@ def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dic
 
 
 def _check_network(network: Any, pixels: int) -> None:
-    """Raises what the network raises for an image of that size; ValueError where it makes more of
-    one than a vector, as the parts of timm's that serve language models do."""
+    """Raises what the network raises for an image of that size; ValueError where it gives more than a vector."""
     device = next(network.parameters()).device  # "meta": only sizes are computed
     with contextlib.suppress(NotImplementedError), torch.no_grad():
         made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))

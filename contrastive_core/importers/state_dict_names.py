@@ -135,8 +135,7 @@ def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tu
 
 
 def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
-    """How the images were scaled, and solo-learn's small stem padded, where the encoder was
-    trained, and a sentence about it; ours needs no word."""
+    """How images were scaled, and solo-learn's small stem padded, in training, and a sentence about it."""
     is_small = knobs.get("stem") == "small"
     match kind:
         case "Contrastive Lab":

@@ -76,8 +76,7 @@ def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
 
 @contextlib.contextmanager
 def _watched(folder: Path, files: str, size: int, on_fraction: OnFraction) -> Iterator[None]:
-    """While inside, tell how much of `size` bytes the newest of some files in the making has: what
-    both libraries tell of it are bars on a terminal."""
+    """While inside, tell how much of `size` bytes the newest of some unfinished files has."""
     over = threading.Event()
 
     def look() -> None:

@@ -171,10 +171,6 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
     views = views[np.argsort(labels[views[:, 0]], kind="stable")]
     image_labels = labels[views[:, 0]]
     classes = vectors.classes or tuple(map(str, range(int(image_labels.max(initial=-1)) + 1)))
-    return LabBatch(
-        np.ascontiguousarray(vectors.features[views], np.float32),
-        image_labels,
-        None if pictures is None else np.asarray(pictures[views.ravel()]),
-        classes,
-        [vectors.ids[i] for i in views[:, 0]],
-    )
+    thumbs = None if pictures is None else np.asarray(pictures[views.ravel()])
+    z, image_ids = np.ascontiguousarray(vectors.features[views], np.float32), [vectors.ids[i] for i in views[:, 0]]
+    return LabBatch(z, image_labels, thumbs, classes, image_ids)

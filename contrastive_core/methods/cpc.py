@@ -130,8 +130,7 @@ class CPC(Method):
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         steps = max(1, min(3, rows - 2))
-        defaults = super().defaults(facts)
-        return defaults | {
+        return super().defaults(facts) | {
             "batch_size": fitting(64, N_("64: images give thousands of patches"), facts.n_train),
             "method_knobs": ({"steps": steps}, message("{steps} of {rows} rows ahead", steps=steps, rows=rows)),
         }

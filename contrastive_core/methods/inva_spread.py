@@ -61,5 +61,4 @@ class InvaSpread(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        defaults = super().defaults(facts)
-        return defaults | {"batch_size": fitting(128, N_("128, as published"), facts.n_train)}
+        return super().defaults(facts) | {"batch_size": fitting(128, N_("128, as published"), facts.n_train)}

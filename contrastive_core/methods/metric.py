@@ -89,8 +89,5 @@ class Metric(Method):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        return super().defaults(facts) | {
-            "batch_size": fitting(
-                128, N_("128: enough of each class for every anchor"), facts.n_train, cls.card.least_batch
-            )
-        }
+        why = N_("128: enough of each class for every anchor")
+        return super().defaults(facts) | {"batch_size": fitting(128, why, facts.n_train, cls.card.least_batch)}

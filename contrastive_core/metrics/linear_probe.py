@@ -127,13 +127,8 @@ def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
         if not missing:
             break
         path = sorted({*path, *missing})
-    return Strength(
-        _least(tried, best),
-        {f"{GRID[i]:.3g}": float(tried[i]) for i in path},
-        len(folds),
-        folds[0].weights[best],
-        sample,
-    )
+    log_loss = {f"{GRID[i]:.3g}": float(tried[i]) for i in path}
+    return Strength(_least(tried, best), log_loss, len(folds), folds[0].weights[best], sample)
 
 
 class _Fold:

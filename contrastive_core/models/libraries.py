@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_
 
 LIBRARIES = ("torchvision", "timm")
 FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
@@ -111,13 +111,12 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
 
     base = name.partition(".")[0]
     if base not in models.list_models(module=models):
-        other = base in models.list_models()
-        raise ValueError(
-            message("torchvision's {base} is no classifier of images, and only these can be encoders here", base=base)
-            if other
-            else message(
-                "torchvision has no model {base}; torchvision.models.list_models() lists them", base=f"{base!r}"
+        if base in models.list_models():
+            raise BadSetting(
+                "torchvision's {base} is no classifier of images, and only these can be encoders here", base=base
             )
+        raise BadSetting(
+            "torchvision has no model {base}; torchvision.models.list_models() lists them", base=f"{base!r}"
         )
     return base, models.get_model_weights(base)
 

@@ -115,8 +115,7 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
 
 
 def _forces(pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor) -> dict[str, float]:
-    """Mean length of the gradient that reaches an anchor, as it was before it was normalized,
-    through its positive and through its negative pairs."""
+    """Mean gradient length at an anchor before its normalization, through its positive and its negative pairs."""
     values = {}
     for name, mask in (("grad_positive", masks.positive), ("grad_negative", masks.negative)):
         with torch.enable_grad():
@@ -129,8 +128,7 @@ def _forces(pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor) -
 
 
 def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
-    """Alignment, uniformity, RankMe, and the leave-one-out kNN vote, of one row of each image;
-    what has no value is left out."""
+    """Alignment, uniformity, RankMe and the leave-one-out kNN vote of one row of each image, where they have one."""
     first = batch.take(batch.view == 0)
     if len(first) > SPREAD:
         kept = np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)

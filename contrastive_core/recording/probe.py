@@ -91,8 +91,7 @@ def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
 
 @contextmanager
 def _without_trace(modules: list[nn.Module]) -> Iterator[None]:
-    """Each module and all below it in evaluation mode, then each in its own mode again; what is drawn
-    inside from the global generators is as if it had not been."""
+    """Modules in evaluation mode while inside; their modes and the global generators are put back."""
     before = {part: part.training for module in modules for part in module.modules()}
     python, array = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):

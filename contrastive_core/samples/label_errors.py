@@ -113,8 +113,7 @@ def _mixture(
 
 
 def _others(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The likeliest other class (m), by p_c S_cy, and the sum of these over p_y (m): the odds that a label is wrong,
-    but for the share of wrong ones."""
+    """The likeliest other class (m), by p_c S_cy; and their sum over p_y (m): odds but for the share of wrong ones."""
     p_y = np.maximum(p[np.arange(len(y)), y].astype(np.float64), FLOOR)
     even = np.asarray((1 - p_y) / (p.shape[1] - 1) / p_y)  # S all alike
     odds = even

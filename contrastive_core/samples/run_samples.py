@@ -102,18 +102,10 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     if not by_class and collectives.world().is_rank0:
         sample_table.keep_arrays(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
-    return SampleInputs(
-        z,
-        loss,
-        knobs_of(run, loss),
-        views=None if by_class else draws,
-        augmented=[draw[:, 0] for draw in draws] if by_class else None,
-        features=h,
-        other=other,
-        pixels=pixel_rows(dataset.images, other_images),
-        batch_size=int(run.config.get("batch_size") or 0),
-        device=device,
-    )
+    pixels, batch_size = pixel_rows(dataset.images, other_images), int(run.config.get("batch_size") or 0)
+    augmented = [draw[:, 0] for draw in draws] if by_class else None
+    views = None if by_class else draws
+    return SampleInputs(z, loss, knobs_of(run, loss), views, augmented, h, other, pixels, batch_size, device)
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:

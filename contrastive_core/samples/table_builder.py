@@ -267,8 +267,7 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np
 
 
 def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of p (n, classes) is highest, and next to highest; of equals, and of a row without any, the
-    first."""
+    """Where each row of p (n, classes) is highest, and next to highest; of equals the first."""
     found = []
     for start in range(0, len(p), BLOCK):
         part = np.nan_to_num(p[start : start + BLOCK])

@@ -64,9 +64,7 @@ def _of_lars(batch_size: int) -> dict[str, float]:
 
 
 def _as_made_for(config: TrainConfig, dataset: Dataset) -> dict[str, Any]:
-    """The encoder's knobs, with what a library says of its model: the image size, where it takes no
-    other, and the scale of the channels. The scale is that of the run that it starts from, if it
-    does; of images that have other channels nothing is known."""
+    """The encoder's knobs, with the only image size and the scale of the channels that its model, or start run, has."""
     knobs, name = config.encoder_knobs, config.encoder
     if name.partition(":")[0] not in LIBRARIES:
         return knobs

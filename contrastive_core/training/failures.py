@@ -13,11 +13,9 @@ from contrastive_core.training.setup import TrainSetup
 
 def diverged(step: int, loss: float, norm: float, lr: float) -> str:
     """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
-    what = (
-        message("the loss is {loss}", loss=loss)
-        if not math.isfinite(loss)
-        else message("the gradient norm is {norm}", norm=norm)
-    )
+    what = message("the loss is {loss}", loss=loss)
+    if math.isfinite(loss):
+        what = message("the gradient norm is {norm}", norm=norm)
     values = {"what": what, "step": step, "lr": f"{lr / 3:.2g}"}
     return message(
         "{what} at step {step}; the last good state is kept. Try a lower learning rate (--set lr={lr}), clipped "

@@ -81,18 +81,11 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
             module.compile()
     method.total_steps = config.epochs * len(loader.epoch(0))
     assert method.loss is not None
+    optimizer = _optimizer_of(config, method)
+    generator = torch.Generator().manual_seed(config.seed * 1000)
+    sample = fixed_sample(dataset.images, dataset.labels, config.sample, device)
     return TrainSetup(
-        config,
-        reasons,
-        dataset,
-        loader,
-        method,
-        method.loss,
-        _optimizer_of(config, method),
-        torch.Generator().manual_seed(config.seed * 1000),
-        fixed_sample(dataset.images, dataset.labels, config.sample, device),
-        device,
-        world,
+        config, reasons, dataset, loader, method, method.loss, optimizer, generator, sample, device, world
     )
 
 
@@ -137,18 +130,14 @@ def _optimizer_of(config: TrainConfig, method: Method) -> torch.optim.Optimizer:
     )
 
 
-def create_method(config: TrainConfig, dataset: Dataset, n_train: int | None = None) -> Method:
-    """The untrained method of a resolved config, on the CPU. `n_train`: of another split."""
+def create_method(config: TrainConfig, dataset: Dataset) -> Method:
+    """The untrained method of a resolved config, on the CPU."""
     n, c, h, w = dataset.images.shape
+    recipe = Recipe(**config.recipe)
     with weights_lock:
         encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
         method = methods.create(
-            config.method,
-            encoder=encoder,
-            image_shape=(c, h, w),
-            n_train=n_train or n,
-            recipe=Recipe(**config.recipe),
-            **config.method_knobs,
+            config.method, encoder=encoder, image_shape=(c, h, w), n_train=n, recipe=recipe, **config.method_knobs
         )
     if config.freeze:
         method.encoder.requires_grad_(False)

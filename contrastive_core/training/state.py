@@ -111,17 +111,10 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     position = restore(tensors, plain, setup, totals)
     reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != setup.world.size:
-        reasons.append(
-            message(
-                "it had {world} processes and goes on with {size} (equal to rounding)",
-                world=plain["world"],
-                size=setup.world.size,
-            )
-        )
-    if plain["versions"] != _versions(setup):
-        reasons.append(
-            message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=_versions(setup))
-        )
+        worlds = {"world": plain["world"], "size": setup.world.size}
+        reasons.append(message("it had {world} processes and goes on with {size} (equal to rounding)", **worlds))
+    if plain["versions"] != (now := _versions(setup)):
+        reasons.append(message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=now))
     notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
     notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
     return position, join(". ", notes)
