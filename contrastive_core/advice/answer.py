@@ -48,18 +48,10 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
     criterion, default, epochs = search.plan.criterion, search.default, trial.epochs
     scores = trial.of_criterion(epochs, criterion)
     values = [*scores.scores.values()]
-    row: AnswerRow = {
-        "label": trial.label,
-        "settings": trial.settings,
-        "is_default": trial.is_default,
-        "epochs": epochs,
-        "seeds": len(values),
-        "values": values,
-        "mean": float(np.mean(values)),
-        "interval": interval_of(scores),
-        "runs": [s.run for s in trial.by_seed(epochs).values()],
-        "shown": "",
-    }
+    runs = [s.run for s in trial.by_seed(epochs).values()]
+    row: AnswerRow = {"label": trial.label, "settings": trial.settings, "is_default": trial.is_default, "shown": ""}
+    row |= {"epochs": epochs, "seeds": len(values), "values": values, "runs": runs}
+    row |= {"mean": float(np.mean(values)), "interval": interval_of(scores)}
     usual = default.of_criterion(epochs, criterion) if default and not trial.is_default else None
     if usual is not None and usual.scores:
         pool = [t.of_criterion(epochs, criterion) for t in search.trials.values() if t.epochs == epochs]
@@ -131,28 +123,22 @@ def verdict_text(search: Search, rows: list[AnswerRow], best: AnswerRow | None) 
 
 def _of_the_best(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
     points, unit = _scale(search)
+    values = {"label": best["label"], "seeds": best["seeds"], "unit": unit}
     if best["is_default"]:
         text = _of_the_default(search, best)
     elif best["shown"] == "better":
         assert best["difference_interval"] is not None  # shown by it
-        low, high = best["difference_interval"]
+        low, high = (f"{points * end:.1f}" for end in best["difference_interval"])
         text = message(
             "Take {label}: better than the default by {difference}{unit} (95 % CI over images and {seeds} seeds: {low} "
             "to {high}).",
-            label=best["label"],
-            difference=f"{points * best['difference']:.1f}",
-            unit=unit,
-            low=f"{points * low:.1f}",
-            high=f"{points * high:.1f}",
-            seeds=best["seeds"],
+            **{**values, "difference": f"{points * best['difference']:.1f}", "low": low, "high": high},
         )
     elif best["seeds"] >= SEEDS:
         text = message(
             "No difference that these data can show: {label} came out highest, "
             "{difference}{unit} from the default. Either will do.",
-            label=best["label"],
-            difference=f"{points * best['difference']:+.1f}",
-            unit=unit,
+            **{**values, "difference": f"{points * best['difference']:+.1f}"},
         )
     else:
         return _not_repeated(search, rows, best)
@@ -199,11 +185,11 @@ def _below_untrained(search: Search, rows: list[AnswerRow]) -> str:
     name, share = max(search.baselines.items(), key=lambda item: item[1])
     if max(number_of(r["mean"]) for r in rows) >= share:
         return ""
+    values = {"name": name, "share": f"{100 * share:.1f}"}
     return message(
         "All that was tried is below {name} ({share} %): these tries are too short to choose "
         "by; give them more time and more epochs.",
-        name=name,
-        share=f"{100 * share:.1f}",
+        **values,
     )
 
 
@@ -213,12 +199,12 @@ def _smallest(search: Search, rows: list[AnswerRow]) -> str:
     widths = sorted(interval[1] - interval[0] for interval in repeated if interval)
     if not widths or search.plan.criterion != "knn":
         return ""
+    half = f"{100 * widths[len(widths) // 2] / 2:.1f}"
+    values = {"held_out": f"{search.plan.held_out:,}", "seeds": SEEDS, "half": half}
     return message(
         " With {held_out} held-out images and {seeds} seeds, a difference below about {half} points cannot be seen. "
         "More images or seeds would show it; longer training may change it.",
-        held_out=f"{search.plan.held_out:,}",
-        seeds=SEEDS,
-        half=f"{100 * widths[len(widths) // 2] / 2:.1f}",
+        **values,
     )
 
 

@@ -85,31 +85,22 @@ def in_words(facts: Facts) -> str:
 def _seen(facts: Facts) -> str:
     color = N_("in gray") if facts["gray"] else N_("in color")
     color = message("of {c} channels", c=c) if (c := facts["channels"]) not in (1, 3) else color
-    text = message(
-        "{train} training and {test} test images of {height} × {width} pixels, {color}",
-        train=f"{facts['train']:,}",
-        test=f"{facts['test']:,}",
-        height=facts["height"],
-        width=facts["width"],
-        color=color,
-    )
+    values = {"train": f"{facts['train']:,}", "test": f"{facts['test']:,}", "color": color}
+    values |= {"height": str(facts["height"]), "width": str(facts["width"])}
+    text = message("{train} training and {test} test images of {height} × {width} pixels, {color}", **values)
     if facts["classes"] < 2 or "pixels_knn" not in facts:
         return message("{text}, without classes to tell apart.", text=text)
     sizes = f"{facts['smallest']:,}"
     if facts["largest"] > facts["smallest"]:
         sizes += message(" to {largest}", largest=f"{facts['largest']:,}")
+    known = {"pixels_knn": facts["pixels_knn"], "random_encoder": facts["random_encoder"], "chance": facts["chance"]}
+    shares = {name: f"{100 * share:.1f}" for name, share in known.items()}
+    cosines = {"same": f"{facts['same_class_cosine']:.2f}", "other": f"{facts['other_class_cosine']:.2f}"}
     return message(
         "{text}; {classes} classes of {sizes}. {pixels_knn} % find their class by pixels, {random_encoder} % by an "
         "untrained encoder, {chance} % by always naming the largest. Centered pixels of two images of one class have "
         "a mean cosine of {same}, of two classes {other}.",
-        text=text,
-        classes=facts["classes"],
-        sizes=sizes,
-        pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
-        random_encoder=f"{100 * facts['random_encoder']:.1f}",
-        chance=f"{100 * facts['chance']:.1f}",
-        same=f"{facts['same_class_cosine']:.2f}",
-        other=f"{facts['other_class_cosine']:.2f}",
+        **{"text": text, "classes": facts["classes"], "sizes": sizes, **shares, **cosines},
     )
 
 
@@ -135,16 +126,8 @@ def _sizes(train: Dataset, test: Dataset) -> Facts:
     labels = train.labels[train.labels >= 0]
     counts = np.bincount(labels, minlength=len(train.classes)) if len(labels) else np.zeros(0, int)
     share = counts[counts > 0] / max(1, counts.sum())
-    facts: Facts = {
-        "train": len(train),
-        "test": len(test),
-        "channels": c,
-        "height": h,
-        "width": w,
-        "labeled": len(labels),
-        "classes": int((counts > 0).sum()),
-        "left_out": train.left_out,
-    }
+    facts: Facts = {"train": len(train), "test": len(test), "channels": c, "height": h, "width": w}
+    facts |= {"labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out}
     if len(share) > 1:
         facts |= {
             "smallest_class": train.classes[int(np.argmin(counts))],

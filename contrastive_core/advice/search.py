@@ -33,6 +33,7 @@ from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, fold
 from contrastive_core.records.run import Run
 from contrastive_core.records.sweep_grid import Cell, config_of
 from contrastive_core.records.train_config import from_dict
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
 from contrastive_core.training.setup import manifest_of, prepare
 
@@ -200,16 +201,10 @@ class Search:
 
     def cell(self, trial: Trial, epochs: int, seed: int) -> Cell:
         """The cell of these settings: the same settings have the same run."""
-        settings: dict[str, object] = {
-            "method": self.plan.method,
-            "dataset": self.plan.dataset,
-            "epochs": epochs,
-            "exclude": str(self.folder / "held_out.txt"),
-            "snapshot_every": 0,
-            **self.plan.base(),
-            **trial.settings,
-            **({"root": self.plan.root} if self.plan.root else {}),
-        }
+        plan, exclude = self.plan, str(self.folder / "held_out.txt")
+        settings: JsonObject = {"method": plan.method, "dataset": plan.dataset, "epochs": epochs, "exclude": exclude}
+        root = {"root": plan.root} if plan.root else {}
+        settings |= {"snapshot_every": 0, **plan.base(), **trial.settings, **root}
         run = f"{self.plan.name}-{trial.key}-e{epochs}-s{seed}"
         return Cell(run, {"setting": trial.label, "epochs": epochs}, settings, seed)
 

@@ -66,12 +66,9 @@ def _text(args: Namespace, record: JsonObject) -> str:
     """What was recognized, what matched, and the run that was made of it; or where its weights are."""
     if "matched" not in record:
         text = f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"
-        fetches = (
-            f"; --fetch fetches {record['weights']} from {pretrained.source(cast(ModelFacts, record))}"
-            if record["host"]
-            else ""
-        )
-        return text + fetches
+        if not record["host"]:
+            return text
+        return f"{text}; --fetch fetches {record['weights']} from {pretrained.source(cast(ModelFacts, record))}"
     parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
     lines = [
         f"{record['file']}: {record['kind']}, {record['encoder']}",

@@ -130,11 +130,8 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
             continue
         hours = sweep.budget_hours
         if hours and time.monotonic() - started > 3600 * hours:
-            report(
-                message(
-                    "the budget of {budget_hours} hours is used up; run it again to go on", budget_hours=f"{hours:g}"
-                )
-            )
+            text = N_("the budget of {budget_hours} hours is used up; run it again to go on")
+            report(message(text, budget_hours=f"{hours:g}"))
             break
         if most is not None and trained >= most:
             break

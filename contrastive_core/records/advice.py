@@ -25,12 +25,10 @@ QUESTIONS = {
     "batch": N_("how many images are compared at once"),
 }
 CRITERIA = {"knn": N_("kNN on held-out images"), "lidar": N_("LiDAR of held-out images")}
-AGREEMENT = (  # benchmarks/adviser.py: seven temperatures, three seeds each
-    N_(
-        "LiDAR stands in for labels: over temperatures its rank correlation with kNN was +0.74 on digits, +0.76 on six "
-        "animals and +0.57 on ten classes of CIFAR-10 (RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a "
-        "proof."
-    )
+AGREEMENT = N_(  # benchmarks/adviser.py: seven temperatures, three seeds each
+    "LiDAR stands in for labels: over temperatures its rank correlation with kNN was +0.74 on digits, +0.76 on six "
+    "animals and +0.57 on ten classes of CIFAR-10 (RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a "
+    "proof."
 )
 TEST_IMAGES = N_("The test images are looked at once, at the end, for the winner and the default.")
 ETA = 3  # of the settings tried for so long, one in three goes on for three times as long
@@ -92,14 +90,9 @@ class Plan:
         values = {"finalists": FINALISTS, "seeds": len(self.seeds)}
         said.append(message("The best {finalists} and the default are tried with {seeds} seeds.", **values))
         said.append(self._duration_sentence())
-        said.append(
-            message(
-                "{held_out} of {train} training images are set aside, and settings are judged by {criteria}.",
-                held_out=f"{self.held_out:,}",
-                train=f"{self.train + self.held_out:,}",
-                criteria=CRITERIA[self.criterion],
-            )
-        )
+        values = {"held_out": f"{self.held_out:,}", "train": f"{self.train + self.held_out:,}"}
+        text = N_("{held_out} of {train} training images are set aside, and settings are judged by {criteria}.")
+        said.append(message(text, **values, criteria=CRITERIA[self.criterion]))
         return join(" ", [*said, TEST_IMAGES if self.labeled else AGREEMENT])
 
     def _duration_sentence(self) -> str:

@@ -136,12 +136,8 @@ def _sentence(d: Difference) -> str:
     """The better one, the difference and its interval."""
     better, worse, sign = (d.a, d.b, 1) if d.value > 0 else (d.b, d.a, -1)
     low, high = sorted(100 * sign * v for v in d.interval)
+    values = {"better": better, "worse": worse, "accuracies": ACCURACIES[d.metric]}
+    values |= {"sign": f"{100 * sign * d.value:.1f}", "low": f"{low:.1f}", "high": f"{high:.1f}"}
     return message(
-        "{better} is better than {worse} by {sign} points of {accuracies} (95 %: {low} to {high}).",
-        better=better,
-        worse=worse,
-        sign=f"{100 * sign * d.value:.1f}",
-        accuracies=ACCURACIES[d.metric],
-        low=f"{low:.1f}",
-        high=f"{high:.1f}",
+        "{better} is better than {worse} by {sign} points of {accuracies} (95 %: {low} to {high}).", **values
     )

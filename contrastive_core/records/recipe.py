@@ -15,7 +15,8 @@ import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 
-from contrastive_core.messages import N_, message
+from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_
 from contrastive_core.registry import knob, knobs_of
 from contrastive_core.storage.json_files import JsonObject
 
@@ -79,14 +80,10 @@ def view_changes(text: str) -> tuple[JsonObject, ...]:
         for word in part.replace(",", " ").split():
             name, equals, value = word.partition("=")
             if not equals or name not in numbers:
-                raise ValueError(
-                    message(
-                        "recipe.views: {word} is no setting of a view; write it as blur=1 | blur=0.1 "
-                        "solarize=0.2, or a name: {views}. A view has: {numbers}",
-                        word=f"{word!r}",
-                        views=", ".join(VIEWS),
-                        numbers=", ".join(numbers),
-                    )
+                raise BadSetting(
+                    "recipe.views: {word} is no setting of a view; write it as blur=1 | blur=0.1 "
+                    "solarize=0.2, or a name: {views}. A view has: {numbers}",
+                    **{"word": repr(word), "views": ", ".join(VIEWS), "numbers": ", ".join(numbers)},
                 )
             change[name] = knobs[name].check(name, value)
         views.append(change)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO, TypedDict
 
@@ -22,6 +22,8 @@ LAST = 20  # lines of the newest steps
 CHUNK = 1 << 22  # bytes read at a time
 STEP = b'"images_per_s"'  # only a step's line has it
 LONGEST_HEADER = 16 << 20  # bytes of a weights' header, above which the file is not looked into
+
+_object = partial(json_files.object_of, schema=METRICS)
 
 
 class MetricsReader:
@@ -75,10 +77,6 @@ class MetricsReader:
                 self.steps, self._stride = self.steps[::2], 2 * self._stride
         self._count += 1
         return [*newest[-LAST:], line]
-
-
-def _object(line: bytes) -> JsonObject | None:
-    return json_files.object_of(line, METRICS)
 
 
 class Cost(TypedDict):

@@ -84,18 +84,11 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
         name = free_name(f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}")
     check_free(name)
     path = runs_home() / name
-    about: JsonObject = {
-        "format": FORMAT,
-        "id": secrets.token_hex(8),
-        "name": name,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        **{key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")},
-        "data_fingerprint": fingerprint,
-        "config": config,
-        "versions": {p: package_version(p) for p in PACKAGES} | {"python": platform.python_version()},
-        "git_commit": _git_commit(),
-        **more,
-    }
+    created, versions = datetime.now(UTC).isoformat(timespec="seconds"), {p: package_version(p) for p in PACKAGES}
+    about: JsonObject = {"format": FORMAT, "id": secrets.token_hex(8), "name": name, "created": created}
+    about |= {key: config.get(key) for key in ("method", "loss", "dataset", "seed", "threads")}
+    about |= {"data_fingerprint": fingerprint, "config": config, "git_commit": _git_commit()}
+    about |= {"versions": versions | {"python": platform.python_version()}, **more}
     manifest = cast(Manifest, about)
     _place(path, manifest)
     return Run(path, manifest)

@@ -80,14 +80,8 @@ def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
         raise ValueError(message("{filename} holds objects", filename=entry.filename))
     end = begin + entry.file_size
     if offset + size != end or end > os.fstat(file.fileno()).st_size:
-        raise ValueError(
-            message(
-                "{filename} holds {end} bytes in the place of {size}",
-                filename=entry.filename,
-                end=f"{end - offset:,}",
-                size=f"{size:,}",
-            )
-        )
+        values = {"filename": entry.filename, "end": f"{end - offset:,}", "size": f"{size:,}"}
+        raise ValueError(message("{filename} holds {end} bytes in the place of {size}", **values))
     return np.memmap(file, dtype, "r", offset, shape, "F" if fortran else "C")
 
 

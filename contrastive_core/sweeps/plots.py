@@ -144,19 +144,15 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
     """One curve. Its interval need not lie evenly about the mean."""
     at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
     ends = [f.interval or (f.mean, f.mean) for f in found]
+    bars = {"array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)]}
+    bars["arrayminus"] = [f.mean - low for f, (low, _) in zip(found, ends, strict=True)]
     figure.add_scatter(
         x=at,
         y=[f.mean for f in found],
         name=name,
         mode="lines+markers",
         line={"color": color},
-        error_y={
-            "array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)],
-            "arrayminus": [f.mean - low for f, (low, _) in zip(found, ends, strict=True)],
-            "visible": any(f.interval for f in found),
-            "color": color,
-            "thickness": 1.5,
-        },
+        error_y={**bars, "visible": any(f.interval for f in found), "color": color, "thickness": 1.5},
         legendgroup=name,
     )
     dots = [
