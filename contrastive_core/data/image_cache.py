@@ -134,12 +134,9 @@ def space_of(n: int, side: int, channels: int = 3) -> int:
 
 
 def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: list[Partial]) -> DatasetArrays:
-    """Decode images into a file of `partial.folder`, or continue to; list unreadable ones with the reason.
-
-    Args: later: another split, which needs space on the same disk: training should not run for days
-        before a test set that does not fit.
-    Raises: BadSetting where they do not fit on the disk; ValueError where none can be read.
-    """
+    """Decode images into a file of `partial.folder`, or continue to; list unreadable ones with the reason. `later`:
+    another split, which needs space on the same disk: training should not run for days before a test set that does not
+    fit. Raises: BadSetting where they do not fit on the disk; ValueError where none can be read."""
     _reserve_space(partial, later)
     decoded = _decoded_before(partial)
     starts = range(0, len(partial.files), CHUNK)

@@ -58,12 +58,9 @@ def parts_of(name: str) -> tuple[str, ...]:
 def save_uploads(
     files: Sequence[UploadedFile], report: Callable[[float], None] = lambda _: None
 ) -> tuple[Path, list[tuple[str, str]]]:
-    """Copy pictures below the data home; return their folder, and the skipped files with reasons.
-
-    An interrupted copy is removed.
-    Args: report: receives the completed share.
-    Raises: BadSetting for too many files or bytes, or where none is a picture or the disk is too full; OSError.
-    """
+    """Copy pictures below the data home; return their folder, and the skipped files with reasons. An interrupted copy
+    is removed. `report`: receives the completed share. Raises: BadSetting for too many files or bytes, or where none is
+    a picture or the disk is too full; OSError."""
     home = data_home() / "dropped"
     atomic.make_folder(home)
     _check_space(files, home)

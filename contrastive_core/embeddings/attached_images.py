@@ -43,12 +43,9 @@ class Attached:
 
 
 def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> Attached:
-    """Thumbnails of the rows of a file that `file_formats.read` has read.
-
-    Args: folder: where file names start, and what they may not leave, if a person has named one;
-        the file's own folder always counts too.
-    Raises: ValueError when `folder` is not a folder.
-    """
+    """Thumbnails of the rows of a file that `file_formats.read` has read. `folder`: where file names start, and what
+    they may not leave, if a person has named one; the file's own folder always counts too. Raises: ValueError when
+    `folder` is not a folder."""
     if path.suffix == ".npz":
         return Attached(_array(path, len(rows)))
     if folder is not None and not folder.is_dir():

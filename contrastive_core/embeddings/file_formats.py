@@ -35,12 +35,9 @@ Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
 def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -> EmbeddingSet:
-    """An `EmbeddingSet` from a file.
-
-    Args: part: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other vector comes into memory; a
-        table is read whole, then cut; leave_out: columns of a table that are numbers and no part of the vectors.
-    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError.
-    """
+    """An `EmbeddingSet` from a file. `part`: only these rows, as they stand in the whole. Of `.npy` and `.npz` no other
+    vector comes into memory; a table is read whole, then cut; `leave_out`: columns of a table that are numbers and no
+    part of the vectors. Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
     path = Path(path)
     name = printable(path.name)
     if path.suffix.lower() not in ENDINGS:

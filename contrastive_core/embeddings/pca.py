@@ -12,13 +12,9 @@ LEAST = 1e-6  # of the first axis's variance; in float32 a sampled axis of less 
 
 
 def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -> np.ndarray:
-    """Scores (n, components) on the leading principal axes, float32; signs are fixed.
-
-    Missing components (fewer columns or rows) are zero.
-    Args: features: (n, d); at_most: where both n and d are larger, the axes are those of so many
-        rows, chosen by a fixed seed.
-    Raises: UnusableEmbedding for values that are not finite.
-    """
+    """Scores (n, components) on the leading principal axes, float32; signs are fixed. Missing components (fewer columns
+    or rows) are zero. `features`: (n, d); `at_most`: where both n and d are larger, the axes are those of so many rows,
+    chosen by a fixed seed. Raises: UnusableEmbedding for values that are not finite."""
     n, d = features.shape
     step = max(1, BLOCK // d)
     parts = [slice(i, i + step) for i in range(0, n, step)]

@@ -92,11 +92,8 @@ class _Candidates:
 def _of_block(
     s: Tensor, block: slice, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """What ByClass holds, of the rows of a block.
-
-    Args: s: (r, m) similarities to the drawn rows; near, nearness: numbers and similarities (r, k)
-        of the nearest rows, which count for themselves.
-    """
+    """What ByClass holds, of the rows of a block. `s`: (r, m) similarities to the drawn rows; `near`, `nearness`:
+    numbers and similarities (r, k) of the nearest rows, which count for themselves."""
     labels, counts, classes = candidates.labels, candidates.counts, len(candidates.counts)
     apart = np.concatenate([np.arange(*block.indices(len(labels)))[:, None], near], 1)  # (r, 1 + k)
     column = candidates.column[apart]

@@ -70,12 +70,9 @@ class Votes:
 
 
 def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
-    """All voters on all rows. Of many processes (torchrun) each does a share of the work.
-
-    Args:
-        graph: the nearest other rows of each, more than K: not all of them may be learned from.
-        learned: (n) bool, the rows whose labels the voters may use; −1 labels are never used.
-    """
+    """All voters on all rows. Of many processes (torchrun) each does a share of the work. `graph`: the nearest other
+    rows of each, more than K: not all of them may be learned from. `learned`: (n) bool, the rows whose labels the
+    voters may use; −1 labels are never used."""
     assert rows.labels is not None
     labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
     near = None if graph.recall is None else graph
@@ -104,13 +101,9 @@ def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> n
 
 
 def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
-    """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it.
-
-    Args:
-        x: (n, d). labels: (n), −1: not learned from.
-        fit: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each fits
-            its share of the folds.
-    """
+    """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it. `x`: (n, d). `labels`:
+    (n), −1: not learned from. `fit`: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each
+    fits its share of the folds."""
     labeled, world = np.flatnonzero(labels >= 0), collectives.world()
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from

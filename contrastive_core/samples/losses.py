@@ -123,13 +123,9 @@ def per_sample(
     inputs: LossInputs, on_fraction: OnFraction = ignore_fraction, near: Neighbors | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Loss (NaN: undefined) and weight (n) of each sample against all others. Of many processes (torchrun) each has a
-    share of the anchors, and meets all candidates.
-
-    Args:
-        on_fraction: called with the fraction done; what it raises stops the work.
-        near: by `find_near`: the loss is estimated; None: it is exact.
-    Raises: ValueError when no row has a positive, or the loss cannot use such pairs.
-    """
+    share of the anchors, and meets all candidates. `on_fraction`: called with the fraction done; what it raises stops
+    the work. `near`: by `find_near`: the loss is estimated; None: it is exact. Raises: ValueError when no row has a
+    positive, or the loss cannot use such pairs."""
     if near is not None:
         value, weight = _estimated([inputs], near, on_fraction)
         return value[0], weight[0]

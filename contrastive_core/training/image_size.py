@@ -29,11 +29,8 @@ def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = 
 
 
 def size_of(config: TrainConfig, median: Callable[[], int], library: int | None = None) -> int:
-    """The size in pixels that the settings come to.
-
-    Args: median: of the training images' shorter sides. library: pixels that the encoder's library
-        names, where they were looked up.
-    """
+    """The size in pixels that the settings come to. `median`: of the training images' shorter sides. `library`: pixels
+    that the encoder's library names, where they were looked up."""
     size = made_for(config, library)
     if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
         size = image_sets.usual_side(median())

@@ -104,13 +104,9 @@ def _groups(trained: list[nn.Parameter], weight_decay: float, scales: Mapping[in
 
 
 def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int = 0) -> float:
-    """The learning rate of step 0 … total−1.
-
-    Args:
-        peak: the highest rate; warmup: steps of linear rise before the schedule starts.
-        schedule: "constant"; "cosine" to 0; "steps", ×0.1 at 60 % and 80 %; "one_cycle", a cosine
-            from peak/25 to peak over the first quarter and on to 0 (it needs no warm-up).
-    """
+    """The learning rate of step 0 … total−1. `peak`: the highest rate; `warmup`: steps of linear rise before the
+    schedule starts. `schedule`: "constant"; "cosine" to 0; "steps", ×0.1 at 60 % and 80 %; "one_cycle", a cosine from
+    peak/25 to peak over the first quarter and on to 0 (it needs no warm-up)."""
     if step < warmup:
         return peak * (step + 1) / warmup
     progress = (step - warmup) / max(1, total - warmup)  # 0 … <1

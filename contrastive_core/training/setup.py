@@ -56,11 +56,9 @@ class TrainSetup:
 
 
 def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
-    """Load the data, fill in defaults, build model and optimizer.
-
-    Args: dataset: the training set of these settings, if it is loaded already.
-    Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that cannot be trained.
-    """
+    """Load the data, fill in defaults, build model and optimizer. `dataset`: the training set of these settings, if it
+    is loaded already. Raises: ValueError (BadSetting, UnknownName, NoDevice, …) with a sentence for settings that
+    cannot be trained."""
     world = world or collectives.world()
     check_names(config)
     device = for_process(config.device, world.local_rank, world.local_size)
