@@ -82,24 +82,12 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     if trials < 2:
         raise BadSetting("there is nothing to choose: {choose} has one setting here", choose=", ".join(choose))
     count = len(held_out_rows(dataset))
-    plan = Plan(
-        checked_name(request.name),
-        dataset.name,
-        request.root,
-        method,
-        tuple(choose),
-        minutes,
-        (request.epochs,),
-        trials,
-        len(dataset) - count,
-        count,
-        len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1,
-        seconds_per_epoch,
-        request.device,
-        batch_size=None if "batch" in choose else fitting_batch(method, dataset),
-        labels=(", ".join(one[0].label for one in found), *(c.label for one in found for c in one[1:])),
-    )
-    return _fitted(plan, request.epochs)
+    labels = (", ".join(one[0].label for one in found), *(c.label for one in found for c in one[1:]))
+    batch = None if "batch" in choose else fitting_batch(method, dataset)
+    is_labeled = len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1
+    about = (checked_name(request.name), dataset.name, request.root, method, tuple(choose), minutes, (request.epochs,))
+    sizes = (trials, len(dataset) - count, count, is_labeled, seconds_per_epoch, request.device)
+    return _fitted(Plan(*about, *sizes, batch_size=batch, labels=labels), request.epochs)
 
 
 def _fitted(plan: Plan, epochs: int) -> Plan:
@@ -117,12 +105,15 @@ def _fitted(plan: Plan, epochs: int) -> Plan:
             return plan
     least = duration(2, (SHORTEST,), plan.seconds_per_epoch, 1)
     if least > RESERVE * plan.seconds:
+        values = {
+            "minutes": f"{plan.minutes:g}",
+            "least": f"{least / 60 / RESERVE:.1f}",
+            "needed": math.ceil(least / 57),
+        }
         raise BadSetting(
             "{minutes} min are too short to compare two settings: it takes about {least} min "
             "here; give it {needed} min or more",
-            minutes=f"{plan.minutes:g}",
-            least=f"{least / 60 / RESERVE:.1f}",
-            needed=math.ceil(least / 57),
+            **values,
         )
     return plan  # as many as time allows: the search itself looks at the clock
 

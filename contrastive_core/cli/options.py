@@ -50,6 +50,11 @@ LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or pr
 ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
 
 
+RUN = _option("run")
+RUNS = _option("runs", nargs="+", metavar="RUN")
+OF_TEST = (_split(), DEVICE)
+
+
 def _set(help: str) -> Option:
     return _option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
 
@@ -69,73 +74,56 @@ COMMANDS = {
     "embed": Command(
         "inspect.embed",
         "write the embedding of a data set",
-        _option("run"),
-        _split(),
-        LAYER,
+        *(RUN, LAYER, *OF_TEST),
         _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
-        DEVICE,
     ),
     "evaluate": Command(
         "inspect.evaluate",
         "score a run beside raw pixels and a random encoder",
         _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
         _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
-        LABELS,
         _option("--metrics", help="comma-separated; default: all that apply"),
-        _split(),
-        DEVICE,
+        *(LABELS, *OF_TEST),
     ),
     "project": Command(
         "inspect.project",
         "make a map (columns id, x, y, label)",
         _option("source", help="a run, or a file of embeddings"),
-        LABELS,
+        *(LABELS, *OF_TEST),
         _option("--method", choices=("umap", "pca"), default="umap"),
-        _split(),
         _option("--seed", type=int, default=0),
         _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
         _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
         _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
         _option("--out", required=True, help=".parquet or .csv"),
-        DEVICE,
     ),
     "samples": Command(
         "samples.samples",
         "list every sample with its loss and what is odd about it",
         _option("run", help="a run, or a file of embeddings"),
-        LABELS,
+        *(LABELS, _split("train"), DEVICE),
         _option("--loss", help="default: the run's own"),
-        _split("train"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
-        DEVICE,
     ),
     "compare": Command(
         "inspect.compare",
         "compare runs on the same samples",
-        _option("runs", nargs="+", metavar="RUN"),
+        *(RUNS, *OF_TEST),
         _option("--metrics", help="knn, linear_probe; default: both"),
-        _split(),
-        DEVICE,
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
         "write one HTML file of some runs: maps, scores, verdict, the live loss view",
-        _option("runs", nargs="+", metavar="RUN"),
+        *(RUNS, LAYER, *OF_TEST),
         _option("--out", required=True, help=".html"),
-        LAYER,
         _option("--map", choices=("umap", "pca"), default="pca"),
-        _split(),
-        DEVICE,
     ),
     "export": Command(
         "inspect.export",
         "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
-        _option("run"),
+        *(RUN, LAYER, *OF_TEST),
         _option("--to", choices=("onnx", "tensorboard"), required=True),
         _option("--out", required=True, help="a file .onnx, or a new folder"),
-        LAYER,
-        _split(),
-        DEVICE,
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",
@@ -176,8 +164,7 @@ COMMANDS = {
         _option("--name", help="of the adviser; one that was begun goes on"),
         _flag("--look", "only look at the images: nothing is trained"),
         _flag("--dry-run", "say what would be tried, and how long it takes"),
-        ROOT,
-        DEVICE,
+        *(ROOT, DEVICE),
     ),
     "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
     "list": Command("run_listing.list_all", "list runs, methods, losses, metrics and data sets"),
@@ -190,11 +177,7 @@ COMMANDS = {
     ),
     "doctor": Command("run_listing.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
     "present": Command(
-        "inspect.present",
-        "make what the pages show of a run: embeddings, scores, maps",
-        _option("run"),
-        _split(),
-        DEVICE,
+        "inspect.present", "make what the pages show of a run: embeddings, scores, maps", *(RUN, *OF_TEST)
     ),
     "analyze": Command(
         "inspect.analyze",

@@ -67,15 +67,10 @@ def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     folder().mkdir(parents=True, exist_ok=True)
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
+    command = command_line([*arguments, "--progress", str(progress_path(key))])
     with (folder() / f"{key}.log").open("wb") as log:
-        child = subprocess.Popen(
-            command_line([*arguments, "--progress", str(progress_path(key))]),
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            **OWN_SESSION,
-        )
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+        child = subprocess.Popen(command, cwd=ROOT, **pipes, **OWN_SESSION)
     _children[child.pid] = child
     identity = {"pid": child.pid, "started": process_start(child.pid), "time": began}
     write_json(folder() / f"{key}.json", {**about, **identity, "command": list(arguments)})

@@ -77,13 +77,9 @@ class WorkerProcess:
         self._calls: dict[int, Call] = {}
         self._lock = threading.Lock()
         with (process.folder() / "worker.log").open("wb") as log:
+            command, pipe = [sys.executable, "-m", "contrastive_core.engine.worker"], subprocess.PIPE
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "contrastive_core.engine.worker"],
-                cwd=ROOT,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                **process.OWN_SESSION,
+                command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, **process.OWN_SESSION
             )
         threading.Thread(target=self._read, daemon=True).start()
 

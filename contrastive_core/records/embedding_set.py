@@ -159,9 +159,8 @@ class EmbeddingSet:
         """Write `.npz` or `.parquet`, whole or not at all. Raises ValueError for another ending."""
         path = Path(path)
         if path.suffix not in (".npz", ".parquet"):
-            raise ValueError(
-                message("embeddings are written as .npz or .parquet, not {suffix}", suffix=repr(path.suffix))
-            )
+            text = N_("embeddings are written as .npz or .parquet, not {suffix}")
+            raise ValueError(message(text, suffix=repr(path.suffix)))
         with atomic.writing(path) as file:
             if path.suffix == ".npz":
                 np.savez(file, **self.arrays())  # type: ignore[arg-type]

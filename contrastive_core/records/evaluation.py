@@ -159,9 +159,8 @@ def _put_arrays(evaluation: Evaluation, arrays: Mapping[str, np.ndarray]) -> Non
         if part in OF_SAMPLES and len(array) != evaluation.n_test:
             continue
         is_share = part == "per_sample"
-        score.arrays[part] = (
-            np.where(array < 0, np.nan, array.astype(np.float64)) if is_share else array.astype(np.int64)
-        )
+        whole = array.astype(np.int64)
+        score.arrays[part] = np.where(whole < 0, np.nan, whole.astype(np.float64)) if is_share else whole
 
 
 def _name(split: str) -> str:

@@ -43,16 +43,15 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
     UnusableEmbedding."""
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     if len(usable) < 2:
+        values = {"name": name, "usable": len(usable), **left_out}
         raise UnusableEmbedding(
             "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
             "zeros",
-            name=name,
-            usable=len(usable),
-            **left_out,
+            **values,
         )
     kept = rows if len(usable) == len(rows) else rows.take(usable)
     key = _key(kept)
-    values: About = {
+    about_rows: About = {
         "name": name,
         "rows": len(kept),
         "width": kept.width,
@@ -69,7 +68,7 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
         with atomic.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
     json_files.write_npz(folder / "rows.npz", **kept.arrays())
-    json_files.write_json(folder / "about.json", values)
+    json_files.write_json(folder / "about.json", about_rows)
     return key
 
 

@@ -80,10 +80,11 @@ def view_changes(text: str) -> tuple[JsonObject, ...]:
         for word in part.replace(",", " ").split():
             name, equals, value = word.partition("=")
             if not equals or name not in numbers:
+                values = {"word": repr(word), "views": ", ".join(VIEWS), "numbers": ", ".join(numbers)}
                 raise BadSetting(
                     "recipe.views: {word} is no setting of a view; write it as blur=1 | blur=0.1 "
                     "solarize=0.2, or a name: {views}. A view has: {numbers}",
-                    **{"word": repr(word), "views": ", ".join(VIEWS), "numbers": ", ".join(numbers)},
+                    **values,
                 )
             change[name] = knobs[name].check(name, value)
         views.append(change)

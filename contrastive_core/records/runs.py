@@ -54,9 +54,8 @@ def check_free(name: str) -> None:
     """Raises: BadName; FileExistsError when a run has the name."""
     checked_name(name)
     if os.path.lexists(runs_home() / name) or (SHIPPED / name).exists():
-        raise FileExistsError(
-            message("there is a run {name} already; choose another name, or --resume", name=repr(name))
-        )
+        text = N_("there is a run {name} already; choose another name, or --resume")
+        raise FileExistsError(message(text, name=repr(name)))
 
 
 def free_name(stem: str, used: Collection[str] = ()) -> str:

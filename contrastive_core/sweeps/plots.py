@@ -144,17 +144,11 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
     """One curve. Its interval need not lie evenly about the mean."""
     at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
     ends = [f.interval or (f.mean, f.mean) for f in found]
-    bars = {"array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)]}
+    bars: Row = {"array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)]}
     bars["arrayminus"] = [f.mean - low for f, (low, _) in zip(found, ends, strict=True)]
-    figure.add_scatter(
-        x=at,
-        y=[f.mean for f in found],
-        name=name,
-        mode="lines+markers",
-        line={"color": color},
-        error_y={**bars, "visible": any(f.interval for f in found), "color": color, "thickness": 1.5},
-        legendgroup=name,
-    )
+    bars |= {"visible": any(f.interval for f in found), "color": color, "thickness": 1.5}
+    style: Row = {"mode": "lines+markers", "line": {"color": color}}
+    figure.add_scatter(x=at, y=[f.mean for f in found], error_y=bars, name=name, legendgroup=name, **style)
     dots = [
         (place, value, message("seed {seed}", seed=seed))
         for place, f in zip(at, found, strict=True)
@@ -163,17 +157,10 @@ def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, 
     ]
     if dots:
         places, values, texts = zip(*dots, strict=True)
-        figure.add_scatter(
-            x=places,
-            y=values,
-            text=texts,
-            mode="markers",
-            name=message("{name} seeds", name=name).strip(),
-            showlegend=False,
-            legendgroup=name,
-            marker={"color": color, "size": 6, "opacity": 0.55, "symbol": "circle-open"},
-            hovertemplate="%{text}: %{y:.3g}<extra></extra>",
-        )
+        style = {"marker": {"color": color, "size": 6, "opacity": 0.55, "symbol": "circle-open"}, "mode": "markers"}
+        style |= {"name": message("{name} seeds", name=name).strip(), "legendgroup": name, "showlegend": False}
+        hover = "%{text}: %{y:.3g}<extra></extra>"
+        figure.add_scatter(x=places, y=values, text=texts, hovertemplate=hover, **style)
 
 
 def _scale(measure: str, zoom: bool) -> Row:
@@ -199,20 +186,12 @@ def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom
     form = UNITS.get(measure, "{:.1f}")
     text = [["" if v is None else form.format(v) for v in row] for row in z]
     full = {"zmin": 0, "zmax": 100} if measure == "accuracy" and not zoom else {}
-    figure = go.Figure(
-        go.Heatmap(
-            z=z,
-            x=[*others, N_("row mean")],
-            y=names,
-            text=text,
-            texttemplate="%{text}",
-            customdata=[[*(_interval(f, form) for f in row), ""] for row in found],
-            hovertemplate=f"{down} %{{y}}, {across} %{{x}}: %{{z:.2f}}%{{customdata}}<extra></extra>",
-            colorbar={"title": label(measure, accuracy)},
-            hoverongaps=False,
-            **full,
-        )
-    )
+    hover = f"{down} %{{y}}, {across} %{{x}}: %{{z:.2f}}%{{customdata}}<extra></extra>"
+    texts = {"text": text, "texttemplate": "%{text}", "hovertemplate": hover, "hoverongaps": False}
+    intervals = [[*(_interval(f, form) for f in row), ""] for row in found]
+    bar = {"title": label(measure, accuracy)}
+    heatmap = go.Heatmap(z=z, x=[*others, N_("row mean")], y=names, customdata=intervals, colorbar=bar, **texts, **full)
+    figure = go.Figure(heatmap)
     figure.add_vline(x=len(others) - 0.5, line_width=4, line_color="white")
     figure.update_layout(
         height=max(260, 90 + 44 * len(names)),

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.reading import read_rows
-from contrastive_core.embeddings.splits import train_test_split
+from contrastive_core.embeddings.reading import read_rows, train_test_split
 from contrastive_core.engine import results
 from contrastive_core.engine.results import MAP_DEFAULTS, Result
 from contrastive_core.evaluation.compare import recorded_scores
