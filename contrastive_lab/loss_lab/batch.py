@@ -11,16 +11,8 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import client
-from contrastive_core.records import loaded_vectors, runs
-from contrastive_core.records.lab_view import (
-    SOURCES,
-    BatchRequest,
-    LabBatch,
-    LabView,
-    confusable_anchor,
-    snapshots_of,
-    steps_of,
-)
+from contrastive_core.records import lab_view, loaded_vectors, runs
+from contrastive_core.records.lab_view import SOURCES, BatchRequest, LabBatch, LabView
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params, recordings
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
@@ -111,18 +103,13 @@ def computed(setting: LabSetting) -> LabView:
 def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
     """The live view, with what may be set beside it."""
     key, other_rows = key_of("lab", lesson), _other_rows(run, setting.rows[2].source)
-    anchor = confusable_anchor(view) if panels.anchor is None else panels.anchor
+    anchor = lab_view.confusable_anchor(view) if panels.anchor is None else panels.anchor
+    others = [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != setting.loss]
     shown = LossView(
         _as_drawn(setting, view),
         PairAxes.of(view, _sheet(run, setting)),
-        setting.loss,
-        setting.about["title"],
-        min(anchor, len(view.names) - 1),
-        asdict(panels),
-        Alternatives(
-            [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != setting.loss],
-            [(f"rows:{s}", title) for s, title in other_rows.items()],
-        ),
+        *(setting.loss, setting.about["title"], min(anchor, len(view.names) - 1), asdict(panels)),
+        Alternatives(others, [(f"rows:{s}", title) for s, title in other_rows.items()]),
         panels.second,
         _second(setting, view, losses, other_rows, panels),
         panel_of(lesson),
@@ -143,10 +130,9 @@ def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
     """A loss on a batch, as the browser gets it."""
-    live, knobs = live_knob(setting.about), setting.knobs
-    held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+    held = {k: v for k, v in setting.knobs.items() if k != live_knob(setting.about) or view.kernel is None}
     content = cache.digest(setting.rows, setting.pairing, setting.loss, sorted(held.items()))
-    return setting_of(view, setting.about, knobs, content)
+    return setting_of(view, setting.about, setting.knobs, content)
 
 
 # --- the second setting ------------------------------------------------------------------------
@@ -156,9 +142,9 @@ def _other_rows(run: Run, source: str) -> dict[str, str]:
     """Rows of the same images, to set beside these: other encoders, or other snapshots."""
     if source.startswith("file:"):
         return {}
-    sources = SOURCES if source in SOURCES else snapshots_of(run)
+    sources = SOURCES if source in SOURCES else lab_view.snapshots_of(run)
     if run.is_recording:
-        sources = {**steps_of(run), **sources}
+        sources = {**lab_view.steps_of(run), **sources}
     return {s: title for s, title in sources.items() if s not in (source, "file")}
 
 

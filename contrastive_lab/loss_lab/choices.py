@@ -37,9 +37,8 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
     sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
     request = request_of(source, pairing, int(query_params.current("size", sizes, str(FIRST_SIZE))), 0)  # type: ignore[arg-type]
-    many = _("{images} images").format(images=request.images)
-    if request.views > 1:
-        many = _("{views} views of {images} images").format(views=request.views, images=request.images)
+    template = _("{views} views of {images} images") if request.views > 1 else _("{images} images")
+    many = template.format(views=request.views, images=request.images)
     if request.memory:
         many += _(" and a {memory}").format(memory=request.memory)
     what, how = _(sources[source]), _(PAIRINGS[pairing])
@@ -55,7 +54,10 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     loss = query_params.one_of(
         a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
     )
-    source = _choose_source(run, c)
+    sources, key = _sources(run), key_of_rows(run)
+    source = query_params.one_of(
+        c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
+    )
     paired = _first_pairing(run, source)
     if source == STEP:
         source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
@@ -67,25 +69,10 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     other = _("Another number draws other images and other augmentations.")
     seed = query_params.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     if source == "file":
-        file = choose_vectors()
-        if file is None:
+        if (file := choose_vectors()) is None:
             return loss, pairing, None
         source = f"file:{file}"
     return loss, pairing, request_of(source, pairing, size, seed)
-
-
-def _choose_source(run: Run, column: Any) -> str:
-    sources = _sources(run)
-    return query_params.one_of(
-        column.selectbox,
-        _("Vectors from"),
-        sources,
-        name="rows",
-        key=key_of_rows(run),
-        default=next(iter(sources)),
-        format_func=sources.get,
-        help=VECTORS,
-    )
 
 
 def _sources(run: Run) -> dict[str, str]:
@@ -121,14 +108,8 @@ def choose_vectors() -> str | None:
     file_key = query_params.requested("file")
     if file_key and file_key not in loaded:
         a.warning(_("The vectors of this address are not kept here; open their file again."))
-    key = query_params.one_of(
-        a.selectbox,
-        _("Vectors"),
-        loaded,
-        name="file",
-        key="lab-file",
-        format_func=lambda k: f"{loaded[k]['name']}: {loaded[k]['rows']} × {loaded[k]['width']}",
-    )
+    titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
+    key = query_params.one_of(a.selectbox, _("Vectors"), titles, name="file", key="lab-file", format_func=titles.get)
     reasons = {"zero": _("zero vectors, which have no direction"), "not_finite": _("not finite")}
     left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
     if left_out:

@@ -32,19 +32,10 @@ def choose_lesson() -> int:
         query_params.ask({name: text for name, text in LESSONS[asked - 1].address.items() if name != "run"})
     elif not is_its_run:
         leave()  # what a lesson says holds for its run alone
-    titles = {n: _title(n) for n in range(len(LESSONS) + 1)}
+    titles, label = {n: _title(n) for n in range(len(LESSONS) + 1)}, _words()["control"]
+    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed", "width": 430}
     return query_params.one_of(
-        st.selectbox,
-        _words()["control"],
-        titles,
-        name="lesson",
-        key=CHOSEN,
-        default=0,
-        text=lambda n: str(n or ""),
-        format_func=titles.get,
-        on_change=_picked,
-        label_visibility="collapsed",
-        width=430,
+        st.selectbox, label, titles, name="lesson", key=CHOSEN, text=lambda n: str(n or ""), on_change=_picked, **look
     )
 
 
