@@ -87,7 +87,6 @@ def defaults(about: dict[str, Any]) -> None:
 
 
 def choose_data(about: dict[str, Any]) -> str:
-    """The data set whose defaults are shown."""
     return query_params.one_of(st.segmented_control, _("Data set"), about["defaults"], name="data", default="shapes")
 
 
@@ -131,25 +130,16 @@ def measured(name: str) -> None:
 
 def drawing(name: str, title: str) -> None:
     """The data flow; where the page is narrow it runs downwards instead of becoming too small."""
-    alt = html.escape(_("Data flow of {title}").format(title=title))
-    drawn = {
-        kind: f'<img class="flow {kind}" alt="{alt}" src="{_address(_flow(name, kind == "upright"))}">'
-        for kind in ("wide", "upright")
-    }
-    st.html(SWITCHED + "".join(drawn.values()))
-
-
-def _flow(method: str, upright: bool = False) -> str:
-    """A method's data flow as SVG, from left to right or downwards, in the session's language."""
-    m = cache.catalog()["methods"][method]
-    lanes, updates = (tuple(map(tuple, m.get(part, ()))) for part in ("flow", "updates"))
-    return flow_svg(m["title"], lanes, m["compared"], cache.loss_title(m["default_loss"]), updates, upright)
-
-
-def _address(svg: str) -> str:
-    if st.context.theme.type == "dark":
-        svg = in_the_dark(svg)
-    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+    alt, method = html.escape(_("Data flow of {title}").format(title=title)), cache.catalog()["methods"][name]
+    lanes, updates = (tuple(map(tuple, method.get(part, ()))) for part in ("flow", "updates"))
+    about = (method["title"], lanes, method["compared"], cache.loss_title(method["default_loss"]), updates)
+    drawn = SWITCHED
+    for kind in ("wide", "upright"):
+        svg = flow_svg(*about, kind == "upright")
+        svg = in_the_dark(svg) if st.context.theme.type == "dark" else svg
+        address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+        drawn += f'<img class="flow {kind}" alt="{alt}" src="{address}">'
+    st.html(drawn)
 
 
 def made_of(record: Evaluation, source: str, name: str) -> str | None:

@@ -17,16 +17,10 @@ MOST = 3  # methods beside the first
 
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
     """Methods to set beside the chosen one."""
-    return query_params.many_of(
-        st.multiselect,
-        _("Set beside it"),
-        [n for n in methods if n != name],
-        name="beside",
-        most=MOST,
-        key=f"methods-beside-{name}",
-        placeholder=_("one, two or three other methods"),
-        format_func=lambda n: locale.text(methods[n]["title"]),
-    )
+    titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
+    label, placeholder, key = _("Set beside it"), _("one, two or three other methods"), f"methods-beside-{name}"
+    look: dict[str, Any] = {"placeholder": placeholder, "format_func": titles.get}
+    return query_params.many_of(st.multiselect, label, titles, name="beside", most=MOST, key=key, **look)
 
 
 def show(names: list[str], catalog: dict[str, Any]) -> None:
@@ -60,7 +54,10 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
     found: dict[str, list[str]] = {
         "compared": [locale.text(m["compared"]) for m in methods],
         "labels": [_("needed") if m["needs_labels"] else _("not used") for m in methods],
-        N_("carries gradient"): [_with_gradient(m) for m in methods],
+        N_("carries gradient"): [
+            ", ".join(dict.fromkeys(locale.text(b[:-1]) for lane in m["flow"] for b in lane if b.endswith("*")))
+            for m in methods
+        ],
         N_("moves after a step"): [_moves(m) for m in methods],
         N_("loss"): [locale.text(catalog["losses"][m["default_loss"]]["title"]) for m in methods],
     }
@@ -68,11 +65,6 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
     for key in dict.fromkeys(k for d in defaults for k in d):
         found[shown_name(key)] = [card.value_of(key, d[key]) if d.get(key) else "–" for d in defaults]
     return found
-
-
-def _with_gradient(method: dict[str, Any]) -> str:
-    boxes = [locale.text(box.rstrip("*")) for lane in method["flow"] for box in lane if box.endswith("*")]
-    return ", ".join(dict.fromkeys(boxes))
 
 
 def _moves(method: dict[str, Any]) -> str:
