@@ -69,6 +69,7 @@ def _heading(run: Run, status: Status) -> None:
 
 def act(run: Run, state: str) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
+    can_resume = state in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     if line.button(_("Explore"), icon=":material/scatter_plot:", disabled=not has_rows(run)):
         st.session_state["run"] = run.name
         st.switch_page("pages/explore.py")
@@ -80,12 +81,7 @@ def act(run: Run, state: str) -> None:
     elif state in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
         training.stop(run.name)
         st.toast(_("It saves its state and stops."))
-    elif (
-        state in ("stopped", "failed")
-        and not run.shipped
-        and "imported" not in run.manifest
-        and line.button(_("Resume"), icon=":material/play_arrow:", type="primary")
-    ):
+    elif can_resume and line.button(_("Resume"), icon=":material/play_arrow:", type="primary"):
         with guard.errors_shown():
             queue.resume(run.name)
             _watch(run.name)
@@ -104,9 +100,8 @@ def again(run: Run) -> None:
     st.code(training.command_of(run), language="bash", wrap_lines=True)
     with st.expander(_("On several GPUs or machines (torchrun)")):
         a, b = st.columns(2)
-        processes = query_params.number(
-            a.number_input, _("Processes on each machine"), 1, 64, name="", default=4, key="run-processes"
-        )
+        label, key = _("Processes on each machine"), "run-processes"
+        processes = query_params.number(a.number_input, label, 1, 64, name="", default=4, key=key)
         machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
@@ -123,12 +118,9 @@ def clone(run: Run) -> None:
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
         name = a.text_input(_("Name of the clone"), queue.free_name(run.name), key=key)
-        epochs, of_epochs = query_params.form_number(
-            b.number_input, _("Epochs"), 1, 100_000, int(run.config.get("epochs") or 20)
-        )
-        seed, of_seed = query_params.form_number(
-            c.number_input, _("Seed"), 0, 2**31 - 1, int(run.config.get("seed") or 0)
-        )
+        before = (int(run.config.get("epochs") or 20), int(run.config.get("seed") or 0))
+        epochs, of_epochs = query_params.form_number(b.number_input, _("Epochs"), 1, 100_000, before[0])
+        seed, of_seed = query_params.form_number(c.number_input, _("Seed"), 0, 2**31 - 1, before[1])
         text = st.text_area(
             _("Other changes, one a line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
@@ -197,10 +189,8 @@ def check(run: Run) -> None:
 
 def compare(chosen: list[Run]) -> None:
     """On to Compare, with just these."""
-    if st.button(
-        _("Compare these {chosen}").format(chosen=len(chosen)), icon=":material/compare_arrows:", key="compare-chosen"
-    ):
-        names = ",".join(run.name for run in chosen)
+    label, names = _("Compare these {chosen}").format(chosen=len(chosen)), ",".join(run.name for run in chosen)
+    if st.button(label, icon=":material/compare_arrows:", key="compare-chosen"):
         st.switch_page("pages/compare.py", query_params={"runs": names})
 
 

@@ -50,16 +50,16 @@ def _of_file() -> None:
     arguments = ["--dataset", dataset]
     arguments += ["--encoder", encoder] if encoder else []
     key = cache.digest(upload.file_id if upload else typed, encoder)
+    previews = st.session_state.setdefault("previews", {})
     try:
         with _file(upload, typed) as path:
-            previews = st.session_state.setdefault("previews", {})
             if key not in previews:
                 with st.spinner(_("Opening it in a process of its own…")):
                     previews[key] = preview_import(path, *arguments)
-            preview(previews[key])
-            bad = bool(previews[key]["missing"] or previews[key]["unlike"])
-            if st.button(_("Import"), type="primary", disabled=bad):
-                name = name or queue.free_name(default_run_name(previews[key]))
+            report = previews[key]
+            preview(report)
+            if st.button(_("Import"), type="primary", disabled=bool(report["missing"] or report["unlike"])):
+                name = name or queue.free_name(default_run_name(report))
                 begin(name, [kept_upload(name, upload) if upload else path, *arguments])
     except (ValueError, OSError) as error:
         refused = _("Not imported.")
@@ -139,9 +139,8 @@ def _offer(about: dict[str, Any], chosen: list[str]) -> None:
     if not about["host"]:
         st.info(format.plain(_("{text} Name a file of them, or choose random weights.").format(text=text)))
         return
-    size = (_("{size} MB") if about["size_is_exact"] else _("about {size} MB")).format(
-        size=f"{about['size'] / 1e6:,.0f}"
-    )
+    template = _("{size} MB") if about["size_is_exact"] else _("about {size} MB")
+    size = template.format(size=f"{about['size'] / 1e6:,.0f}")
     license = about["license"] or _("not stated by the library")
     offer = _("{text} Name a file of them, choose random weights, or fetch {size} from {host} (license: {license}).")
     st.info(format.plain(offer.format(text=text, size=size, host=about["host"], license=license)))
@@ -164,9 +163,8 @@ def judged_on(place: Any) -> str:
     """The data set to open an encoder with: of those that were trained on here, or any folder."""
     known = [str(run.config.get("dataset")) for run in runs.list_runs() if not run.shipped]
     own = [name for name in dict.fromkeys(known) if name.startswith(("folder:", "csv:"))]
-    chosen = place.selectbox(
-        _("To be judged on"), [*own, *DATA], accept_new_options=True, help=_("Or type the path of a folder of images")
-    )
+    label, help = _("To be judged on"), _("Or type the path of a folder of images")
+    chosen = place.selectbox(label, [*own, *DATA], accept_new_options=True, help=help)
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
 

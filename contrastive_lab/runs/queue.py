@@ -13,7 +13,6 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine import importing, queue, training
-from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, atomic, data_home, runs
 from contrastive_lab import format, guard, query_params
 from contrastive_lab.locale import _, message
@@ -122,33 +121,25 @@ def follow_imports() -> None:
         if other := importing.task_of(name):
             follow_begun(other, _label(name), may_stop=True)
     if mine and task and mine not in at_work:
-        if why := task.failure():
-            _failed(mine, task, why)
-        else:
+        if not (why := task.failure()):
             _over(mine)
             st.session_state["run"] = mine
             st.switch_page("pages/explore.py")
+        st.warning(format.plain(message("{label}: {why}", label=_label(mine), why=why)))
+        with st.container(horizontal=True):
+            if st.button(_("Try again"), key=f"again-{mine}"):
+                task.start(label=_label(mine))
+                st.rerun()
+            st.button(_("Dismiss"), key=f"dismiss-{mine}", on_click=_over, args=(mine,))
 
 
 def _label(name: str) -> str:
     return message("Importing {name}", name=name)
 
 
-def _failed(name: str, task: Task, why: str) -> None:
-    st.warning(format.plain(message("{label}: {why}", label=_label(name), why=why)))
-    with st.container(horizontal=True):
-        if st.button(_("Try again"), key=f"again-{name}"):
-            task.start(label=_label(name))
-            st.rerun()
-        st.button(_("Dismiss"), key=f"dismiss-{name}", on_click=_over, args=(name,))
-
-
 def _over(name: str) -> None:
     query_params.keep(importing=None)
     shutil.rmtree(_uploads() / name, ignore_errors=True)
-
-
-# --- files that were handed over by the browser ------------------------------------------------
 
 
 def _uploads() -> Path:

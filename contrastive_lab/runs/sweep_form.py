@@ -38,25 +38,18 @@ def by_form(folder: Path) -> str:
     methods = cache.catalog()["methods"]
     with st.form("new-sweep"):
         a, b, c, d = st.columns(4)
-        name = a.text_input(_("Name"), placeholder="tau")
-        method = b.selectbox(
-            _("Method"),
-            sorted(methods),
-            sorted(methods).index("simclr"),
-            format_func=lambda n: locale.text(cache.method_title(n)),
-            placeholder=locale.text(CHOOSE),
-        )
+        name, choose = a.text_input(_("Name"), placeholder="tau"), locale.text(CHOOSE)
+        titles = {n: locale.text(cache.method_title(n)) for n in sorted(methods)}
+        simclr = [*titles].index("simclr")
+        method = b.selectbox(_("Method"), [*titles], simclr, format_func=titles.__getitem__, placeholder=choose)
         dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
         epochs, of_epochs = query_params.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
         axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
         a, b, c = st.columns(3)
         seeds = a.text_input(_("Seeds, by commas"), "0")
-        hours, of_hours = query_params.form_number(
-            b.number_input, _("Hours after which no new run starts"), 0.1, 1000.0, 3.0
-        )
-        form = c.selectbox(
-            _("Drawn as"), FORMS, FORMS.index("line"), format_func=locale.text, placeholder=locale.text(CHOOSE)
-        )
+        label, line = _("Hours after which no new run starts"), FORMS.index("line")
+        hours, of_hours = query_params.form_number(b.number_input, label, 0.1, 1000.0, 3.0)
+        form = c.selectbox(_("Drawn as"), FORMS, line, format_func=locale.text, placeholder=choose)
         if st.form_submit_button(_("Save the sweep"), type="primary") and not of_epochs + of_hours:
             base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
             with guard.errors_shown():

@@ -32,11 +32,7 @@ def sweeps() -> None:
     """The sweep that is chosen: its plan, its time, its cells, its figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
-
-    def title(name: str) -> str:
-        return titles.get(name, name)
-
-    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=title)
+    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=titles.get)
     if name == NEW:
         if name := new_sweep(own_folder()):
             query_params.choose(PICKER, name)
@@ -82,9 +78,7 @@ def duration(seconds: float | None) -> str:
     """Seconds in words."""
     if seconds is None:
         return "unknown"
-    if 0 < seconds < 60:
-        return f"{seconds:.0f} s"
-    return _("{seconds} min").format(seconds=f"{seconds / 60:.0f}") if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    return format.duration(seconds) if seconds else _("{seconds} min").format(seconds=0)
 
 
 def start(sweep: Sweep, path: Path, todo: int) -> None:

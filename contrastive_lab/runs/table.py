@@ -76,7 +76,7 @@ def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list
     methods = query_params.many_of(
         c.multiselect, _("Method"), method_names, name="method", placeholder=_("all"), format_func=cache.method_title
     )
-    of_methods = cache.titles("methods")
+    titles = cache.titles("methods")
     origins = ["all", "mine", "shipped"] + [TRIES] * any(r["origin"] == TRIES for r in rows)
     origin = query_params.one_of(d.segmented_control, _("Show"), origins, name="show")
     words = text.lower().split()
@@ -86,15 +86,9 @@ def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list
         if (not states or r["status"] in states)
         and (not methods or r["method"] in methods)
         and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
-        and (not words or _has(r, words, of_methods.get(str(r["method"]), "")))
+        and all(word in " ".join(map(str, [*r.values(), titles.get(str(r["method"]), "")])).lower() for word in words)
     ]
     return passed, origin
-
-
-def _has(row: dict[str, Any], words: Sequence[str], method: str) -> bool:
-    """Whether every word stands in what the table says of a run, or in its method's title."""
-    text = " ".join(map(str, [*row.values(), method])).lower()
-    return all(word in text for word in words)
 
 
 def same_selection(names: list[str]) -> None:
