@@ -26,8 +26,8 @@ def across(request: SampleRequest, table: SampleTable) -> None:
             _("Loaded vectors and recordings are alone here: choose a run with weights in the sidebar to compare runs.")
         )
         return
-    data = state.data_key(run)
-    same = {r.name: r for r in state.all_runs() if state.data_key(r) == data and r.weights.exists() and r != run}
+    of_data = [r for r in state.all_runs() if state.data_key(r) == state.data_key(run)]
+    same = {r.name: r for r in of_data if r.weights.exists() and r != run}
     key = f"samples-with-{cache.digest(run.name)}"
     others = query_params.many_of(st.multiselect, _("Against"), same, name="with", default=[*same][:1], most=7, key=key)
     if not others:

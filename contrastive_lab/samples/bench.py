@@ -108,31 +108,22 @@ def _item(
     mark = findings.marked.get(findings.id(row), {})
     given = str(table.columns["label"][row])
     suggested = str(table.extra["suggested"][row]) if "suggested" in table.extra else ""
-    return BenchItem(
-        findings.id(row),
-        request.split if len(findings.requests) > 1 else "",
-        given,
-        suggested,
-        _sentence(table, name, row, given, suggested),
-        reason(own, name, at),
-        title,
-        near,
-        mark.get("what", ""),
-        mark.get("label") or "",
-    )
+    split = request.split if len(findings.requests) > 1 else ""
+    said = (_sentence(table, name, row, given, suggested), reason(own, name, at), title)
+    decided = (mark.get("what", ""), mark.get("label") or "")
+    return BenchItem(findings.id(row), split, given, suggested, *said, near, *decided)
 
 
 def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
     if not given:
         return _("It has no label.")
     wrong = table.columns["mislabeled"][row]
+    template = _("Labeled {given}. Rather {suggested}: the label is wrong with {wrong}.")
     if not suggested or not np.isfinite(wrong):
-        return _("Labeled {given}.").format(given=given)
-    if name != "mislabeled" and wrong <= 0.5:
-        return _("Labeled {given}, which is wrong with {wrong}.").format(given=given, wrong=percent(wrong))
-    return _("Labeled {given}. Rather {suggested}: the label is wrong with {wrong}.").format(
-        given=given, suggested=suggested, wrong=percent(wrong)
-    )
+        template = _("Labeled {given}.")
+    elif name != "mislabeled" and wrong <= 0.5:
+        template = _("Labeled {given}, which is wrong with {wrong}.")
+    return template.format(given=given, suggested=suggested, wrong=percent(wrong))
 
 
 def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Nearest]:
@@ -143,7 +134,9 @@ def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Ne
         rows = [r - first for r in part.tolist() if first <= r < first + len(table)]
         if rows and (vectors := embedding_of(request)) is not None:
             places = {r: place for r in rows if (place := _place_of(vectors, table, r)) is not None}
-            labels = tuple(_suggested(vectors, table, name, r) for r in places)
+            of_suggested = name == "mislabeled" and "suggested" in table.extra
+            names = [str(table.extra["suggested"][r]) if of_suggested else None for r in places]
+            labels = tuple(vectors.classes.index(n) if n in vectors.classes else None for n in names)
             near = _nearest(vectors.content_hash, tuple(places.values()), labels, vectors)
             found |= {first + r: one for r, one in zip(places, near, strict=True)}
     return found
@@ -160,12 +153,6 @@ def _nearest(
         Nearest(label, *(next(of_all) if label is None else (nearest_of_label(_rows, place, label, NEAR), np.zeros(0))))
         for place, label in zip(places, labels, strict=True)
     ]
-
-
-def _suggested(vectors: EmbeddingSet, table: SampleTable, name: str, at: int) -> int | None:
-    """The class whose nearest are shown: the suggested one, of likely wrong labels."""
-    label = str(table.extra["suggested"][at]) if name == "mislabeled" and "suggested" in table.extra else None
-    return vectors.classes.index(label) if label in vectors.classes else None
 
 
 def _place_of(vectors: EmbeddingSet, table: SampleTable, at: int) -> int | None:

@@ -104,6 +104,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         shares = [(n, round(100 * p.share, 2), p.score) for n, (p, _positive) in zip(names, pairs, strict=True)]
         draw_table([dict(zip(heads, cells, strict=True)) for cells in shares], hide_index=True)
         return
+    losses = table.extra.get("loss_over_knob")  # of every sample, by the live knob
     view = SampleView(
         cache.digest(request, sample, str(request.path())),
         why.scores,
@@ -112,7 +113,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         [ShownPair(n, p.column, positive) for n, (p, positive) in zip(names, pairs, strict=True)],
         thumbnail_sheet(pictures.stack([p.id for p, _positive in pairs])),
         knob_of(cache.catalog()["losses"][request.loss], why.kernel),
-        _losses_over_knob(table, row),
+        None if losses is None or len(table.grid) < 2 else LossesOverKnob(table.grid.tolist(), losses, row),
     )
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     text = _(
@@ -121,12 +122,6 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         "view of it, computed in the browser; ranks between the values at which all losses are known are interpolated."
     )
     st.caption(text)
-
-
-def _losses_over_knob(table: SampleTable, row: int) -> LossesOverKnob | None:
-    """Every sample's loss over the values of the live knob, if the table holds them."""
-    losses = table.extra.get("loss_over_knob")
-    return None if losses is None or len(table.grid) < 2 else LossesOverKnob(table.grid.tolist(), losses, row)
 
 
 def _show_margin(margin: float) -> None:

@@ -17,14 +17,8 @@ from contrastive_lab.samples.current_sample import go_to
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.tables import draw_table
 
-VOTERS = {
-    "all voters": N_("All voters"),
-    "loss": N_("The loss"),
-    "neighbors": N_("Neighbors"),
-    "probe": N_("Probe"),
-    "scaled_probe": N_("Scaled probe"),
-    "discriminant": N_("Discriminant"),
-}
+VOTERS = {"all voters": N_("All voters"), "loss": N_("The loss"), "neighbors": N_("Neighbors"), "probe": N_("Probe")}
+VOTERS |= {"scaled_probe": N_("Scaled probe"), "discriminant": N_("Discriminant")}
 PAGE = 60  # pictures at once
 NEAR = 0.9  # a duplicate's 1 − d₁/d₂₀: a tenth of the distance that is usual here
 ROWS = 2000  # of a page of the table; the files have all
@@ -34,15 +28,13 @@ TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wro
 
 def pick(table: SampleTable) -> str:
     """The name of the list, kept in the address."""
-    return query_params.one_of(
-        st.pills,
-        _("List"),
-        [n for n in LISTS if len(table.ranked(n))],
-        name="list",
-        format_func=lambda n: LISTS[n][0],
-        on_change=lambda: go_to(None),
-        label_visibility="collapsed",
-    )
+    titles = {n: title for n, (title, _how) in LISTS.items() if len(table.ranked(n))}
+    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
+    return query_params.one_of(st.pills, _("List"), titles, name="list", on_change=_to_first, **look)
+
+
+def _to_first() -> None:
+    go_to(None)
 
 
 def order(table: SampleTable, name: str) -> np.ndarray:
@@ -54,13 +46,9 @@ def order(table: SampleTable, name: str) -> np.ndarray:
         return by_place(table)
     if name != "mislabeled" or not voters:
         return table.ranked(name)
+    options, label = [first, *voters], _("Ordered by")
     voter = query_params.one_of(
-        st.segmented_control,
-        _("Ordered by"),
-        [first, *voters],
-        name="voter",
-        format_func=VOTERS.get,
-        on_change=lambda: go_to(None),
+        st.segmented_control, label, options, name="voter", format_func=VOTERS.get, on_change=_to_first
     )
     return table.ranked(name if voter == first else f"wrong_by_{voter}")
 
@@ -191,8 +179,8 @@ def show(findings: Findings, name: str, rows: np.ndarray, at: str) -> None:
 
 
 def as_parquet(findings: Findings, name: str, rows: np.ndarray) -> bytes:
-    first = next(listed(findings, name, rows[:1]), {})
-    return tables.parquet_of(listed(findings, name, rows), {column: TYPES.get(column, "string") for column in first})
+    types = {column: TYPES.get(column, "string") for column in next(listed(findings, name, rows[:1]), {})}
+    return tables.parquet_of(listed(findings, name, rows), types)
 
 
 def listed(findings: Findings, name: str, rows: np.ndarray, first: int = 1) -> Iterator[dict[str, Any]]:
@@ -229,15 +217,9 @@ def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
         if picked := st.session_state[key]["selection"]["rows"]:
             go_to(findings.id(shown[picked[0]]))
 
-    draw_table(
-        list(listed(findings, name, shown, before + 1)),
-        hide_index=True,
-        height=460,
-        key=key,
-        on_select=chosen,
-        selection_mode="single-row",
-        column_config={"why": st.column_config.TextColumn(width="large")},
-    )
+    columns, cells = {"why": st.column_config.TextColumn(width="large")}, [*listed(findings, name, shown, before + 1)]
+    look = {"hide_index": True, "height": 460, "selection_mode": "single-row"}
+    draw_table(cells, columns, key=key, on_select=chosen, **look)
     if pages > 1:
         first, last, every = (f"{n:,}" for n in (before + 1, before + len(shown), len(rows)))
         text = _("Rows {before} to {last} of {rows}; the files have all.")

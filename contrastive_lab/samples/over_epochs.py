@@ -43,14 +43,14 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
 def covered(table: SampleTable, history: dict[str, np.ndarray]) -> str:
     """How many samples the snapshots follow, and when they were taken."""
     epochs = history["epochs"].tolist()
-    when = ", ".join(map(str, epochs))
-    if len(epochs) > 8:
-        when = _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
-    followed, total = f"{len(places(table, history)):,}", f"{len(table):,}"
-    return _(
+    few = _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
+    when = few if len(epochs) > 8 else ", ".join(map(str, epochs))
+    text = _(
         "{followed} of {total} samples are followed, at {unit}s {when}; their losses are of "
         "these samples alone, paired by class."
-    ).format(followed=followed, total=total, unit=_unit(history), when=when)
+    )
+    followed, total = f"{len(places(table, history)):,}", f"{len(table):,}"
+    return text.format(followed=followed, total=total, unit=_unit(history), when=when)
 
 
 def curves(request: SampleRequest, table: SampleTable, history: dict[str, np.ndarray], rows: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -32,14 +33,9 @@ def bar(findings: Findings) -> None:
     )
     kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
     line.caption(text.format(kept=kept, relabeled=relabeled, dropped=dropped))
-    line.download_button(
-        _("Download new labels"),
-        lambda: sample_annotations.labels_csv(by_split),
-        "new_labels.csv",
-        "text/csv",
-        icon=":material/download:",
-        disabled=not every,
-    )
+    label, content = _("Download new labels"), partial(sample_annotations.labels_csv, by_split)
+    icon = ":material/download:"
+    line.download_button(label, content, "new_labels.csv", "text/csv", icon=icon, disabled=not every)
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
@@ -108,16 +104,9 @@ def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
     epochs = query_params.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
-    pressed = query_params.button(
-        b.button,
-        _("Retrain with {changes}").format(changes=_changes(changed)),
-        of=[key],
-        type="primary",
-        disabled=not changed,
-        help=None if changed else _("Nothing is relabeled or dropped yet."),
-        icon=":material/replay:",
-    )
-    if not pressed:
+    label, begin = _("Retrain with {changes}").format(changes=_changes(changed)), partial(b.button, type="primary")
+    help = None if changed else _("Nothing is relabeled or dropped yet.")
+    if not query_params.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
         return
     arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()

@@ -52,7 +52,12 @@ def choose() -> list[SampleRequest]:
         splits = ["train", "test"] if split == BOTH else [split]
     else:
         splits = ["train"]
-    loss = _choose_loss(line, run, name)
+    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
+    trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
+    first = str(trained_with or "sup_con")
+    loss = query_params.one_of(
+        line.selectbox, _("Loss"), titles, name="loss", default=first, format_func=titles.get, key=key
+    )
     return [request_of(name, split, loss) for split in splits]
 
 
@@ -71,15 +76,6 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
     key = f"samples-on-{cache.digest(names[0])}"
     first = looked_at if looked_at in names else names[0]
     return query_params.one_of(st.selectbox, _("Of"), names, name="on", key=key, default=first, format_func=title)
-
-
-def _choose_loss(line: Any, run: Run | None, name: str) -> str:
-    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
-    trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
-    first = str(trained_with or "sup_con")
-    return query_params.one_of(
-        line.selectbox, _("Loss"), titles, name="loss", default=first, format_func=titles.get, key=key
-    )
 
 
 def _recorded(run: Run | None) -> list[str]:
