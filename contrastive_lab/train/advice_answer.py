@@ -48,26 +48,22 @@ def show_answer(name: str, answer: Answer) -> None:
 def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:
     """A row of the table."""
     points = 100 if answer["plan"]["labeled"] else 1
-    shown: dict[str, object] = {
+    difference = f"{points * row['difference']:+.2f}" if "difference" in row else ""
+    interval = _interval(row.get("difference_interval"), points) if difference else ""
+    return {
         "settings": row["label"] + (_(" (default)") if row["is_default"] else ""),
         answer["criterion"]: round(points * row["mean"], 2),
         "95 %": _interval(row["interval"], points),
         "epochs": row["epochs"],
         "seeds": row["seeds"],
-        N_("to the default, same seeds"): "",
+        N_("to the default, same seeds"): f"{difference} ({interval})" if interval else difference,
         "": row["shown"],
     }
-    if "difference" in row:
-        interval = _interval(row.get("difference_interval"), points)
-        text = f"{points * row['difference']:+.2f}"
-        shown["to the default, same seeds"] = f"{text} ({interval})" if interval else text
-    return shown
 
 
 def _interval(interval: Sequence[float] | None, points: int) -> str:
-    if not interval:
-        return ""
-    return _("{low} to {high}").format(low=f"{points * interval[0]:.1f}", high=f"{points * interval[1]:.1f}")
+    low, high = (f"{points * end:.1f}" for end in interval or (0, 0))
+    return _("{low} to {high}").format(low=low, high=high) if interval else ""
 
 
 def _curve(answer: Answer) -> Any:

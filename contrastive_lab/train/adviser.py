@@ -28,14 +28,8 @@ from contrastive_lab.train.advice_answer import show_answer
 from contrastive_lab.train.folder import with_change
 
 MINUTES = "adviser-minutes"  # the key of their field
-NAMES = {
-    "batch_size": N_("Batch size"),
-    "loss.temperature": N_("Temperature τ"),
-    "recipe.flip": N_("Mirroring"),
-    "recipe.hue": N_("Color"),
-    "exclude": N_("Copies"),
-    "classes": N_("Classes"),
-}
+NAMES = {"batch_size": N_("Batch size"), "loss.temperature": N_("Temperature τ"), "recipe.flip": N_("Mirroring")}
+NAMES |= {"recipe.hue": N_("Color"), "exclude": N_("Copies"), "classes": N_("Classes")}
 
 
 def adviser(data: str, method: str) -> None:
@@ -60,11 +54,9 @@ def _picker(data: str) -> str:
 
 def _title(name: str) -> str:
     """What an adviser is asked, and for how long, beside its name."""
-    plan = load_plan(name)
+    plan, template = load_plan(name), _("{name}: {choose}, {minutes} min")
     assert plan is not None
-    return _("{name}: {choose}, {minutes} min").format(
-        name=name, choose=", ".join(map(locale.text, plan.choose)), minutes=f"{plan.minutes:g}"
-    )
+    return template.format(name=name, choose=", ".join(map(locale.text, plan.choose)), minutes=f"{plan.minutes:g}")
 
 
 def _is_of(name: str, data: str) -> bool:
@@ -103,9 +95,8 @@ def _show_start(data: str, method: str) -> None:
         return
     values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
     plan_key = f"planned {cache.digest(values)}"
-    if query_params.button(
-        st.button, _("Plan it"), of=[MINUTES], icon=":material/timer:", help=_("Times a few steps; trains nothing.")
-    ):
+    help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
+    if query_params.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):
         st.session_state[plan_key] = True
     if not st.session_state.get(plan_key):
         return
@@ -113,13 +104,11 @@ def _show_start(data: str, method: str) -> None:
     if plan is None:
         return
     st.markdown(format.plain(plan.meta["sentence"]))
-    key = f"advise-{cache.digest(data, method)}"
+    key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
     busy = next((n for n in adviser_names() if _is_of(n, data) and _is_running(n)), None)
     if busy:
         st.caption(format.plain(_("{busy} is at work on these images; the next can start after it.").format(busy=busy)))
-    if query_params.button(
-        st.button, _("Let it try"), of=[MINUTES], icon=":material/science:", key=key, disabled=busy is not None
-    ):
+    if query_params.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
         draft = plan_from_json(plan.meta["plan"])
         name = free_name(draft.name, adviser_names())
         _start(replace(draft, name=name))  # what was said is what is tried
@@ -133,13 +122,8 @@ def _adviser_task(name: str, arguments: tuple[str, ...] = ()) -> Task:
 def _start(plan: Plan) -> None:
     """Begin to try it, or go on with it: what was tried is kept."""
     save_plan(plan)
-    options = {
-        "method": plan.method,
-        "choose": ",".join(plan.choose),
-        "minutes": f"{plan.minutes:g}",
-        "name": plan.name,
-    }
-    arguments = (plan.dataset, *(word for name, value in options.items() for word in (f"--{name}", value)))
+    choose, minutes = ",".join(plan.choose), f"{plan.minutes:g}"
+    arguments = (plan.dataset, "--method", plan.method, "--choose", choose, "--minutes", minutes, "--name", plan.name)
     with guard.errors_shown():
         _adviser_task(plan.name, arguments).start(label=message("Adviser {name}", name=plan.name))
 
@@ -171,9 +155,7 @@ def _show_progress(name: str) -> None:
     if not answer.get("done") or task.is_running():
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
-    key = f"more-minutes-{name}"
-    more = query_params.number(
-        a.number_input, _("More minutes"), 1, 10_000, name="", default=max(1, round(plan.minutes)), key=key
-    )
+    key, as_long = f"more-minutes-{name}", max(1, round(plan.minutes))
+    more = query_params.number(a.number_input, _("More minutes"), 1, 10_000, name="", default=as_long, key=key)
     if query_params.button(b.button, _("Give it more time"), of=[key], icon=":material/more_time:", key=f"more-{name}"):
         _start(replace(plan, minutes=plan.minutes + more))

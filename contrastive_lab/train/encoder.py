@@ -43,13 +43,10 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
     """The fields, each with what is wrong with it beside it."""
     runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
     by_name = {run.name: run for run in runs if run.weights.exists()}
+    words, help = {NEW: ""}, _("Another run's encoder, with its weights, instead of a new one.")
+    starts = [NEW, *by_name]
     start = query_params.one_of(
-        st.selectbox,
-        _("Start from"),
-        [NEW, *by_name],
-        name="start",
-        text=lambda name: "" if name == NEW else name,
-        help=_("Another run's encoder, with its weights, instead of a new one."),
+        st.selectbox, _("Start from"), starts, name="start", text=lambda n: words.get(n, n), help=help
     )
     if start != NEW:
         return _of_run(by_name[start])

@@ -100,29 +100,17 @@ def optimizing(choice: TrainChoice) -> list[str]:
     first: str = _("the method's own")
     if usual in OPTIMIZERS:
         first = _("{optimizers} (default)").format(optimizers=OPTIMIZERS[usual])
+    titles, help = {"": first, **OPTIMIZERS}, _("{why} LARS is for batches of thousands.").format(why=why).strip()
     optimizer = query_params.one_of(
-        st.selectbox,
-        _("Optimizer"),
-        ["", *OPTIMIZERS],
-        name="optimizer",
-        format_func=lambda name: OPTIMIZERS.get(name, first),
-        help=_("{why} LARS is for batches of thousands.").format(why=why).strip(),
+        st.selectbox, _("Optimizer"), titles, name="optimizer", format_func=titles.get, help=help
     )
-    decay = query_params.number(
-        st.number_input,
-        _("Layer-wise decay"),
-        0.01,
-        1.0,
-        name="layer_decay",
-        default=None,
-        step=0.05,
-        format="%.2f",
-        placeholder=_("1 (default)"),
-        help=_(
-            "Each layer nearer to the images learns at this part of the rate of the one above it. 1: all at one rate, "
-            "for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows."
-        ),
+    help = _(
+        "Each layer nearer to the images learns at this part of the rate of the one above it. 1: all at one rate, "
+        "for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows."
     )
+    look: dict[str, Any] = {"step": 0.05, "format": "%.2f", "placeholder": _("1 (default)"), "help": help}
+    label = _("Layer-wise decay")
+    decay = query_params.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
     settings = [f"optimizer={optimizer}"] if optimizer else []
     return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
 
@@ -144,18 +132,9 @@ def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tu
     digits with which it is passed on."""
     low, high, step = bounds
     value, why = usual
-    return query_params.number(
-        place.number_input,
-        label,
-        low,
-        high,
-        name=name,
-        default=None,
-        step=step,
-        format="%.6g",
-        placeholder="default" if value is None else _("{value} (default)").format(value=f"{value:g}"),
-        help=why,
-    )
+    usually = "default" if value is None else _("{value} (default)").format(value=f"{value:g}")
+    look: dict[str, Any] = {"step": step, "format": "%.6g", "placeholder": usually, "help": why}
+    return query_params.number(place.number_input, label, low, high, name=name, default=None, **look)
 
 
 def wrong_name(name: str) -> str:
@@ -196,14 +175,12 @@ def wrong_settings(choice: TrainChoice, further: list[str]) -> str:
 
 def _wrong_knob(group: str, knob: str, value: Any, knobs: dict[str, Any]) -> str:
     if knob not in knobs:
-        return _("{group}.{knob} is no setting here; known: {knobs}").format(
-            group=group, knob=knob, knobs=", ".join(knobs) or "none"
-        )
+        text = _("{group}.{knob} is no setting here; known: {knobs}")
+        return text.format(group=group, knob=knob, knobs=", ".join(knobs) or "none")
     low, high = knobs[knob].get("low"), knobs[knob].get("high")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or low is None:
         return ""
     if low <= value and (high is None or value <= high):  # never of NaN
         return ""
-    return _("{group}.{knob} must lie in {low}..{high}; got {value}").format(
-        group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}"
-    )
+    text = _("{group}.{knob} must lie in {low}..{high}; got {value}")
+    return text.format(group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}")

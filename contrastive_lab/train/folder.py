@@ -57,9 +57,8 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
         task = questions.analysis("folder", values_of(folder))
         return "" if task.is_running() else task.failure() or ""
     if needs_labels and len(result.meta["classes"]) < 2:
-        return _("{needs_labels} learns from classes, and this folder has none to tell apart.").format(
-            needs_labels=needs_labels
-        )
+        text = _("{needs_labels} learns from classes, and this folder has none to tell apart.")
+        return text.format(needs_labels=needs_labels)
     if sum(count[0] for count in result.meta["counts"]) < 2:
         return _("One image is too few to compare: a training needs two or more.")
     return ""
@@ -70,11 +69,8 @@ def wrong_batch(folder: str, settings: list[str]) -> str:
     sizes = [s.partition("=")[2].strip() for s in settings if s.startswith("batch_size=")]
     size = int(sizes[-1]) if sizes and sizes[-1].isdigit() else 0
     n = training_images(folder) if size and is_folder(folder) else 0
-    if not n or size <= n:
-        return ""
-    return _("A batch of {sizes} is larger than the {n} training images of this folder.").format(
-        sizes=f"{size:,}", n=f"{n:,}"
-    )
+    text = _("A batch of {sizes} is larger than the {n} training images of this folder.")
+    return text.format(sizes=f"{size:,}", n=f"{n:,}") if 0 < n < size else ""
 
 
 def training_images(folder: str) -> int:
@@ -130,6 +126,5 @@ def classes(meta: dict[str, Any]) -> str:
     named = ", ".join(sizes[:CLASSES])
     if (more := len(sizes) - CLASSES) < 1:
         return named
-    return (_("{named} and {more} more classes") if more > 1 else _("{named} and 1 more class")).format(
-        named=named, more=more
-    )
+    template = _("{named} and {more} more classes") if more > 1 else _("{named} and 1 more class")
+    return template.format(named=named, more=more)

@@ -104,16 +104,12 @@ def drop_zone() -> None:
         key=f"drop-{st.session_state.get(ROUND, 0)}",
         help=_("One folder per class inside it, or images only. Your own files are not touched."),
     )
-    st.caption(
-        _(
-            "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}; of "
-            "a folder whose path is written above nothing is copied."
-        ).format(
-            most_files=f"{MOST_FILES:,}",
-            most_bytes=f"{MOST_BYTES / 1000000.0:,.0f}",
-            data_home=format.plain(data_home() / "dropped"),
-        )
+    text = _(
+        "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}; of "
+        "a folder whose path is written above nothing is copied."
     )
+    most, home = (f"{MOST_FILES:,}", f"{MOST_BYTES / 1e6:,.0f}"), format.plain(data_home() / "dropped")
+    st.caption(text.format(most_files=most[0], most_bytes=most[1], data_home=home))
     if not files:
         return
     st.markdown(f"**{format.plain(_summary([f.name for f in files]))}**")

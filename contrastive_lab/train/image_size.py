@@ -85,15 +85,11 @@ def on_disk(folder: str, side: int | None) -> str:
         return ""
     n, channels = sum(map(sum, result.meta["counts"])), result.meta.get("channels")
     template = _("{n} images of {channels} channels") if channels else _("{n} images in color")
-    sizes = [
-        _("{space_of} MB at {side} pixels").format(space_of=f"{space_of(n, at, channels or 3) / 1e6:,.0f}", side=at)
-        for at in (EXAMPLES if side is None else (side,))
-    ]
-    return _("Decoded once, {images} take {sizes}{free}.").format(
-        images=template.format(n=f"{n:,}", channels=channels),
-        sizes=", ".join(sizes),
-        free=_("; {free} GB are free").format(free=f"{_free_space() / 1e9:,.0f}"),
-    )
+    images, at_side = template.format(n=f"{n:,}", channels=channels), _("{space_of} MB at {side} pixels")
+    sides = EXAMPLES if side is None else (side,)
+    sizes = [at_side.format(space_of=f"{space_of(n, at, channels or 3) / 1e6:,.0f}", side=at) for at in sides]
+    free, text = f"{_free_space() / 1e9:,.0f}", _("Decoded once, {images} take {sizes}{free}.")
+    return text.format(images=images, sizes=", ".join(sizes), free=_("; {free} GB are free").format(free=free))
 
 
 def _free_space() -> int:
