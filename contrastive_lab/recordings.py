@@ -54,14 +54,9 @@ def choose_place(run: Run, place: Recorded) -> None:
 
 def choose_step(run: Run, kind: str, steps: list[int]) -> int:
     """A step of those that are kept; the newest is followed until another is chosen."""
+    titles, key = {str(s): f"{s:,}" for s in steps} | {NEWEST: NEWEST}, _key(run, kind)
     chosen = query_params.one_of(
-        st.select_slider,
-        _("Step"),
-        [*map(str, steps), NEWEST],
-        name="step",
-        key=_key(run, kind),
-        default=NEWEST,
-        format_func=lambda s: s if s == NEWEST else f"{int(s):,}",
+        st.select_slider, _("Step"), titles, name="step", key=key, default=NEWEST, format_func=titles.get
     )
     return steps[-1] if chosen == NEWEST else int(chosen)
 

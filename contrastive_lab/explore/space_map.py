@@ -107,17 +107,9 @@ def _line() -> Any:
 
 def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
     """PCA or UMAP, and its settings. Of many rows UMAP takes minutes: it is made when asked for."""
-    options, key = ["umap", "pca"], f"map-kind-{len(rows) > MANY}-{default}"
-    kind = query_params.one_of(
-        st.segmented_control,
-        _("Map"),
-        options,
-        name="map",
-        default=default,
-        key=key,
-        format_func=str.upper,
-        width="content",
-    )
+    about: dict[str, Any] = {"name": "map", "key": f"map-kind-{len(rows) > MANY}-{default}", "width": "content"}
+    options = ["umap", "pca"]
+    kind = query_params.one_of(st.segmented_control, _("Map"), options, default=default, format_func=str.upper, **about)
     return kind, embedding_map.settings(kind)
 
 
