@@ -65,7 +65,9 @@ def listings(where: str) -> dict[str, Listing]:
     columns, layout = tuple(map(printable, more)), (said,) if test != "test" else ()
     listed = {split: Listing(column_names=columns, layout=layout, seen=seen) for split in SPLITS}
     rows = list(_rows(_Home(path, seen), zip(splits, lines, strict=True), label, more, listed))
-    classes = _ordered({name for _, name, _ in rows if name})
+    named = {name for _, name, _ in rows if name}
+    are_numbers = all(n.removeprefix("-").isdecimal() for n in named)
+    classes = sorted(named, key=int if are_numbers else None)
     number = {name: i for i, name in enumerate(classes)} | {"": -1}
     files = [(split, file._replace(label=number[name])) for split, name, file in rows]
     for split, listing in listed.items():
@@ -134,12 +136,6 @@ class _Home:
         if self._is_plain[folder] and not os.path.islink(plain):
             return ""
         return LINK if os.path.exists(plain) else N_("a link to nothing")
-
-
-def _ordered(names: set[str]) -> list[str]:
-    """Classes in their order: numbers by size."""
-    numbers = all(n.removeprefix("-").isdecimal() for n in names)
-    return sorted(names, key=int if numbers else None)
 
 
 def read_text(path: str | Path) -> str:

@@ -30,7 +30,9 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
 
     if at_most is not None and at_most < min(n, d):
         some = centered(np.random.default_rng(0).permutation(n)[:at_most])
-        axes = _axes_of_some(some, components)
+        values, left_vectors = _leading(some @ some.T, components)
+        lengths = np.where(values > LEAST * values[0], np.sqrt(values), np.inf)
+        axes = ((some.T @ left_vectors) / lengths).astype(np.float32)  # of length 1
         scores = np.concatenate([centered(part) @ axes for part in parts])
     elif d <= n:
         gram = np.zeros((d, d), np.float32)
@@ -46,13 +48,6 @@ def pca(features: np.ndarray, components: int = 2, at_most: int | None = None) -
     out[:, : scores.shape[1]] = scores
     columns = np.arange(components)
     return np.where(out[np.abs(out).argmax(0), columns] < 0, -out, out)
-
-
-def _axes_of_some(some: np.ndarray, components: int) -> np.ndarray:
-    """The leading axes (d, components) of some rows, of length 1."""
-    values, left_vectors = _leading(some @ some.T, components)
-    lengths = np.where(values > LEAST * values[0], np.sqrt(values), np.inf)
-    return ((some.T @ left_vectors) / lengths).astype(np.float32)
 
 
 def _leading(symmetric: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

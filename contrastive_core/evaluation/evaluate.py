@@ -21,7 +21,7 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
 from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.splits import split_masks
+from contrastive_core.embeddings.reading import split_masks
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
 from contrastive_core.messages import N_, message, sentence

@@ -47,7 +47,10 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
     if run.is_recording:
         return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
-    dataset = _dataset(run, "train" if in_training else request.split)
+    split = "train" if in_training else request.split
+    dataset = data_of(run, split)
+    if split == "train":  # without what the run left out
+        dataset = curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
     if source.startswith(SNAPSHOT):
         return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
     return _batch_of_images(run, request, dataset)
@@ -102,9 +105,7 @@ def _encode(method: Method, source: str, x: Tensor) -> Tensor:
 def _with_keys(rows: np.ndarray, method: Any, weights: Any, x: Any) -> np.ndarray:
     """Rows (b, v, d) with the second view's as the run's key encoder gives them."""
     for part in ("key_encoder", "key_head"):
-        start = f"{part}."
-        state = {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}
-        getattr(method, part).load_state_dict(state)
+        getattr(method, part).load_state_dict(checkpoints.strip_prefix(weights, f"{part}."))
     with torch.no_grad():
         rows[:, 1] = method.key_head(method.key_encoder(x[:, 1])).numpy()
     return rows
@@ -114,14 +115,6 @@ def _pictures(x: Any) -> np.ndarray:
     """Images (n, c, h, w) in [0, 1] as uint8."""
     pixels: np.ndarray = (x * 255).round().byte().numpy()
     return pixels
-
-
-def _dataset(run: Run, split: str) -> Dataset:
-    """A split of a run's data; for training, without what the run left out."""
-    dataset = data_of(run, split)
-    if split != "train":
-        return dataset
-    return curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
 
 
 def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: int) -> LabBatch:

@@ -115,7 +115,10 @@ class Recorder:
     def _take(self, item: StepCopy | ProbeCopy) -> bool:
         """Record it; False if the folder is gone."""
         try:
-            self._record(item)
+            if isinstance(item, StepCopy):
+                self._record_step(item)
+            else:
+                self._record_probe(item)
         except Gone:
             self.omissions.add("steps", GONE)
             return False
@@ -137,12 +140,6 @@ class Recorder:
             self._last_status = state
         except (OSError, ValueError) as error:  # Gone is one: the next step ends the recording
             self.omissions.add("status", reason_of(error))
-
-    def _record(self, item: StepCopy | ProbeCopy) -> None:
-        if isinstance(item, StepCopy):
-            self._record_step(item)
-        else:
-            self._record_probe(item)
 
     def _record_step(self, copy: StepCopy) -> None:
         batch = batch_of(copy, self.omissions)

@@ -130,6 +130,11 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 
 
+def strip_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names start with `prefix`, without it."""
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
 def _digest(tensors: Mapping[str, Tensor]) -> str:
     """SHA-256 over names, types, shapes and bytes."""
     digest = hashlib.sha256()

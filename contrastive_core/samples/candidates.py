@@ -160,7 +160,8 @@ class Candidates:
     def _block(self, first: int, last: int, number: int) -> Sample:
         rows, near = slice(first, last), self.nearest[first:last].long()
         positive, is_positive = self._followers(rows)
-        drawn = self._drawn(number)
+        steps = torch.arange(min(self.drawn, len(self.shuffled)), device=self.shuffled.device)
+        drawn = self.shuffled[(number * self.drawn + steps) % len(self.shuffled)]  # the next of all, in a circle
         near_positive, near_negative = self._relations(rows, near)
         is_positive &= ~(positive[:, :, None] == near[:, None, :]).any(-1)
         is_negative = self._relations(rows, drawn[None])[1] & ~self._among(near, drawn)
@@ -195,12 +196,6 @@ class Candidates:
         steps = torch.arange(1, self.positives + 1, device=size.device)
         at = self.first[rows, None] + (self.place[rows, None] + steps) % size
         return self.order[at], steps < size
-
-    def _drawn(self, block: int) -> Tensor:
-        """The random candidates of a block: the next of all, shuffled, in a circle."""
-        n = len(self.shuffled)
-        steps = torch.arange(min(self.drawn, n), device=self.shuffled.device)
-        return self.shuffled[(block * self.drawn + steps) % n]
 
     def _among(self, near: Tensor, drawn: Tensor) -> Tensor:
         """Which of the drawn (r) are among each row's nearest (b, k): (b, r)."""

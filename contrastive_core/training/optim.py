@@ -81,7 +81,13 @@ def create_optimizer(
     trained = [p for p in parameters if p.requires_grad]
     if not trained:
         raise ValueError(N_("nothing to train: every parameter is frozen"))
-    groups = _groups(trained, weight_decay, scales)
+    parts: dict[tuple[float, bool], list[nn.Parameter]] = {}  # by scale, and whether they are norms or biases
+    for p in trained:
+        parts.setdefault((scales.get(id(p), 1.0), p.ndim < 2), []).append(p)
+    groups = [
+        {"params": parts[scale, thin], "weight_decay": 0.0 if thin else weight_decay, "lr_scale": scale}
+        for scale, thin in sorted(parts)
+    ]
     if name not in OPTIMIZERS:
         known = ", ".join(OPTIMIZERS)
         raise ValueError(message("unknown optimizer {name}; known: {optimizers}", name=f"{name!r}", optimizers=known))
@@ -90,17 +96,6 @@ def create_optimizer(
     )
     set_learning_rate(optimizer, lr)
     return optimizer
-
-
-def _groups(trained: list[nn.Parameter], weight_decay: float, scales: Mapping[int, float]) -> list[dict[str, Any]]:
-    """Parameters with the same part of the learning rate and the same weight decay."""
-    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
-    for p in trained:
-        groups.setdefault((scales.get(id(p), 1.0), p.ndim < 2), []).append(p)
-    return [
-        {"params": groups[scale, thin], "weight_decay": 0.0 if thin else weight_decay, "lr_scale": scale}
-        for scale, thin in sorted(groups)
-    ]
 
 
 def learning_rate(step: int, total: int, peak: float, schedule: str, warmup: int = 0) -> float:

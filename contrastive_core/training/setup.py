@@ -79,7 +79,11 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
             module.compile()
     method.total_steps = config.epochs * len(loader.epoch(0))
     assert method.loss is not None
-    optimizer = _optimizer_of(config, method)
+    assert config.optimizer is not None
+    assert config.lr is not None
+    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
+    decay, momentum = config.weight_decay or 0, config.momentum
+    optimizer = create_optimizer(config.optimizer, method.parameters(), config.lr, decay, momentum, scales)
     generator = torch.Generator().manual_seed(config.seed * 1000)
     sample = fixed_sample(dataset.images, dataset.labels, config.sample, device)
     return TrainSetup(
@@ -118,16 +122,6 @@ def _build_method(config: TrainConfig, dataset: Dataset, device: torch.device, w
     return method
 
 
-def _optimizer_of(config: TrainConfig, method: Method) -> torch.optim.Optimizer:
-    """The optimizer of a resolved config, with a rate per layer if the rate decays over layers."""
-    assert config.optimizer is not None
-    assert config.lr is not None
-    scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
-    return create_optimizer(
-        config.optimizer, method.parameters(), config.lr, config.weight_decay or 0, config.momentum, scales
-    )
-
-
 def create_method(config: TrainConfig, dataset: Dataset) -> Method:
     """The untrained method of a resolved config, on the CPU."""
     n, c, h, w = dataset.images.shape
@@ -151,16 +145,16 @@ def load_initial_weights(method: Method, config: TrainConfig) -> None:
     if why := misfit(run, method.image_shape[0], config.encoder_knobs):
         raise BadSetting(why)
     weights = checkpoints.load_weights(run)
-    encoder = _under(weights, "encoder.")
+    encoder = checkpoints.strip_prefix(weights, "encoder.")
     if config.encoder.partition(":")[0] in LIBRARIES:
         body = method.encoder.get_submodule("body")
-        state = resized(config.encoder, body, _under(encoder, "body."))
+        state = resized(config.encoder, body, checkpoints.strip_prefix(encoder, "body."))
         encoder = {f"body.{k}": v for k, v in state.items()}
     advice: str = message("choose the encoder and data set that {name} was trained with", name=name)
     for part in ("encoder", "key_encoder"):
         _load(getattr(method, part, None), encoder, message("the encoder of {name}", name=name), advice)
     if config.start_head:
-        head = _under(weights, "head.")
+        head = checkpoints.strip_prefix(weights, "head.")
         advice = N_("choose the settings of its head, or leave start_head off for a new one")
         for part in ("head", "key_head"):
             _load(getattr(method, part, None), head, message("the head of {name}", name=name), advice)
@@ -173,7 +167,3 @@ def _load(module: nn.Module | None, state: dict[str, Tensor], what: str, advice:
         module.load_state_dict(state)
     except RuntimeError:
         raise BadSetting("{what} has another form than this one; {advice}", what=what, advice=advice) from None
-
-
-def _under(weights: dict[str, Tensor], start: str) -> dict[str, Tensor]:
-    return {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}

@@ -158,9 +158,9 @@ def capture(
 
 def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup, totals: EpochTotals) -> TrainPosition:
     """Restore everything that `capture` collected. Returns the position to continue from."""
-    setup.method.load_state_dict(_under(tensors, "method."))
+    setup.method.load_state_dict(checkpoints.strip_prefix(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
-    for name, value in _under(tensors, "optimizer.").items():
+    for name, value in checkpoints.strip_prefix(tensors, "optimizer.").items():
         i, key = name.split(".", 1)
         state.setdefault(int(i), {})[key] = value
     for i, entries in plain["optimizer"]["scalars"].items():
@@ -177,7 +177,3 @@ def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup
     kind, key, *position = plain["random"]["numpy"]
     np.random.set_state((kind, np.array(key, np.uint32), *position))
     return TrainPosition(**plain["place"])
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

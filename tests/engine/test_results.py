@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from contrastive_core.embeddings import attached_images, file_formats, nearest, splits
+from contrastive_core.embeddings import attached_images, file_formats, nearest, reading
 from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.engine import answers, results
 from contrastive_core.errors import UnusableEmbedding
@@ -60,17 +60,17 @@ def test_vectors_that_cannot_be_used_get_a_sentence() -> None:
 
 def test_judged_rows_follow_the_split_column_or_a_fixed_fifth_of_each_class() -> None:
     marked = rows(20, columns={"split": np.array(["train", "test"] * 10)})
-    train, test, at, how = splits.train_test_split(marked)
+    train, test, at, how = reading.train_test_split(marked)
     assert len(train) == len(test) == 10
     assert at.tolist() == list(range(1, 20, 2))
     assert "marked as test" in how
-    train, test, at, how = splits.train_test_split(rows(60))
+    train, test, at, how = reading.train_test_split(rows(60))
     assert len(test) == 12
     assert np.bincount(test.labels).tolist() == [4, 4, 4]  # type: ignore[arg-type]
     assert not set(train.ids) & set(test.ids)
     assert "fixed fifth" in how
     whole, part = rows(600), rows(600).take(range(400))  # a file with fewer of the same rows
-    first, second = (set(splits.train_test_split(r)[1].ids) for r in (whole, part))
+    first, second = (set(reading.train_test_split(r)[1].ids) for r in (whole, part))
     assert len(first & second) > 0.8 * len(second)
 
 
