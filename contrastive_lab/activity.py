@@ -32,8 +32,7 @@ def strip() -> None:
 
 
 def _strip(is_live: bool) -> None:
-    """Drawn every second while it is live. Some time after the end the page is drawn anew, and with
-    it a strip that asks no more; a page that waited for what has ended was first."""
+    """Redraw every second while live. Later the page is redrawn with an idle strip; a waiting page comes first."""
     now = _now()
     _draw(now)
     st.session_state[IDLE] = 0 if now.is_live else st.session_state.get(IDLE, 0) + 1

@@ -38,8 +38,7 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 
 
 def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
-    """The rows of an embedding; None while a run's have not been made. Raises: ValueError for what does not exist (any
-    more)."""
+    """The rows of an embedding; None while a run's have not been made. Raises ValueError for what is gone."""
     try:
         return _embedding(space)
     except LookupError:
@@ -159,8 +158,7 @@ def loss_title(name: str) -> str:
 
 @st.cache_resource(show_spinner=False)
 def titles(kind: str) -> dict[str, str]:
-    """The titles of "methods" or "losses": a table of thousands of runs asks for each of them, and
-    a copy of the catalog takes a fifth of a millisecond."""
+    """The titles of "methods" or "losses"; cached, since a table asks for thousands and a copy takes 0.2 ms."""
     return {name: str(card.get("title", name)) for name, card in catalog()[kind].items()}
 
 

@@ -1,5 +1,4 @@
-"""Files for other tools: vectors, and tables with `x`, `y` and `neighbors` as Embedding Atlas reads
-them, in Parquet (written in parts) or, of few, in CSV."""
+"""Files for other tools: vectors, and tables in Parquet or CSV with the columns that Embedding Atlas reads."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ def fits_csv(rows: int, columns: int) -> bool:
 
 
 def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
-    """Whether a table of these rows has their neighbors (a map or a score has looked for them, or
-    there are so few that it takes seconds), and their recall where the search was approximate."""
+    """Whether a table of these rows has neighbors, known or soon found, and their recall if approximate."""
     found = nearest.kept_graph(rows, min(K, len(rows) - 1))
     if found is None:
         return len(rows) <= nearest.EXACT_UP_TO, None
@@ -86,8 +84,7 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
 
 
 def _neighbors_of(rows: EmbeddingSet) -> Neighbors | None:
-    """Numbers and distances (n, k) of the nearest of each row, and their recall, if it is known
-    which they are or soon found."""
+    """Numbers and distances (n, k) of each row's nearest, and their recall; None if neither known nor soon found."""
     k = min(K, len(rows) - 1)
     found = nearest.kept_graph(rows, k) if k > 0 else None
     if k > 0 and found is None and len(rows) <= nearest.EXACT_UP_TO:

@@ -79,8 +79,7 @@ MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
 
 
 def plain(text: object) -> str:
-    """Text that Markdown shows as it is: what a file, a name or an error says is no markup. It is
-    translated here, since no catalog knows an escaped sentence."""
+    """A text, translated and escaped for Markdown; translated here, since no catalog knows an escaped sentence."""
     return MARKUP.sub(r"\\\1", locale.text(text))
 
 

@@ -1,5 +1,4 @@
-"""The map that forms on Train: a run's fixed sample of training images after an epoch.
-Explore shows the last one while its own is being made: what was there a moment ago stays."""
+"""The map that forms on Train: a run's fixed sample after an epoch. Explore shows it while its own is made."""
 
 from __future__ import annotations
 

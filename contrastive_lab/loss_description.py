@@ -9,8 +9,7 @@ from contrastive_core import losses
 
 
 def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A loss as the catalog has it, and `values` of its knobs. Raises: UnknownName, and ValueError for a setting that
-    it does not have or cannot take."""
+    """A loss as the catalog has it, and `values` of its knobs. Raises UnknownName, ValueError for a setting."""
     criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
     values = {name: getattr(criterion, name) for name in registered}
     return {

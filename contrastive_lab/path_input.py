@@ -1,5 +1,4 @@
-"""A field for a path on this computer; an address fills it only by the id of a path that a person
-named on the command line or typed here (command_files.py)."""
+"""A field for a path; an address fills it only by the id of a path that a person named (command_files.py)."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ def catalog_or_wait() -> dict[str, Any] | None:
 
 
 def scored_or_wait(run: Run) -> bool:
-    """Whether the test split of a run is embedded and the run scored; if not, how far that is stands here.
-    The page is drawn anew when it is embedded, too: its maps need not wait for the scores."""
+    """Whether a run's test split is embedded and scored; else shows the progress of each, one after the other."""
     if not embedded_or_wait(run, "test", "h"):
         return False
     try:
@@ -52,8 +51,7 @@ def scored_or_wait(run: Run) -> bool:
 
 
 def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
-    """Whether a split of a run is embedded; if not, how far that is stands here. A run without
-    scores is embedded by the task that scores it, and the page does not wait for its end."""
+    """Whether a split is embedded; else shows the progress, of the task that also scores a run without scores."""
     try:
         space = embedding_ref.of_run(run, split, layer)
         if cache.embedding(space) is not None:

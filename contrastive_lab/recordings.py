@@ -143,8 +143,7 @@ def _growing(name: str) -> Run:
 
 @st.fragment(run_every=1.0)
 def follow(name: str, drawn: dict[str, list[int]]) -> None:
-    """How far a growing recording is, every second; the page is drawn anew when it has other rows
-    than those drawn, or has ended."""
+    """Show how far a recording is, every second; redraw the page when it has other rows than drawn, or ends."""
     run = _growing(name)
     st.caption(format.plain(describe(run)))
     if kinds_of(run) != drawn:

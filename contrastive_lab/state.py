@@ -37,8 +37,7 @@ def run(page: Callable[[], None]) -> None:
 
 
 def give_back() -> None:
-    """Return to the system what drawing took for a moment; glibc would keep it (of the first page's
-    memory a fifth: benchmarks/start.py). Elsewhere nothing is done."""
+    """Return memory to the system that glibc would keep after drawing: a fifth (benchmarks/start.py)."""
     if trim := getattr(ctypes.CDLL(None) if sys.platform == "linux" else None, "malloc_trim", None):
         trim(0)
 

@@ -36,8 +36,7 @@ SHARES = ("knn", "linear_probe", "purity")
 
 
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """A row per run: every score with its interval, and what it cost; then the references, which are
-    what raw pixels and the first run's encoder before training have on the same images."""
+    """Scores with intervals and cost of each run, then the references of the first: raw pixels, untrained."""
     rows = []
     for space, scores in zip(spaces, comparison.scores, strict=True):
         cost: Mapping[str, Any] = cost_of(run) if (run := space.run) else {}

@@ -29,8 +29,7 @@ METRICS = {  # name on the page, and what stands at its axis
 
 
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
-    """Curves over a setting that differs between scored runs of one method on one data set; first
-    one that differs between the `chosen` runs."""
+    """Curves over a setting that differs between scored runs of one method; first one of the `chosen`."""
     offered = _settings_with_curves(ready)
     if not offered:
         text = _(

@@ -69,8 +69,7 @@ def _missing(known: list[str]) -> None:
 
 
 def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
-    """The test rows of runs, and of loaded vectors where they are marked; of recordings the newest
-    of the probe set, or of a step. Raises ValueError."""
+    """The test rows of runs and loaded vectors, the newest rows of recordings. Raises ValueError."""
     return [embedding_ref.of_name(name, "test", layer) for name in names]
 
 

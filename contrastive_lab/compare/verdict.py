@@ -1,5 +1,4 @@
-"""The first thing on Compare: which space is better, by how much, what that rests on, and a warning where
-test labels are likely wrong, undecided, and enough to matter."""
+"""Compare's verdict: which space is better, by how much and why; a warning where test labels look wrong."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
 
 
 def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """Say so where undecided suspects among the test labels could change the order of runs; nothing
-    where no run's test samples were looked at."""
+    """Warn where undecided suspects among scored test labels could change the order of the runs."""
     runs = [run for space in spaces if (run := space.run) and run.weights.exists()]
     requests = (request_of(run.name, "test", str(run.config.get("loss"))) for run in runs)
     request = next((r for r in requests if r.path().exists()), None)

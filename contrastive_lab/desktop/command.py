@@ -1,6 +1,5 @@
 # PYTHON_ARGCOMPLETE_OK
-"""`contrastive-lab [THING]`: the app in a window, on something to see; and, by their names, the
-commands of `python -m contrastive_core`, with the same parser."""
+"""`contrastive-lab [THING]`: the app in a window; and the commands of `python -m contrastive_core`."""
 
 from __future__ import annotations
 

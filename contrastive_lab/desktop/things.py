@@ -73,8 +73,7 @@ def recognize(name: str) -> Thing:
 
 
 def prepare(thing: Thing) -> str:
-    """The page that shows a thing, as what follows the server's address. Raises: ValueError with a sentence;
-    OSError."""
+    """The page that shows a thing, as a path and query of the server. Raises ValueError, OSError."""
     match thing.kind:
         case "run":
             run = Run(thing.path, runs.load(thing.path.name).manifest)

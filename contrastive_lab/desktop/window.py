@@ -115,8 +115,7 @@ def _webview(address: str) -> None:
 
 
 def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
-    """A browser's window without its bars; a profile of its own keeps its process until the window
-    is closed. None where it ends at once, as Chromium does for root."""
+    """A browser's window without bars, in its own profile; None where it ends at once, as Chromium does for root."""
     profile = atomic.make_folder(tickets.folder() / "window")
     command = [program, f"--app={address}", f"--user-data-dir={profile}"]
     command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]

@@ -55,8 +55,7 @@ def of_run(run: Run) -> None:
 
 
 def left_out(run: Run, split: str) -> None:
-    """Which files of a folder are not among the images of a split, or only in part: as its decoded
-    images tell; while there are none, as its manifest tells of those it was trained on."""
+    """Files of a folder that a split leaves out, by its decoded images or else by the run's manifest."""
     name, lacking = str(run.config.get("dataset")), run.manifest.get("left_out") or ""
     if datasets.is_files(name):
         with contextlib.suppress(ValueError, OSError):

@@ -77,8 +77,7 @@ def choose(space: EmbeddingRef, rows: EmbeddingSet) -> View:
 
 
 def choose_recorded(run: Run, place: Recorded, space: EmbeddingRef, rows: EmbeddingSet) -> View:
-    """The same for a recording, with the step. While the newest step is followed the map is PCA,
-    which is there at once."""
+    """The same for a recording, with the step; a followed newest step is drawn by PCA, which is there at once."""
     with _line():
         choose_place(run, place)
         follows = follows_newest(run, place)

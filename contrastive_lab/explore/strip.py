@@ -1,5 +1,4 @@
-"""The first scores of a space as one strip: a scale for each over its full range, with the interval
-and what raw pixels and an untrained encoder have. Each opens to how it is read."""
+"""The first scores of a space as one strip of scales with intervals, raw pixels and an untrained encoder."""
 
 from __future__ import annotations
 

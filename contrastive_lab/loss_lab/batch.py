@@ -88,8 +88,7 @@ def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray
 
 
 def computed(setting: LabSetting) -> LabView:
-    """The loss on the batch. A softmax is asked for at its default τ: the browser computes every
-    other, so that letting go of the slider costs the server nothing. Raises ValueError."""
+    """The loss on the batch; a softmax at its default τ, since the browser computes every other. Raises ValueError."""
     live, about, knobs = live_knob(setting.about), setting.about, setting.knobs
     where = (*setting.rows, setting.pairing, setting.loss)
     if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":

@@ -1,5 +1,4 @@
-"""A loss on the page: its knobs, of which one is dragged in the browser part, what that reported last, its formula,
-and what τ trades on a batch."""
+"""A loss on the page: its knobs, what the browser part reported, its formula, and what τ trades on a batch."""
 
 from __future__ import annotations
 

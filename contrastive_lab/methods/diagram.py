@@ -46,8 +46,7 @@ class _Box:
 
 @dataclass(frozen=True)
 class _Way:
-    """Which way a flow runs: from left to right with a lane below the other, or downwards with a
-    lane beside the other. Places are (along, across) it."""
+    """Which way a flow runs: to the right with lanes below each other, or down; places are (along, across) it."""
 
     upright: bool
 
@@ -73,8 +72,7 @@ class _Way:
 
 
 def flow_svg(title: str, lanes: Lanes, compared: str, loss: str, updates: Updates = (), upright: bool = False) -> str:
-    """The drawing as one SVG element, text escaped, with its description for screen readers;
-    upright it is less than 360 pixels wide."""
+    """The drawing as one SVG element with a description for screen readers; upright below 360 pixels wide."""
     way = _Way(upright)
     boxes, arrows = _lanes(way, lanes, {to for _unused, to, how in updates if how})
     columns = max(_start(lanes, i) + len(lane) for i, lane in enumerate(lanes))
@@ -131,8 +129,7 @@ def flow_text(title: str, lanes: Lanes, compared: str, loss: str, updates: Updat
 
 
 def _start(lanes: Lanes, i: int) -> int:
-    """A lane begins at the first column, unless its first box is not how the lane before begins:
-    then it ends where the first one ends."""
+    """The column where a lane begins: the first if it begins as the first lane, else so that both end together."""
     if i == 0 or lanes[i][0].rstrip("*") == lanes[0][0].rstrip("*"):
         return 0
     return max(0, len(lanes[0]) - len(lanes[i]))

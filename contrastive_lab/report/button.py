@@ -33,8 +33,7 @@ def task_of(names: Sequence[str], split: str, layer: str) -> Task:
 
 
 def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
-    """A button; then how far the report is; then the file. None where a recording is among them:
-    a report is of what its weights give."""
+    """A button, then the progress, then the file; a recording has no weights and gets none."""
     if any(not name.startswith(PREFIX) and runs.load(name).is_recording for name in names):
         st.caption(_("A report needs runs with weights; a recording has none."))
         return

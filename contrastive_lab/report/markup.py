@@ -17,8 +17,7 @@ class Html(str):
 
 
 def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
-    """An element. Children that are no `Html` are text; None is left out. Args: attributes: `class_` is class and
-    `data_part` data-part; None: there is none."""
+    """An element; children that are no `Html` are escaped, None is left out. `data_part` is data-part."""
     written = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
         for name, value in attributes.items()

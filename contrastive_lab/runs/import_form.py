@@ -1,5 +1,4 @@
-"""Imports from elsewhere: a checkpoint, which a child process opens, or a model of torchvision or timm.
-What it is, or what would be fetched, is said first; nothing is fetched without a tick."""
+"""Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick."""
 
 from __future__ import annotations
 

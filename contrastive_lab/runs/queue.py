@@ -26,8 +26,7 @@ FIRST, MOST = 3, 30  # that wait: always in sight, and at all
 
 @st.fragment(run_every=2.0)
 def line() -> None:
-    """At work, in line, failed at the start; redrawn every two seconds, and with it the page when
-    a run has begun, ended or gone since, be it by another tab or by itself."""
+    """What is at work, queued or failed, every two seconds; the page is redrawn when a run's state changes."""
     queue.go_on()
     states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
     before = st.session_state.get(STATES, states)
@@ -147,8 +146,7 @@ def _uploads() -> Path:
 
 
 def kept_upload(name: str, upload: Any) -> str:
-    """The path of a copy of an upload, kept until the import under this name is over; copies that
-    nobody reads any more are removed. Raises: OSError."""
+    """The path of a copy of an upload, kept while its import runs; removes copies of others. Raises OSError."""
     at_work = importing.at_work()
     for folder in _uploads().glob("*"):
         if folder.name not in at_work:

@@ -92,8 +92,7 @@ def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list
 
 
 def same_selection(names: list[str]) -> None:
-    """Let the same runs be selected where rows have moved: a new run must not be deleted in the
-    place of the one that stood in its row."""
+    """Keep the same runs selected where rows have moved: a new run must not be deleted in another's place."""
     before = st.session_state.get(SHOWN, [])
     if TABLE in st.session_state and before != names:
         rows = st.session_state[TABLE]["selection"]["rows"]

@@ -127,8 +127,7 @@ def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: st
 
 
 def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Nearest]:
-    """The nearest of a stretch's rows: of likely wrong labels those of the suggested class, else of
-    all. They are found together, and once: among a million rows one search takes as long as all."""
+    """The nearest of all rows of a stretch, in one search; for likely wrong labels of the suggested class."""
     found: dict[int, Nearest] = {}
     for request, table, first in findings.parts():
         rows = [r - first for r in part.tolist() if first <= r < first + len(table)]
@@ -171,8 +170,7 @@ def _places(content: str, _ids: tuple[str, ...]) -> dict[str, int]:
 def _beside(
     request: SampleRequest, table: SampleTable, name: str, at: int, nearest: Nearest | None
 ) -> tuple[str, list[NamedPicture]]:
-    """What stands at the right: a title, and of likely wrong labels the nearest of the suggested
-    class, else what the list is about and the nearest of all."""
+    """Title and pictures at the right: for likely wrong labels of the suggested class, else of all."""
     vectors = embedding_of(request)
     if vectors is None or nearest is None:
         return "", []

@@ -35,8 +35,7 @@ def say() -> None:
 
 
 def make() -> Run:
-    """The run of the example. Its encoder is that of a shipped run which saw no labels: training it
-    on these images gives the same weights. Made at its first use, in a moment."""
+    """The example's run, with the encoder of a shipped run that saw no labels: training it gives the same weights."""
     try:
         return runs.load(NAME)
     except NoSuchRun:

@@ -33,8 +33,7 @@ class Findings:
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
-        """Those of the requests whose table is there; the first that is not is made and followed.
-        None where none is there."""
+        """The requests whose table is there, or None; the first that is missing is made and followed."""
         tables: list[SampleTable] = []
         for request in requests:
             if (table := table_or_wait(request)) is None:

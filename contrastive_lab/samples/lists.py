@@ -131,8 +131,7 @@ def show_precision(tables: Sequence[SampleTable], name: str) -> None:
 
 
 def filtered(findings: Findings, rows: np.ndarray, followed: np.ndarray | None) -> np.ndarray:
-    """The rows of a list that pass the filters; followed: (n) bool, those that snapshots follow,
-    None where they follow all or none."""
+    """The rows of a list that pass the filters; `followed`: (n) bool, those in the run's snapshots, if some are."""
     table, keep = findings.table, np.ones(len(rows), bool)
     columns, classes = table.columns, list(table.labels)
     a, b, c, d = st.columns([3, 3, 2, 2])
@@ -184,8 +183,7 @@ def as_parquet(findings: Findings, name: str, rows: np.ndarray) -> bytes:
 
 
 def listed(findings: Findings, name: str, rows: np.ndarray, first: int = 1) -> Iterator[dict[str, Any]]:
-    """Plain values of a list's rows, one after the other: a million of them are never held. Args: first: the place of
-    the first of them."""
+    """Plain values of a list's rows, one by one, since there may be a million; `first`: the first one's place."""
     table, marked = findings.table, findings.marked
     columns, score, likely = table.columns, table.score(name), name == "mislabeled"
     called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv

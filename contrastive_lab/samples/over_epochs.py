@@ -18,8 +18,7 @@ from contrastive_lab.samples.table_picker import Pictures
 
 
 def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: int, names: np.ndarray) -> None:
-    """One sample's loss beside the mean; where snapshots do not follow it, one of the list that
-    they do. names: (n) what the page calls the table's rows."""
+    """One sample's loss beside the mean, or a way to one that snapshots follow; names: (n) the rows' on the page."""
     history = losses_over_time(request, len(table))
     if history is None:
         return

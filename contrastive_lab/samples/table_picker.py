@@ -119,8 +119,7 @@ def table_or_wait(request: SampleRequest) -> SampleTable | None:
 
 
 def _make(request: SampleRequest) -> None:
-    """Follow the process that makes a table. What takes long is begun when it is asked for, its time
-    said beforehand."""
+    """Follow the process that makes a table; a long one is begun on request, with its time said beforehand."""
     rows = embedding_of(request)
     number = 0 if rows is None else len(rows)
     task = questions.samples(request, number)

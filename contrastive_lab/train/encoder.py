@@ -1,5 +1,4 @@
-"""Which encoder is trained, and from which weights: a new one, another run's, or a library's with a
-file of weights. What is typed is looked up while it stands there."""
+"""Which encoder is trained, from which weights: a new one, another run's, or a library's; looked up as typed."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
 
 
 def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
-    """Begin to make a run of a file of weights, and give the arguments of a training that starts
-    from it: it waits until the run is made. Raises ValueError, OSError."""
+    """Import a file of weights as a run; gives the arguments of a training from it. Raises ValueError, OSError."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
     name = queue.free_name(f"{stem or 'file'}-weights")
     importing.begin(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
@@ -66,8 +64,7 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
 
 
 def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> str:
-    """Why the run that is started from does not fit images of so many channels (None: not known)
-    with these further settings. It is said beside its field."""
+    """Why the run to start from does not fit images of so many channels (None: unknown); said at its field."""
     if encoder.start is None:
         return ""
     knobs = [word for word in encoder.arguments if word.startswith("encoder.")]

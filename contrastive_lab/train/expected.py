@@ -29,8 +29,7 @@ def expected(data: str, method: str, encoder: str, epochs: int, settings: Sequen
 
 
 def _fits(run: Run, chosen: dict[str, str]) -> bool:
-    """Whether its batch and its images are of the size that is asked for; without one, images have
-    that which the small encoder would take."""
+    """Whether its batch and image size are the chosen ones; without a chosen size, the small encoder's."""
     if chosen.get("batch_size") not in (None, str(run.config.get("batch_size"))):
         return False
     size = int(run.config.get("image_size") or 0)

@@ -1,5 +1,4 @@
-"""The settings of a training as fields: each with its default, the reason for it, and what is wrong
-with what stands in it. What a method usually takes is read from the catalog."""
+"""The settings of a training as fields, each with its default from the catalog, the reason, and what is wrong."""
 
 from __future__ import annotations
 
@@ -128,8 +127,7 @@ def views_recipe() -> list[str]:
 
 
 def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float]) -> Any:
-    """A number that is left to its default where nobody has written one. It is shown with the
-    digits with which it is passed on."""
+    """A number, its default where nothing is written, shown with the digits that are passed on."""
     low, high, step = bounds
     value, why = usual
     usually = "default" if value is None else _("{value} (default)").format(value=f"{value:g}")

@@ -45,8 +45,7 @@ def contents(folder: str) -> None:
 
 
 def wrong_folder(folder: str, needs_labels: str) -> str:
-    """Why a folder cannot be trained on, as far as is known; `needs_labels`: a method that does not
-    go without classes."""
+    """Why a folder cannot be trained on, as far as known; `needs_labels`: the method, if it needs classes."""
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():

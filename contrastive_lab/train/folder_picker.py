@@ -1,5 +1,4 @@
-"""Two ways to a folder of images besides its path: a dialog of this computer's folders, each with its pictures,
-and a field to drop a folder on, which is copied below the lab's home."""
+"""Two ways to a folder of images besides its path: a dialog of folders, and a field to drop one on."""
 
 from __future__ import annotations
 

@@ -42,8 +42,7 @@ def as_options(form: list[str]) -> list[str]:
 
 
 def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[str]) -> int | None:
-    """Pixels of a side that a training with these arguments and further settings will have; None
-    where that is not known yet."""
+    """Pixels of a side in a training with these arguments and settings; None while that is not known."""
     result = cache.result("folder", values_of(folder))
     if result is None or not encoder.name:
         return None
@@ -61,8 +60,7 @@ def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[st
 
 
 def wrong_size(folder: str, form: list[str], side: int) -> str:
-    """Why the images decoded at this size do not fit on the disk, once it is known how many there
-    are; those that have been decoded take nothing more."""
+    """Why images decoded at this size do not fit on the disk, once their number is known; decoded ones are free."""
     if (result := cache.result("folder", values_of(folder))) is None:
         return ""
     parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
@@ -79,8 +77,7 @@ def wrong_size(folder: str, form: list[str], side: int) -> str:
 
 
 def on_disk(folder: str, side: int | None) -> str:
-    """What the decoded images take at this size in pixels, or at two usual ones, once it is known
-    how many there are."""
+    """The disk space of images decoded at this size, or at two usual ones, once their number is known."""
     if (result := cache.result("folder", values_of(folder))) is None:
         return ""
     n, channels = sum(map(sum, result.meta["counts"])), result.meta.get("channels")

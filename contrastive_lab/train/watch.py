@@ -79,8 +79,7 @@ def live(name: str) -> None:
 
 
 def not_yet(name: str, error: Exception) -> None:
-    """A training that has made no run: it waits, could not start, or is at its first steps (it may be
-    decoding images, or wait for what it starts from)."""
+    """A training that has made no run yet: it waits, failed to start, or decodes images."""
     if is_waiting(name):
         in_line(name)
         return

@@ -35,8 +35,7 @@ class CircleView:
 
 
 def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
-    """Draw the circle; `on_change` hears of each report. Returns what was last let go: `value` of the
-    knob, the fields of CircleStart, and `report`, the number of the report."""
+    """Draw the circle; returns what was last let go: the knob's `value`, the fields of CircleStart, `report`."""
     state = None if view.bare else "chosen"
     return dict(mount("circle", pack_circle(view), state, key, first={}, on_change=on_change) or {})
 

@@ -11,8 +11,7 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True)
 class CutOff:
-    """The counts of equally wide bins from 0 to 1, and what is said of each cut: one cut more than
-    bins, the first at 0."""
+    """The counts of equal bins from 0 to 1, and texts for each cut: one cut more than bins, the first at 0."""
 
     counts: Sequence[int]
     heads: Sequence[str]  # short, by cut

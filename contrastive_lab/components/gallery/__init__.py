@@ -21,14 +21,12 @@ def draw_gallery(
     title: str = "pictures",
     key: str = "gallery",
 ) -> list[int]:
-    """Show images (n, c, h, w) uint8 with a caption each, `size` pixels wide; returns the chosen rows. Captions are
-    shown as text, whatever they hold."""
+    """Show images (n, c, h, w) uint8 with captions, `size` pixels wide; returns the chosen rows."""
     return _draw(images, key, captions=captions, labels=captions, selected=selected, size=size, title=title)
 
 
 def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:
-    """Show images without captions in a box that scrolls above so many pixels; at most one is chosen. Args: labels:
-    what each is called for those who do not see it."""
+    """Show images in a box that scrolls above `height` pixels, named for screen readers; at most one is chosen."""
     look = {"size": size, "height": height, "title": title, "single": True}
     return _draw(images, key, captions=[""] * len(labels), labels=labels, selected=(), **look)
 

@@ -15,8 +15,7 @@ MOST = 96  # at a time (more.js)
 
 
 def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], ThumbnailSheet], key: str = "map") -> None:
-    """Bring a map of n rows the images of those that it lacks, without drawing the page anew. Args: content and key:
-    the map's; sheet_of: thumbnails of rows (m) int64, at most `MOST`."""
+    """Send a map (its `content`, n rows, `key`) the thumbnails that it lacks, without redrawing the page."""
     import streamlit as st
 
     own = f"{key}-brought"

@@ -59,8 +59,7 @@ class LinkedSelection:
 
 
 def side_by_side(data: ScatterData, maps: Sequence[np.ndarray], titles: Sequence[str]) -> ScatterData:
-    """Maps (n, 2) of the rows of `data` in one scatter; a slider moves all to the first one. Args: titles: of the maps.
-    The places in `data` are not read."""
+    """Maps (n, 2) of the rows of `data`, with their titles, in one scatter; a slider moves all to the first."""
     n, count = len(maps[0]), len(maps)
     across = count if count <= 3 else math.ceil(count / 2)
     centered = [xy - (xy.min(0) + xy.max(0)) / 2 for xy in maps]
@@ -122,8 +121,7 @@ def pack_scatter(
 
 
 def _lit_at_first(key: str, stamp: str, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-    """The selection as it was when the map was first drawn, or when map or `stamp` last changed. What is chosen on the
-    map itself needs no way back to it: all its data would travel again."""
+    """The selection when map or `stamp` last changed: to send one made on the map back would resend its data."""
     import streamlit as st
 
     name = f"{key}:given"

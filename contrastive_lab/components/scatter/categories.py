@@ -45,8 +45,7 @@ def categories(
 
 
 def _of_classes(color: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Category (n) uint8 by class number, and the names; classes beyond a byte share the last one.
-    Numbers below 0 have no label."""
+    """Category (n) uint8 by class number (below 0: no label), and the names; the last one holds the rest."""
     none = (color < 0) | (color >= len(names))
     room = MAX_CATEGORIES - bool(none.any())
     if len(names) > room:

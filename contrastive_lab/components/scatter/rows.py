@@ -17,8 +17,7 @@ FEW = 500  # that go as a list
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> dict[str, Any]:
-    """Rows of n, as plain values: a list in its own order, or `runs` (uint32 start and length of
-    each) or `bits` as base64, both ascending."""
+    """Rows of n as plain values: a list in its order, or ascending `runs` (uint32 start, length) or `bits`."""
     if len(rows) <= FEW:
         return {"rows": [int(i) for i in rows]}
     ascending = np.unique(np.asarray(rows, np.int64))

@@ -25,8 +25,7 @@ OTHER = re.compile(r"^\s*(import|export)\b(?!\s*\().*|.*\bimport(\(|\.meta).*", 
 
 @cache
 def bundle(entry: str) -> str:
-    """One ES module that exports by default what `entry` does, a path below components/. Raises: ValueError for a
-    module in a form that is not known, or imports in a circle."""
+    """One ES module that exports what `entry`, below components/, does. Raises ValueError for an unknown form."""
     modules: dict[Path, str] = {}
     _add((COMPONENTS / entry).resolve(), modules, ())
     names = {path: f"$module{number}" for number, path in enumerate(modules)}

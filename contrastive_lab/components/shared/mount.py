@@ -42,8 +42,7 @@ def mount(
 
 
 def component_key(text: str) -> str:
-    """A key from any text: the text where it is plain, else a digest of it (class, file and run
-    names hold anything, and Streamlit refuses two underscores in a component's key)."""
+    """The text where it is plain, else a digest: Streamlit refuses two underscores in a component's key."""
     if PLAIN.fullmatch(text) and "__" not in text:
         return text
     return f"part-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
