@@ -28,8 +28,7 @@ def resized_crop(
     flip: Bool[Tensor, " b"] | None = None,
     size: tuple[int, int] | None = None,
 ) -> Float[Tensor, "b c oh ow"]:
-    """Crop each image to its box (top, left, height, width), resize it to `size` (the input's), antialiased
-    bilinear, and mirror it where `flip` is set."""
+    """Crop to boxes (top, left, height, width), resize to `size` (the input's), antialiased; mirror by `flip`."""
     h, w = x.shape[-2:]
     out_h, out_w = size or (h, w)
     rows = _resample(boxes[:, 0], boxes[:, 2], h, out_h)  # (b, oh, h)

@@ -13,8 +13,8 @@ import numpy as np
 
 from contrastive_core.data import image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
-from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.regular_files import FileCache
 
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read

@@ -43,8 +43,7 @@ DIED = N_("reading it ends the program that reads it")
 
 @contextmanager
 def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
-    """Open a picture and read its header. Raises NotRegular, OSError, whatever Pillow raises, and
-    Damaged for another format, too many pixels or bytes."""
+    """Open a picture. Raises NotRegular, OSError, what Pillow raises; Damaged for other formats or one too large."""
     with io.BytesIO(source) if isinstance(source, bytes) else open_regular(source) as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(0)

@@ -25,8 +25,7 @@ from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
-from contrastive_core.storage.file_cache import FileStamp, file_stamp
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.regular_files import FileStamp, file_stamp, printable
 
 ARRAYS = {".npy"}
 SPLITS = ("train", "test")

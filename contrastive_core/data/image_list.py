@@ -19,8 +19,7 @@ from contrastive_core.data.image_folder import FOR_TEST, LINK, LONGEST_ID, SPLIT
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import follow_links
-from contrastive_core.storage.file_cache import FileStamp, file_stamp
-from contrastive_core.storage.regular_files import printable, read_regular
+from contrastive_core.storage.regular_files import FileStamp, file_stamp, printable, read_regular
 
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")

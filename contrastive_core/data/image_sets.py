@@ -20,8 +20,7 @@ from contrastive_core.messages import message
 from contrastive_core.paths import data_home, follow_links
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.train_config import SMALL, USUAL, ImageForm
-from contrastive_core.storage.file_cache import FRESH, FileStamp, file_stamp
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.regular_files import FRESH, FileStamp, file_stamp, printable
 
 PREFIXES = FOLDER, LIST = "folder:", "csv:"  # begin the names of data sets that are files of images
 TIMES = 100  # a listing is cached for at most this many times its duration

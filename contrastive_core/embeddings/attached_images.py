@@ -159,8 +159,7 @@ def _thumbnail(source: Any) -> np.ndarray | None:
 
 
 def dataset_pictures(rows: EmbeddingSet) -> np.ndarray | None:
-    """Images (n, c, h, w) of rows that came from a data set of this computer, found by their ids;
-    None where they did not, or it has not been decoded here."""
+    """Images (n, c, h, w) of rows of a data set that is decoded on this computer, found by their ids; else None."""
     name = str(rows.provenance.get("dataset") or "")
     splits = {rows.split} if rows.split else set(map(str, rows.columns.get("split", ())))
     if not name or len(splits) != 1:

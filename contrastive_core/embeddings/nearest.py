@@ -20,8 +20,7 @@ EXACT_UP_TO = 20_000  # rows: all against all in NumPy are seconds, of a million
 
 
 def nearest_of(rows: EmbeddingSet, at: np.ndarray | int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k other rows most similar to each row `at` (r), and the cosines: (r, k) each, or (k) for
-    one row; ties go to the smaller number."""
+    """The k rows most similar to each row `at` (r), and cosines: (r, k), or (k) for one row; ties: smaller number."""
     some = np.atleast_1d(np.asarray(at))
     found: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, np.int64), np.zeros(0))] * len(some)
     for start, s in _cosines(rows, some):
@@ -55,8 +54,7 @@ def nearest_of_label(rows: EmbeddingSet, at: int, label: int, k: int) -> np.ndar
 
 
 def ranks_of(rows: EmbeddingSet, at: int, near: np.ndarray) -> np.ndarray:
-    """The place (m) int64, from 1, that each of some other rows `near` (m) has in the order of
-    `nearest_of`: how many come before it is counted, nothing is sorted."""
+    """The place (m) int64, from 1, of each of some rows `near` (m) in the order of `nearest_of`, without a sort."""
     s = np.concatenate([part[0] for _, part in _cosines(rows, np.array([at]))])  # (n)
     before = [np.count_nonzero(s > s[j]) + np.count_nonzero(s[:j] == s[j]) for j in near]
     return np.array(before, np.int64) + 1

@@ -32,8 +32,7 @@ def read_rows(space: EmbeddingRef) -> EmbeddingSet | None:
 
 
 def read_recorded(place: Recorded, layer: str = "z") -> EmbeddingSet:
-    """Rows of a recording, with the data set's ids where the recording has row numbers of a split. Raises:
-    UnusableEmbedding; Damaged."""
+    """Rows of a recording; row numbers of a split become the data set's ids. Raises: UnusableEmbedding; Damaged."""
     rows = place.rows(layer)
     return dataclasses.replace(rows, ids=_dataset_ids(str(rows.provenance.get("dataset") or ""), rows))
 

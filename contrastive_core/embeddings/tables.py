@@ -36,8 +36,7 @@ Table = tuple[np.ndarray, dict[str, np.ndarray], JsonObject]  # vectors (n, d), 
 
 
 def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
-    """Vectors and columns of a CSV file with a line of names, `batch` rows at a time (default: BATCH).
-    `leave_out`: as of `read_parquet`."""
+    """Vectors and columns of a CSV file with a line of names, `batch` rows at a time; `leave_out` as in Parquet."""
     taken: list[str] = []
     rest: list[pd.DataFrame] = []
     features, n, held = np.empty((0, 0), np.float32), 0, 0
@@ -114,8 +113,7 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
 
 
 def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
-    """Vectors, columns and, where `EmbeddingSet.save` wrote the file, their origin. `leave_out`:
-    columns of numbers that are no part of the vectors."""
+    """Vectors, columns and, of our own files, their origin. `leave_out`: number columns that are not vectors."""
     schema = pq.ParquetFile(file).schema_arrow
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)

@@ -80,8 +80,7 @@ def open_checkpoint(path: str | Path, encoder: str | None = None) -> Iterator[Op
 
 @contextmanager
 def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A file's tensors as safetensors, and the names at its top level, while inside. Raises: CannotImport,
-    FileNotFoundError."""
+    """A file's tensors as safetensors, and top-level names, while inside. Raises: CannotImport, FileNotFoundError."""
     try:
         open_regular(source, LIMIT).close()
     except (NotRegular, IsADirectoryError) as error:

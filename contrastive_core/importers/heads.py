@@ -26,8 +26,7 @@ LARGEST = 9  # number of a layer
 
 @dataclass(frozen=True)
 class Fold:
-    """A linear layer without a bias, or with a batch norm behind it ("" for none), by the starts of
-    their tensors' names."""
+    """A linear layer without a bias, or with a batch norm behind it ('' for none), by the starts of tensor names."""
 
     linear: str
     norm: str = ""
@@ -35,8 +34,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Head:
-    """`settings` of our head, `keys` from ours to the file's (those of a fold included), and a
-    sentence about what was done or left out."""
+    """`settings` of our head, `keys` from ours to the file's (also of folds), and a note on what was done."""
 
     settings: Knobs
     keys: dict[str, str]

@@ -53,8 +53,7 @@ def is_model(name: str) -> bool:
 
 
 class ModelFacts(TypedDict):
-    """Facts on a model: its input, and the host, size and license of its weights; `file` if they are
-    on this computer."""
+    """Facts on a model: its input; host, size and license of its weights; `file` if they are on this computer."""
 
     encoder: str
     weights: str

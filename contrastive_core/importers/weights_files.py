@@ -40,8 +40,7 @@ def _hub_file(entry: Pretrained) -> Path:
 
 
 def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
-    """Fetch some weights to where their library keeps them; `on_fraction` is told how much of them
-    is there, from another thread. Raises: CannotImport."""
+    """Fetch weights to where their library keeps them; another thread calls `on_fraction`. Raises: CannotImport."""
     try:
         return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
     except Exception as error:  # of the network, in as many classes as there are clients

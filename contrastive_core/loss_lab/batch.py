@@ -152,8 +152,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
 
 
 def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int) -> LabBatch:
-    """Some rows of loaded vectors, by class. Rows that share an id, each id as often as any other,
-    are views of one image; every other row is an image of one view."""
+    """Some rows of loaded vectors, by class. Rows are views of an image if all ids are shared by as many."""
     ids, place = np.unique(np.array(vectors.ids), return_inverse=True)
     v = len(vectors) // len(ids)
     views = np.arange(len(vectors))[:, None]  # (b, v) row numbers

@@ -29,8 +29,7 @@ def queue_of(
     size: int,
     rng: np.random.Generator,
 ) -> Memory:
-    """`count` keys of the run's queue, newest first, or of a queue made of the images `others`. `size`: K, how many
-    keys training keeps."""
+    """`count` keys of the run's queue, newest first, or of one made of the images `others`. `size`: K in training."""
     if int(weights.get("queue.enqueued", 0)):
         return _kept_queue(weights, count, rng)
     chosen = _by_class(dataset, others[: min(count, size)])

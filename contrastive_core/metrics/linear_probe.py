@@ -143,8 +143,7 @@ class _Fold:
         self.losses: dict[int, float] = {}
 
     def loss(self, i: int, guide: _Fold) -> float:
-        """Log-loss, summed over the held-out rows, at GRID[i]; fitted from the nearest weights that this fold or
-        `guide` has."""
+        """Summed log-loss of the held-out rows at GRID[i], fitted from the nearest weights of this fold or `guide`."""
         if i not in self.losses:
             start = self._start(i, guide)
             self.weights[i] = fit_logistic(

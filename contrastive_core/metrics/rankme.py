@@ -53,8 +53,7 @@ def effective_rank(values: np.ndarray) -> float:
 def spectrum(
     features: np.ndarray, device: str = "auto", lie: Rows = HERE, center: np.ndarray | None = None
 ) -> np.ndarray:
-    """Singular values of (n, d) features, falling, in float64; rounding noise is set to 0. `center`: (d), what is taken
-    off each row first."""
+    """Singular values of (n, d) features, falling, float64; noise is 0. `center` (d) is taken off each row first."""
     n, d = lie.number(len(features)), features.shape[1]
     if center is not None and d > n:
         features, center = (features - center).astype(np.float32), None

@@ -61,8 +61,7 @@ def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
 
 
 def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows) -> np.ndarray:
-    """Silhouettes of the rows `asked`, float64, on every process. `x`: (m, d) of this part; `class_index`, `asked`: of
-    all parts, asked rising."""
+    """Silhouettes of the rows `asked` (rising), float64, on every process. `x`: (m, d) of this part; others of all."""
     size = class_index.bincount().double()  # (c)
     first = lie.start(len(x))
     mine = asked[(asked >= first) & (asked < first + len(x))]

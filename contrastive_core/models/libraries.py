@@ -56,8 +56,7 @@ class Pretrained:
 
 
 def pretrained(name: str) -> list[Pretrained]:
-    """Every set of weights of an encoder that its library knows, the usual one first; one without
-    a place to fetch from where it knows none. Raises ValueError."""
+    """Every known set of weights of an encoder, the usual first; one without a source if none is. Raises ValueError."""
     library, _, model = name.partition(":")
     return _of_timm(model) if library == "timm" else _of_torchvision(model)
 

@@ -79,8 +79,7 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 
 def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
-    """About `rows` rows: all views of images that stand evenly over the batch. `loss`: (n) of each row, NaN where there
-    is none."""
+    """About `rows` rows: all views of images spread evenly over the batch. `loss`: (n) of each row, NaN for none."""
     _, first = np.unique(batch.ids, return_index=True)
     own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
     if lost := int((~own).sum()):

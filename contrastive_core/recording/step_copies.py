@@ -118,8 +118,7 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def gather_step(copy: StepCopy) -> StepCopy:
-    """Gather the rows of all processes, in the order of ranks; every process calls it. The queue, which
-    is the same everywhere, stays."""
+    """Gather the rows, not the queue, of all processes in the order of ranks; every process calls it."""
     if collectives.is_single_process():
         return copy
     changed: dict[str, Any] = {"views": tuple(collectives.all_gather(z) for z in copy.views), "copied": None}

@@ -72,8 +72,7 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
 
 
 def _hashes(manifest: Path) -> dict[str, str]:
-    """The hash of each of a state's files, which are exactly the two beside the manifest. Raises
-    Damaged where it is not, byte for byte, what `save_state` writes."""
+    """The hashes of a state's two files. Raises Damaged where the manifest is not exactly as `save_state` writes it."""
     text = manifest.read_bytes().decode()
     names = [manifest.with_suffix(suffix).name for suffix in PARTS]
     line = "([0-9a-f]{64})  %s\n"
@@ -90,8 +89,7 @@ def has_begun(run: Run) -> bool:
 
 
 def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
-    """The newest state that is whole. Where newer ones are damaged, `plain["damaged"]` names their
-    files. Raises ValueError when there is none."""
+    """The newest whole state; `plain["damaged"]` names files of newer ones. Raises ValueError when there is none."""
     damaged: list[str] = []
     for manifest in reversed(state_manifests(run)):
         try:

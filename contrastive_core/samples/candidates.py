@@ -89,8 +89,7 @@ def estimate(
 
 
 def candidates_of(n: int, positives: int) -> int:
-    """About how many candidates stand for the others of each of n rows (views), `positives` of which a row of the
-    largest group has."""
+    """About how many candidates stand for the others of n rows (views), with `positives` in the largest group."""
     return min(NEAR, n - 1) + min(DRAWN, n) + min(POSITIVES, positives)
 
 

@@ -67,8 +67,7 @@ def _inputs(request: SampleRequest) -> LossInputs:
 
 
 def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
-    """Take the loss of row `sample` (its first view) against the whole set apart. Raises: ValueError as `per_sample`
-    does; IndexError for a row that is not there."""
+    """Take the loss of row `sample` (its first view) apart. Raises: ValueError as `per_sample`; IndexError."""
     rows, views, criterion = inputs.rows, inputs.views, inputs.criterion
     if not 0 <= sample < len(rows):
         raise IndexError(message("there is no row {sample} among {count}", sample=sample, count=len(rows)))

@@ -213,8 +213,7 @@ def share_of(odds: np.ndarray) -> float:
 
 
 def interval_of(odds: np.ndarray, share: float) -> tuple[float, float]:
-    """95 % interval of the share: those whose likelihood is not too far below the highest (Wilks); above 0 also where
-    no label is wrong."""
+    """95 % interval of the share, by likelihood (Wilks); above 0 also where no label is wrong."""
     least = _log_likelihood(odds, share) - BELOW
 
     def excess(e: float) -> float:

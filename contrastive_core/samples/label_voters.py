@@ -179,8 +179,7 @@ def _probe(device: str, c: float) -> Fit:
 
 
 def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
-    """Linear discriminant analysis, its covariance shrunk (of all classes together, so that small classes cost
-    nothing)."""
+    """Linear discriminant analysis, its covariance shrunk (of all classes together: small classes cost nothing)."""
     x, counts = x.astype(np.float64), np.bincount(y)
     means = np.stack([x[y == c].mean(0) for c in range(len(counts))])
     covariance = ledoit_wolf(x - means[y], assume_centered=True)[0]

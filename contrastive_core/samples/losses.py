@@ -149,8 +149,7 @@ def _estimated(
 
 
 def exact_losses(samples: np.ndarray, inputs: LossInputs) -> np.ndarray:
-    """The exact loss (s) of the samples of these numbers (s), NaN where it is undefined; every process takes all of
-    them."""
+    """The exact loss (s) of samples by number (s), NaN where it is undefined; every process takes all of them."""
     v = 1 if inputs.views is None else inputs.views.shape[1]
     anchors = (samples[:, None] * v + np.arange(v)).ravel()
     every = inputs.pairs()
@@ -193,8 +192,7 @@ def losses_over_knob(
 
 
 def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size. Of many processes each takes its
-    share of the batches."""
+    """Mean and spread (n) of each sample's loss over random batches of the run's size, shared among processes."""
     rng, n, world = np.random.default_rng(0), len(inputs.rows), collectives.world()
     criterion, by_batch = inputs.criterion, np.zeros((repeats, n))
     for r in range(repeats):

@@ -78,8 +78,7 @@ def samples_of_vectors(
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
 ) -> SampleTable:
-    """The table of loaded vectors, paired by class where they have labels; cached by content. `pixels`: (n, c, h, w)
-    uint8 images that came along."""
+    """The table of loaded vectors, by class where they have labels; cached. `pixels`: (n, c, h, w) uint8 images."""
     place = request.rows.recorded
     if place and place.kind == PROBE:
         update_snapshot_losses(place.run, request.loss, device, request.path("snapshots"))
@@ -109,8 +108,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
-    """The views of z (n, v, d) that a table's losses pair, as they were kept, or drawn again from the same seeds: a
-    shipped run comes without them."""
+    """The views of z (n, v, d) that a table's losses pair, kept or drawn again from the same seeds (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
         arrays = {"views": _views(run, dataset, device, 2, ignore_fraction)[0]}

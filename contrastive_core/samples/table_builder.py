@@ -79,8 +79,7 @@ class SampleInputs:
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Loss by draw of augmentation (n, draws), loss and weight (n), and from what they were estimated, draw by draw of
-    views; nothing where they are exact."""
+    """Loss by draw (n, draws), loss and weight (n), and by draw of views what they were estimated from, if at all."""
 
     by_draw: np.ndarray
     value: np.ndarray

@@ -72,8 +72,7 @@ def _above(ids: Tensor) -> int:
 
 
 def local_value(out: LossOutput) -> Tensor:
-    """This process's part of the loss: local Σ w·L over everyone's Σ w. The parts sum to the
-    value of one big batch, and so do their gradients."""
+    """This process's part of the loss: local Σ w·L over all Σ w. The parts, and their gradients, sum to the whole."""
     if is_single_process():
         return out.value
     weight = out.weight.sum().detach().clone()
@@ -99,8 +98,7 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over all processes' rows; with `splits`, over each of so many parts of them. torch's own refuses CPU
-    tensors and knows no parts."""
+    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and knows no parts."""
 
     splits = 1
 

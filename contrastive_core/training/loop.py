@@ -240,8 +240,7 @@ def should_stop(t: _Training) -> bool:
 
 
 def seconds_per_epoch(config: TrainConfig) -> float:
-    """Seconds of one epoch with its scoring, from a few steps on this computer. Raises: ValueError for settings that
-    cannot be trained."""
+    """Seconds of an epoch and its scoring, from a few steps. Raises: ValueError for settings that cannot be trained."""
     setup = prepare(config)
     setup.method.train()
     set_learning_rate(setup.optimizer, 0.0)

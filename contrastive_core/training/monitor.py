@@ -51,8 +51,7 @@ def fixed_sample(images: Any, labels: np.ndarray, size: int, device: torch.devic
 
 @torch.no_grad()
 def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """h (s, d) and z (s, e) of uint8 images, in evaluation mode; the mode is put back. `amp`: bf16 autocast, as the
-    training has it; h and z come back in float32."""
+    """h (s, d) and z (s, e), float32, of uint8 images in evaluation mode; the mode is put back. `amp`: bf16."""
     was_training = method.training
     method.eval()
     h, z = [], []
@@ -94,8 +93,7 @@ def scores(
 
 @torch.no_grad()
 def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
-    """Mean cosine of the positive and of the negative pairs of a global batch (its first rows). All processes call it
-    together, each with its own anchors."""
+    """Mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it together."""
     counts = [one for (one,) in collectives.all_gather_ints(len(pairs))]
     before = sum(counts[: collectives.world().rank])
     r, c = slice(0, max(0, rows - before)), slice(0, columns)
