@@ -8,15 +8,11 @@ import errno
 from contrastive_core.messages import N_, message, sentence
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-DISK = {
-    errno.ENOSPC: N_("the disk is full"),
-    errno.EDQUOT: N_("the disk quota is used up"),
-    errno.EROFS: N_("the disk is read-only"),
-    errno.EACCES: N_("permission denied"),
-    errno.EPERM: N_("permission denied"),
-    errno.EMFILE: N_("too many files are open"),
-    errno.EIO: N_("the disk does not answer"),
-}
+DISK = {errno.ENOSPC: N_("the disk is full"), errno.EDQUOT: N_("the disk quota is used up")}
+DISK |= {errno.EROFS: N_("the disk is read-only"), errno.EIO: N_("the disk does not answer")}
+DISK |= {errno.EMFILE: N_("too many files are open")} | dict.fromkeys(
+    (errno.EACCES, errno.EPERM), N_("permission denied")
+)
 
 
 class LabError(Exception):

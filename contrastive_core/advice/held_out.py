@@ -51,12 +51,11 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
     Raises BadSetting where too few images would be left."""
     n = len(dataset)
     if n < FEWEST:
+        values = {"name": dataset.name, "n": n, "fewest": FEWEST}
         raise BadSetting(
             "{name} has {n} training images; at least {fewest} are needed, so that a fifth can "
             "be set aside to judge by",
-            name=dataset.name,
-            n=n,
-            fewest=FEWEST,
+            **values,
         )
     rng, count = np.random.default_rng(SEED), min(MOST, round(SHARE * n))
     labels = dataset.labels

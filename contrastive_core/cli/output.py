@@ -17,6 +17,7 @@ from contrastive_core.data import datasets
 from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
+from contrastive_core.storage.regular_files import escape
 
 OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on has its own"
 LONGEST = 2000  # characters of a line
@@ -52,9 +53,7 @@ def error_line(message: str) -> str:
 def _harmless(line: str) -> str:
     """One line without control characters or halves of characters, and not too long."""
     shortened = line[:LONGEST] + (f" … ({len(line):,} characters)" if len(line) > LONGEST else "")
-    if shortened.isprintable():
-        return shortened
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shortened)
+    return escape(shortened)
 
 
 class Terminal:

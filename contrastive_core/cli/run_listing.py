@@ -64,15 +64,9 @@ def verify(args: Namespace) -> int:
 
 
 def _row(run: Run) -> JsonObject:
-    config, status = run.manifest.get("config", {}), run.status()
-    return {
-        "run": run.name,
-        "status": status.get("status", ""),
-        "reason": status.get("reason", ""),
-        "method": config.get("method", run.manifest.get("method", "")),
-        "dataset": config.get("dataset", run.manifest.get("dataset", "")),
-        "shipped": run.shipped,
-    }
+    status, about = run.status(), {**run.manifest, **run.manifest.get("config", {})}
+    row = {"run": run.name, "status": status.get("status", ""), "reason": status.get("reason", "")}
+    return row | {key: about.get(key, "") for key in ("method", "dataset")} | {"shipped": run.shipped}
 
 
 # --- this computer -----------------------------------------------------------------------------------
@@ -80,16 +74,12 @@ def _row(run: Run) -> JsonObject:
 
 def doctor(args: Namespace) -> int:
     """Print it all; the exit status is 1 where a folder or the app does not work."""
-    shipped = "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"
+    shipped = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
     record: JsonObject = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "versions": {package: runs.package_version(package) for package in PACKAGES},
         "device": _device(),
-        "folders": {
-            "runs": _folder(runs_home()),
-            "caches": _folder(data_home()),
-            "shipped": {"path": str(SHIPPED), "problem": shipped},
-        },
+        "folders": {"runs": _folder(runs_home()), "caches": _folder(data_home()), "shipped": shipped},
         "app": _app(),
     }
     print_result(args, record, _text(record))
@@ -98,13 +88,8 @@ def doctor(args: Namespace) -> int:
 
 def _device() -> JsonObject:
     chosen = device.choose()
-    return {
-        "chosen": device.describe(chosen),
-        "bf16": device.wants_bf16(chosen),
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "gpus": torch.cuda.device_count(),
-    }
+    counts = {"threads": torch.get_num_threads(), "cores": os.cpu_count(), "gpus": torch.cuda.device_count()}
+    return {"chosen": device.describe(chosen), "bf16": device.wants_bf16(chosen), **counts}
 
 
 def _folder(path: Path) -> JsonObject:

@@ -9,6 +9,7 @@ import shlex
 import sys
 import time
 from argparse import Namespace
+from functools import partial
 from typing import NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
@@ -85,14 +86,10 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
     if run is None:
-        made = collectives.raise_together(lambda: _create_run(args.run, setup) if world.is_rank0 else None)
-        run = collectives.broadcast_object(made)
+        about, settings = manifest_of(setup, _command(sys.argv[1:])), setup.config.to_dict()
+        create = partial(runs.create, args.run, settings, setup.dataset.fingerprint, **about)
+        run = collectives.broadcast_object(collectives.raise_together(create if world.is_rank0 else lambda: None))
     return setup, run
-
-
-def _create_run(name: str | None, setup: TrainSetup) -> Run:
-    about = manifest_of(setup, _command(sys.argv[1:]))
-    return runs.create(name, setup.config.to_dict(), setup.dataset.fingerprint, **about)
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:

@@ -1,8 +1,6 @@
-"""Data sets of image files, by name: a folder or a list of them, decoded to one size.
-
-Listing a million files takes seconds. Its result, without the files, is cached for pages (`known`) until a folder
-changes, and at most a hundred times as long as the listing took. `plan`, which decodes, always lists the files again.
-"""
+"""Data sets of image files, by name: a folder or a list of them, decoded to one size. Listing a million files takes
+seconds. Its result, without the files, is cached for pages (`known`) until a folder changes, and at most a hundred
+times as long as the listing took. `plan`, which decodes, always lists the files again."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
 from contrastive_core.paths import ROOT, runs_home
-from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import read_object, write_json
 from contrastive_core.storage.lock import is_process, process_start
+from contrastive_core.storage.regular_files import FileCache
 
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP

@@ -21,9 +21,9 @@ from contrastive_core.paths import data_home
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import SCORE, Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage import json_files
-from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.json_schema import mapping_of, plain, schema_of, whole
+from contrastive_core.storage.regular_files import FileCache
 
 SOURCES = {
     "h": N_("encoder output (h)"),

@@ -24,9 +24,9 @@ from contrastive_core.paths import SHIPPED
 from contrastive_core.records import run_files
 from contrastive_core.records.run_files import Manifest, Meta, Status, read_manifest
 from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.file_cache import FileCache
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
+from contrastive_core.storage.regular_files import FileCache
 
 NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
 SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2)}

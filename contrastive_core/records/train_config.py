@@ -80,8 +80,12 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for name, entry in FIELDS.items():
-            if getattr(self, name) is not None:
-                _check_range(name, getattr(self, name), entry.metadata)
+            value, low, high = getattr(self, name), entry.metadata.get("low"), entry.metadata.get("high")
+            values = {"name": name, "low": low, "high": high, "value": value}
+            if value is not None and high is not None and not low <= value <= high:
+                raise BadSetting("{name} must lie in {low}..{high}; got {value}", **values)
+            if value is not None and low is not None and not value >= low:  # also catches NaN
+                raise BadSetting("{name} must be at least {low}; got {value}", **values)
         ImageForm(self.image_size, self.resize)  # checks both
         if self.layer_decay == 0:
             raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
@@ -91,14 +95,6 @@ class TrainConfig:
     def to_dict(self) -> JsonObject:
         """Plain values, for run.json."""
         return dataclasses.asdict(self)
-
-
-def _check_range(name: str, value: Any, metadata: Mapping[str, Any]) -> None:
-    low, high = metadata.get("low"), metadata.get("high")
-    if high is not None and not low <= value <= high:
-        raise BadSetting("{name} must lie in {low}..{high}; got {value}", name=name, low=low, high=high, value=value)
-    if low is not None and not value >= low:  # also catches NaN
-        raise BadSetting("{name} must be at least {low}; got {value}", name=name, low=low, value=value)
 
 
 FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}

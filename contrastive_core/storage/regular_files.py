@@ -1,18 +1,25 @@
 """Files that may come from anybody: only ordinary ones are opened, only so many bytes are read, and their names are
 escaped before they stand in a message. A pipe would be waited for without end, a device never stops giving, and
-opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read."""
+opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read.
+What was parsed stays in memory until its file changes: a page reads thousands of them every second."""
 
 from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Generic, TypeVar
 
 from contrastive_core.errors import NotRegular
 from contrastive_core.messages import message
 
 NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+T = TypeVar("T")
+FileStamp = tuple[int, int, int, int]
+FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
 
 
 def open_regular(path: str | Path, limit: int | None = None) -> BinaryIO:
@@ -53,8 +60,7 @@ def printable(text: object, limit: int = 300) -> str:
     """Text for a message: control characters, bytes that are no UTF-8 and marks that turn the
     writing round are escaped, and what is longer than `limit` is cut."""
     plain = str(text)[: limit + 1]
-    whole = plain.isprintable()  # as nearly all are
-    escaped = plain if whole else "".join(c if c.isprintable() else _escape(c) for c in plain)
+    escaped = plain if plain.isprintable() else escape(plain)  # nearly all are
     return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
 
 
@@ -63,8 +69,9 @@ def thousands(**numbers: int) -> dict[str, str]:
     return {name: f"{number:,}" for name, number in numbers.items()}
 
 
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+def escape(text: str) -> str:
+    """Text whose control characters and halves of characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
@@ -80,3 +87,39 @@ def _check_size(size: int, name: str | Path, limit: int) -> None:
     if size > limit:
         values = thousands(size=size, limit=limit)
         raise NotRegular("{name} has {size} bytes; at most {limit} are read", name=printable(name), **values)
+
+
+class FileCache(Generic[T]):
+    """Call `read(path)` again only when the file was replaced or written to.
+
+    Args: read: its result is shared between callers, who must not change it; errors are not cached.
+        most: cached files; the oldest entry is dropped first.
+    """
+
+    def __init__(self, read: Callable[[Path], T], most: int) -> None:
+        self._read, self._most = read, most
+        self._cached: dict[Path, tuple[FileStamp, T]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, path: Path) -> T:
+        before = file_stamp(path)
+        cached = self._cached.get(path)
+        if cached is not None and cached[0] == before:
+            return cached[1]
+        value = self._read(path)
+        if before is not None and time.time() - before[2] / 1e9 > FRESH:
+            with self._lock:
+                self._cached.pop(path, None)
+                self._cached[path] = (before, value)
+                while len(self._cached) > self._most:
+                    del self._cached[next(iter(self._cached))]
+        return value
+
+
+def file_stamp(path: Path) -> FileStamp | None:
+    """Return inode, size, and times of the last write and change; None where there is no access."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -8,8 +8,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from contrastive_core.evaluation.best_setting import best_setting
 from contrastive_core.evaluation.verdicts import SettingScores
 from contrastive_core.messages import N_, message
@@ -221,6 +219,7 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
         return "", ""
     names, settings = [axis.name for axis in sweep.axes], dict[str, SettingScores]()
+    metric, _, split = accuracy.partition(" ")
     first_of_run: dict[str, Row] = {}  # cells that share a run are one setting
     for row in rows:
         first_of_run.setdefault(row["run"], row)
@@ -230,12 +229,8 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
         label = ", ".join(str(row[n]) if len(names) == 1 else f"{n} {row[n]}" for n in names)
         one = settings.setdefault(label, SettingScores(label))
         one.scores[row["seed"]] = value / 100
-        if (right := _right(row.get("evaluation"), accuracy)) is not None:
-            one.right[row["seed"]] = right
+        evaluation: Evaluation | None = row.get("evaluation")
+        score = evaluation.score("h", metric) if evaluation and split == "test" else None
+        if score is not None and score.per_sample is not None:
+            one.right[row["seed"]] = score.per_sample
     return best_setting(names[0] if len(names) == 1 else "", list(settings.values()))
-
-
-def _right(evaluation: Evaluation | None, accuracy: str) -> np.ndarray | None:
-    metric, _, split = accuracy.partition(" ")
-    score = evaluation.score("h", metric) if evaluation and split == "test" else None
-    return None if score is None else score.per_sample

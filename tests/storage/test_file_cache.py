@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contrastive_core.errors import Damaged
-from contrastive_core.storage.file_cache import FileCache
+from contrastive_core.storage.regular_files import FileCache
 
 
 def old(path: Path, text: str) -> Path:

@@ -27,31 +27,18 @@ from contrastive_core.storage.json_files import JsonObject
 
 Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
-KINDS = {  # analyses: module and function
-    "scores": "scores.scores",
-    "loss": "scores.losses",
-    "map": "scores.map_of_space",
-    "agreement": "scores.agreement",
-    "placed": "scores.placed",
-    "comparison": "comparisons.comparison",
-    "snapshots": "comparisons.snapshots",
-    "views": "previews.views",
-    "folder": "previews.folder",
-    "look": "previews.look",
-    "advice_plan": "previews.plan",
-    "catalog": "previews.described",
-}
-FILES = {  # what keeps files of its own
-    "evaluation": "scores.evaluation",
-    "embedding": "scores.embedding",
-    "samples": "scores.samples",
-}
+KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
+KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed")}
+KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
+KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
+KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
+FILES = ("evaluation", "embedding", "samples")  # what keeps files of its own
 
 
 def answer(kind: str, values: Values, on_progress: OnProgress) -> None:
     """Compute the answer to a question and keep it. Raises ValueError with the reason."""
     if kind in FILES:
-        _function(FILES[kind])(values, on_progress)
+        _function(f"scores.{kind}")(values, on_progress)
     else:
         make(kind, values, on_progress)
 
