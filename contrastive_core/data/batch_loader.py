@@ -1,8 +1,6 @@
-"""Batches of a training set: the order of an epoch for all processes, and this process's share of each.
-
-A thread reads the images from the memory map one batch ahead, while the previous step computes, so training does not
-wait for a slow disk in every step. A batch depends on its index alone: the thread has no state to save.
-"""
+"""Batches of a training set: the order of an epoch for all processes, and this process's share of each. A thread reads
+the images from the memory map one batch ahead, while the previous step computes, so training does not wait for a slow
+disk in every step. A batch depends on its index alone: the thread has no state to save."""
 
 from __future__ import annotations
 

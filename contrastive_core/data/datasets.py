@@ -1,8 +1,6 @@
-"""Data sets by name: images as one uint8 array, labels, stable ids, and a fingerprint.
-
-Images are decoded or generated once and then read as a memory map: the cache of a split is a folder
-with `images.npy`, `labels.npz` and, written last, `about.json`.
-"""
+"""Data sets by name: images as one uint8 array, labels, stable ids, and a fingerprint. Images are decoded or generated
+once and then read as a memory map: the cache of a split is a folder with `images.npy`, `labels.npz` and, written last,
+`about.json`."""
 
 from __future__ import annotations
 

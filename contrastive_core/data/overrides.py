@@ -1,8 +1,6 @@
-"""A training set with samples left out or given other classes, as files of sample ids say.
-
-`exclude`: one id a line, a CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns
-`id` and `label`, or a JSON object of class by id. A class is its name or its number, −1 is none.
-"""
+"""A training set with samples left out or given other classes, as files of sample ids say. `exclude`: one id a line, a
+CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, or a JSON object of class by id.
+A class is its name or its number, −1 is none."""
 
 from __future__ import annotations
 

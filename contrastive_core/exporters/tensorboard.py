@@ -1,7 +1,5 @@
-"""A run for TensorBoard: its metrics as scalars, its settings, its embedding for the projector.
-
-`tensorboard` alone writes them; TensorFlow is not needed.
-"""
+"""A run for TensorBoard: its metrics as scalars, its settings, its embedding for the projector. `tensorboard` alone
+writes them; TensorFlow is not needed."""
 
 from __future__ import annotations
 

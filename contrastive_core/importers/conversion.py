@@ -1,8 +1,6 @@
 """One checkpoint's tensors as safetensors: runs in the child that `storage/sandbox.py` starts.
-
-`torch.load(weights_only=True)` and nothing else. A few classes that only hold settings are named to
-it and become an inert shell that runs no code of theirs; any other class ends the import.
-"""
+`torch.load(weights_only=True)` and nothing else. A few classes that only hold settings are named to it and become an
+inert shell that runs no code of theirs; any other class ends the import."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""A model of torchvision or timm as an encoder that was not trained here.
-
-Its weights come from a file, from what was fetched before (weights_files.py), or, only where that
-is asked for, from the network; or they are random, and everything says so. Every file is opened as
-`open_checkpoint` opens one: in a child process, weights only.
-"""
+"""A model of torchvision or timm as an encoder that was not trained here. Its weights come from a file, from what was
+fetched before (weights_files.py), or, only where that is asked for, from the network; or they are random, and
+everything says so. Every file is opened as `open_checkpoint` opens one: in a child process, weights only."""
 
 from __future__ import annotations
 

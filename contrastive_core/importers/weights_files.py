@@ -1,8 +1,6 @@
-"""Where weights of torchvision's and timm's models lie on this computer, and how they get there.
-
-Both libraries' own places: torch hub's folder of checkpoints and Hugging Face's cache, so that what
-one program has fetched serves the others. Only `fetch` speaks to the network.
-"""
+"""Where weights of torchvision's and timm's models lie on this computer, and how they get there. Both libraries' own
+places: torch hub's folder of checkpoints and Hugging Face's cache, so that what one program has fetched serves the
+others. Only `fetch` speaks to the network."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors.
-
-The encoder is frozen: what moves when a knob is dragged is the loss's view of it.
-"""
+"""Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors. The encoder is frozen:
+what moves when a knob is dragged is the loss's view of it."""
 
 from __future__ import annotations
 

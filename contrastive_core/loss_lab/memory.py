@@ -1,8 +1,6 @@
-"""What a query meets beside its own key in the Loss Lab: MoCo's queue, or Inst Disc's bank.
-
-Weights that hold the run's own memory give it as training left it. Shipped runs keep encoder and
-head only: then training images are encoded to stand in it, as training would have filled it.
-"""
+"""What a query meets beside its own key in the Loss Lab: MoCo's queue, or Inst Disc's bank. Weights that hold the run's
+own memory give it as training left it. Shipped runs keep encoder and head only: then training images are encoded to
+stand in it, as training would have filled it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What every method shares: an encoder, a head, a recipe of views, and defaults with reasons.
-
-A method decides who is compared with whom: `pairs(batch)` makes views, encodes them and says which
-rows belong together. `after_step(pairs)` is the only place where its memory changes.
-"""
+"""What every method shares: an encoder, a head, a recipe of views, and defaults with reasons. A method decides who is
+compared with whom: `pairs(batch)` makes views, encodes them and says which rows belong together. `after_step(pairs)` is
+the only place where its memory changes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What MoCo's two versions share: a query, a key by a slowly moving encoder, a queue of old keys.
-
-Order and letters of the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1):
-x_q, x_k → q, k → loss on (q·k | q·queue) → SGD → momentum update → enqueue.
-"""
+"""What MoCo's two versions share: a query, a key by a slowly moving encoder, a queue of old keys. Order and letters of
+the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k | q·queue) → SGD
+→ momentum update → enqueue."""
 
 from __future__ import annotations
 

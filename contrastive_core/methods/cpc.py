@@ -1,8 +1,6 @@
-"""CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict rows to come.
-
-An image is cut into a grid of overlapping patches, each encoded to z; a GRU reads the rows from the top down and gives
-a context c; W_k c predicts the patch k rows further down, against all other patches of the batch.
-"""
+"""CPC for images (van den Oord et al. 2018, arXiv 1807.03748, sec. 3.3): predict rows to come. An image is cut into a
+grid of overlapping patches, each encoded to z; a GRU reads the rows from the top down and gives a context c; W_k c
+predicts the patch k rows further down, against all other patches of the batch."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Instance discrimination (Wu et al. 2018, arXiv 1805.01978): each image is a class of its own.
-
-One view per image against a memory bank: K noise slots by NCE, or (`noise=0`) the whole bank for a
-softmax. The bank, not the encoder, carries the momentum.
-"""
+"""Instance discrimination (Wu et al. 2018, arXiv 1805.01978): each image is a class of its own. One view per image
+against a memory bank: K noise slots by NCE, or (`noise=0`) the whole bank for a softmax. The bank, not the encoder,
+carries the momentum."""
 
 from __future__ import annotations
 

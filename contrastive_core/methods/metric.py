@@ -1,8 +1,6 @@
-"""Metric learning: class-balanced batches and any supervised loss of the registry.
-
-One view per image. Triplet (1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs
-(Hadsell 2006), soft nearest neighbor (1902.01889) and SupCon all run on these pairs.
-"""
+"""Metric learning: class-balanced batches and any supervised loss of the registry. One view per image. Triplet
+(1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs (Hadsell 2006), soft nearest neighbor
+(1902.01889) and SupCon all run on these pairs."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What a metric is, its result, and the intervals that estimates carry.
-
-Per-sample values come first and are reduced once. Units: "share" lies in 0..1 and is shown in per cent, "nats",
-"dimensions", "squared distance", "similarity" and "" are shown as they are.
-"""
+"""What a metric is, its result, and the intervals that estimates carry. Per-sample values come first and are reduced
+once. Units: "share" lies in 0..1 and is shown in per cent, "nats", "dimensions", "squared distance", "similarity" and
+"" are shown as they are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242.
-
-The mean of ‖x−y‖² over positive pairs on the unit sphere. Positive pairs are augmented views of one image where the
-embedding brings views along, else rows of one class (by class sums, O(n·d), block by block).
-"""
+"""Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242. The mean of ‖x−y‖² over
+positive pairs on the unit sphere. Positive pairs are augmented views of one image where the embedding brings views
+along, else rows of one class (by class sums, O(n·d), block by block)."""
 
 from __future__ import annotations
 

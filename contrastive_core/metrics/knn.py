@@ -1,8 +1,6 @@
-"""Weighted k-nearest-neighbor accuracy, as Inst Disc votes: https://arxiv.org/abs/1805.01978.
-
-Each of the k most similar training rows votes for its class with weight exp(s/τ). Nothing is selected on the test set:
-k follows from the number of training rows, and the curve over other k is for reading only.
-"""
+"""Weighted k-nearest-neighbor accuracy, as Inst Disc votes: https://arxiv.org/abs/1805.01978. Each of the k most
+similar training rows votes for its class with weight exp(s/τ). Nothing is selected on the test set: k follows from the
+number of training rows, and the curve over other k is for reading only."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Neighbor stability: are a row's neighbors still its neighbors when it is seen anew?
-
-With augmented views at hand: the neighbors of an image's first view among the first views of all images against those
-of its second view among the second views. Without: the neighbors by one random half of the columns against those by the
-other half. Needs no labels.
-"""
+"""Neighbor stability: are a row's neighbors still its neighbors when it is seen anew? With augmented views at hand: the
+neighbors of an image's first view among the first views of all images against those of its second view among the second
+views. Without: the neighbors by one random half of the columns against those by the other half. Needs no labels."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""RankMe: the effective number of dimensions. https://arxiv.org/abs/2210.02885.
-
-exp of the entropy of the singular values of the features, scaled to sum 1. Deviation: squares of the singular values
-come from the d×d Gram matrix in float64, and those below its rounding count as zero instead of adding the paper's 1e-7
-to each.
-"""
+"""RankMe: the effective number of dimensions. https://arxiv.org/abs/2210.02885. exp of the entropy of the singular
+values of the features, scaled to sum 1. Deviation: squares of the singular values come from the d×d Gram matrix in
+float64, and those below its rounding count as zero instead of adding the paper's 1e-7 to each."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Uniformity: how evenly the rows cover the sphere. https://arxiv.org/abs/2005.10242.
-
-log of the mean of exp(−t‖x−y‖²) over all pairs of different rows, block by block; of more than SAMPLE rows over the
-pairs of so many, drawn once and said. The interval is that of a U-statistic (variance 4·Var of the row means / n),
-carried through the logarithm.
-"""
+"""Uniformity: how evenly the rows cover the sphere. https://arxiv.org/abs/2005.10242. log of the mean of exp(−t‖x−y‖²)
+over all pairs of different rows, block by block; of more than SAMPLE rows over the pairs of so many, drawn once and
+said. The interval is that of a U-statistic (variance 4·Var of the row means / n), carried through the logarithm."""
 
 from __future__ import annotations
 

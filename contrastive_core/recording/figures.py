@@ -1,8 +1,6 @@
-"""What a loss does at one step: per row, and in figures. By the recorder's thread, on the CPU.
-
-In float64 and by the losses' own dense formula, so that nothing here depends on what the training
-sets for the whole process (precision of products, number of threads), and nothing is set.
-"""
+"""What a loss does at one step: per row, and in figures. By the recorder's thread, on the CPU. In float64 and by the
+losses' own dense formula, so that nothing here depends on what the training sets for the whole process (precision of
+products, number of threads), and nothing is set."""
 
 from __future__ import annotations
 

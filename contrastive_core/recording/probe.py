@@ -1,9 +1,6 @@
-"""Embedding a fixed probe set in the middle of somebody's training, and leaving no trace in it.
-
-Whatever is drawn meanwhile (a `DataLoader` draws from torch's generator when it is iterated), the
-generators of torch, NumPy and Python are put back; modules that were training are in evaluation
-mode inside, and in their own mode afterwards.
-"""
+"""Embedding a fixed probe set in the middle of somebody's training, and leaving no trace in it. Whatever is drawn
+meanwhile (a `DataLoader` draws from torch's generator when it is iterated), the generators of torch, NumPy and Python
+are put back; modules that were training are in evaluation mode inside, and in their own mode afterwards."""
 
 from __future__ import annotations
 

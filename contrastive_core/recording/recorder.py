@@ -1,8 +1,6 @@
-"""The thread that computes the figures of copied steps and writes the recording.
-
-The training thread never waits for it: if the queue is full, a copy is dropped and counted. An error
-here is logged once and shown in the run's status; the training continues.
-"""
+"""The thread that computes the figures of copied steps and writes the recording. The training thread never waits for
+it: if the queue is full, a copy is dropped and counted. An error here is logged once and shown in the run's status; the
+training continues."""
 
 from __future__ import annotations
 

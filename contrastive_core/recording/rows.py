@@ -1,7 +1,5 @@
-"""Rows of a copied step from which figures can be computed; unusable rows are left out.
-
-Rows are flat and image-major where they came as views; rows (n, d) that share an id are views of one image.
-"""
+"""Rows of a copied step from which figures can be computed; unusable rows are left out. Rows are flat and image-major
+where they came as views; rows (n, d) that share an id are views of one image."""
 
 from __future__ import annotations
 

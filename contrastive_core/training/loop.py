@@ -1,8 +1,6 @@
-"""The training loop: batch → pairs → loss → optimizer step → metrics → state.
-
-A run ends as `done`, `stopped` (on request) or `failed` (a NaN, a collapse, no memory, a full disk,
-a missing folder), always with its reason and with the last good state to resume from.
-"""
+"""The training loop: batch → pairs → loss → optimizer step → metrics → state. A run ends as `done`, `stopped` (on
+request) or `failed` (a NaN, a collapse, no memory, a full disk, a missing folder), always with its reason and with the
+last good state to resume from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Scores during training: of a fixed sample of training images, once per epoch.
-
-The test set is never read. `knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on
-each image. Alignment is taken between two augmented views, the same in every epoch.
-"""
+"""Scores during training: of a fixed sample of training images, once per epoch. The test set is never read.
+`knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on each image. Alignment is
+taken between two augmented views, the same in every epoch."""
 
 from __future__ import annotations
 

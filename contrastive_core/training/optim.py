@@ -1,8 +1,6 @@
-"""Optimizers, LARS among them, and learning rates: over the steps, and over the layers of an encoder.
-
-No weight decay on norms and biases (every parameter with fewer than two dimensions). The learning
-rate is a pure function of the step, so a schedule has no state that a resume could lose.
-"""
+"""Optimizers, LARS among them, and learning rates: over the steps, and over the layers of an encoder. No weight decay
+on norms and biases (every parameter with fewer than two dimensions). The learning rate is a pure function of the step,
+so a schedule has no state that a resume could lose."""
 
 from __future__ import annotations
 
