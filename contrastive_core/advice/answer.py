@@ -76,7 +76,6 @@ def _best(search: Search, rows: list[AnswerRow]) -> AnswerRow | None:
 
 
 def _points(search: Search) -> list[CurvePoint]:
-    """Every run whose settings have a place on an axis."""
     points: list[CurvePoint] = [
         {
             "value": trial.value,
@@ -179,7 +178,6 @@ def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str
 
 
 def _below_untrained(search: Search, rows: list[AnswerRow]) -> str:
-    """Whether all tries are worse than no training at all."""
     if not search.baselines or search.plan.criterion != "knn":
         return ""
     name, share = max(search.baselines.items(), key=lambda item: item[1])

@@ -233,7 +233,6 @@ def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
 
 
 def _untrained(dataset: Dataset, chosen: np.ndarray, method: str, device: str) -> np.ndarray:
-    """The chosen images as rows (n, d) of an untrained encoder."""
     images, ids = np.asarray(dataset.images[chosen]), [dataset.ids[i] for i in chosen]
     part = dataclasses.replace(dataset, images=images, labels=dataset.labels[chosen], ids=ids, factors={})
     return untrained_rows(TrainConfig(method=method, dataset=dataset.name), part, device)

@@ -37,7 +37,6 @@ def preview(*arguments: str) -> JsonObject:
 
 
 def _import(args: Namespace, on_progress: OnProgress) -> JsonObject:
-    """What a checkpoint or a model is, and the run that is made of it, unless this is a dry run."""
     wanted = _wanted(args)
     if wanted and args.dry_run and not wanted.random:
         about = pretrained.about(wanted)

@@ -33,7 +33,6 @@ def sweep(args: Namespace) -> None:
 
 
 def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
-    """Score the done cells' test images, for the figure."""
     from contrastive_core.evaluation.evaluate import evaluate  # torch: `queue` is a small process
 
     names = sweep_runner.unscored(chosen)

@@ -148,7 +148,6 @@ class _Report:
             self._show(lines[-1])
 
     def _show(self, line: dict[str, float]) -> None:
-        """The progress within an epoch, after a step."""
         if self.terminal:
             self.terminal.detail = f" loss {line['loss']:.4f}, {line['images_per_s']:,.0f} images/s"
         part = min(1.0, self.steps / max(1, self.longest))

@@ -142,7 +142,6 @@ def _by_year(cards: dict[str, JsonObject]) -> dict[str, JsonObject]:
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON can hold."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, dict):

@@ -103,7 +103,6 @@ def record_of(key: str) -> ProcessRecord | None:
 
 
 def _read_record(path: Path) -> ProcessRecord | None:
-    """A record from its file; None for a damaged one."""
     try:
         record = read_object(path)
         command = record.get("command")

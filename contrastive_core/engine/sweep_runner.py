@@ -99,7 +99,6 @@ def timings_path() -> Path:
 
 
 def _timings() -> dict[str, float]:
-    """Seconds per epoch by a cell's sign, on this computer."""
     try:
         return {k: float(v) for k, v in json_files.read_object(timings_path()).items()}
     except (OSError, ValueError, TypeError):

@@ -26,8 +26,8 @@ from contrastive_core.progress import OnProgress
 
 IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
 WARM = (  # imported while nobody asks; torch._dynamo: torch's optimizers import it, for two to four seconds
-    "torch contrastive_core.engine.answers.previews contrastive_core.loss_lab.view contrastive_core.samples.run_samples "
-    "contrastive_core.evaluation.evaluate sklearn.linear_model umap"
+    "torch contrastive_core.engine.answers.previews contrastive_core.loss_lab.view "
+    "contrastive_core.samples.run_samples contrastive_core.evaluation.evaluate sklearn.linear_model umap"
 ).split()
 STEP = 0.1  # seconds between two reports of one stage
 

@@ -116,7 +116,6 @@ class WorkerProcess:
             self._process.stdin.flush()
 
     def _read(self) -> None:
-        """Take replies until the worker ends."""
         assert self._process.stdout is not None
         with suppress(Exception):  # its end, or half a reply
             while True:

@@ -150,7 +150,6 @@ def _arrays(scores: Mapping[str, Scores]) -> dict[str, np.ndarray]:
 
 
 def _put_arrays(evaluation: Evaluation, arrays: Mapping[str, np.ndarray]) -> None:
-    """Give the scores the arrays that fit them."""
     for key, array in arrays.items():
         source, name, part = ([*key.split("."), "", ""])[:3]
         score = evaluation.scores.get(source, {}).get(name)

@@ -150,7 +150,6 @@ def folders(home: Path) -> list[Path]:
 
 
 def _open(path: Path) -> Run | Exception:
-    """The run in a folder, or why it cannot be used."""
     try:
         checked_name(path.name)
         return Run(path, _manifest(path))

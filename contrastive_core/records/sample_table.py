@@ -238,7 +238,6 @@ def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
 
 
 def _sum(parts: list[SampleTable]) -> dict[str, float]:
-    """The facts that can be added up."""
     if not all(name in t.facts for t in parts for name in WRONG):
         return {}
     number, low, high = np.array([[t.facts[name] for name in WRONG] for t in parts]).T

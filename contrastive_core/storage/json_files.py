@@ -107,7 +107,6 @@ def lines_bytes(values: Iterable[JsonObject]) -> bytes:
 
 
 def _numbered(path: str | Path, schema: Schema) -> Iterator[tuple[int, JsonObject | None]]:
-    """Each line's number and object; None where it is damaged."""
     try:
         lines = _read(path, MAX_LINES).split(b"\n")
     except FileNotFoundError:

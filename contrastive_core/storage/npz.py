@@ -68,7 +68,6 @@ def _is_large(entry: zipfile.ZipInfo, least: int) -> bool:
 
 
 def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
-    """A member's array where it lies in the file."""
     file.seek(entry.header_offset)
     name, extra = LOCAL.unpack(file.read(LOCAL.size))
     begin = entry.header_offset + LOCAL.size + name + extra

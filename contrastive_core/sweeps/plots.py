@@ -80,7 +80,6 @@ def intervals_of(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str 
 
 
 def _names(sweep: Sweep) -> list[str]:
-    """What a figure is drawn along."""
     if sweep.form == "matrix":
         return [sweep.draw.rows, sweep.draw.columns]
     if sweep.form == "line":

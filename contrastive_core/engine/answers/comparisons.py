@@ -38,7 +38,6 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def _spaces_of(values: Values) -> list[tuple[EmbeddingRef, str, tuple[str, int]]]:
-    """Each space with its name, and method and seed of its run."""
     spaces = [EmbeddingRef(**plain) for plain in values["spaces"]]
     groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
     return list(zip(spaces, values["names"], groups, strict=True))
