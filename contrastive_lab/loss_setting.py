@@ -15,13 +15,7 @@ from contrastive_lab.components.shared.transport import SliderKnob
 from contrastive_lab.locale import _
 
 LIVE = ("temperature", "margin")
-PAIRING_OF_METHOD = {
-    "moco_v1": "queue",
-    "moco_v2": "queue",
-    "inst_disc": "bank",
-    "sup_con": "classes",
-    "metric": "classes",
-}
+PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 
 
 def live_knob(about: dict[str, Any]) -> str | None:
@@ -40,18 +34,9 @@ def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
 
 def setting_of(view: LabView, about: dict[str, Any], knobs: dict[str, Any], content: str) -> LossSetting:
     """A loss with its knobs on a batch; `content` changes when the batch does."""
-    live = live_knob(about)
-    return LossSetting(
-        content,
-        view.scores,
-        view.mask,
-        view.kernel,
-        ComputedLoss(view.weight, view.grad, view.per_anchor),
-        knob_of(about, live, knobs[live]) if live else None,
-        view.value,
-        view.score_name,
-        view.reason,
-    )
+    knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
+    pairs, computed = (view.scores, view.mask, view.kernel), ComputedLoss(view.weight, view.grad, view.per_anchor)
+    return LossSetting(content, *pairs, computed, knob, view.value, view.score_name, view.reason)
 
 
 def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
@@ -69,7 +54,7 @@ def default_pairing(run: Run) -> str:
     """How a run's own loss pairs rows; a recorded one as it paired its newest rows."""
     if run.is_recording:
         return _pairing_of_recording(run)
-    return PAIRING_OF_METHOD.get(str(run.config.get("method")), "views")
+    return PAIRED_BY.get(str(run.config.get("method")), "views")
 
 
 def _pairing_of_recording(run: Run) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
+
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
     """A Plotly line for each name: (xs, ys)."""
@@ -13,31 +15,16 @@ def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str
     figure = go.Figure()
     for name, (xs, ys) in series.items():
         figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
-    figure.update_layout(
-        height=height,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        xaxis_title=x,
-        yaxis_title=y,
-        legend={"orientation": "h", "y": 1.1},
-    )
+    legend = {"orientation": "h", "y": 1.1}
+    figure.update_layout(height=height, margin=MARGIN, xaxis_title=x, yaxis_title=y, legend=legend)
     return figure
 
 
 def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], name: str, color: str) -> None:
     """An area between the two ends at each of xs, drawn behind the figure's lines."""
-    low, high = [e[0] for e in ends], [e[1] for e in ends]
-    figure.add_scatter(
-        x=[*xs, *reversed(xs)],
-        y=[*high, *reversed(low)],
-        fill="toself",
-        fillcolor=color,
-        line={"width": 0},
-        opacity=0.25,
-        mode="lines",
-        name=name,
-        hoverinfo="skip",
-        zorder=-1,
-    )
+    outline = {"x": [*xs, *reversed(xs)], "y": [high for _, high in ends] + [low for low, _ in reversed(ends)]}
+    look = {"fill": "toself", "fillcolor": color, "line": {"width": 0}, "opacity": 0.25, "mode": "lines", "zorder": -1}
+    figure.add_scatter(**outline, **look, name=name, hoverinfo="skip")
 
 
 def intervals(figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, float] | None], line: int = 0) -> None:
@@ -62,22 +49,10 @@ def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bo
     import plotly.graph_objects as go
 
     text = [["–" if v != v else f"{v:.2f}" for v in row] for row in values.tolist()]
-    figure = go.Figure(
-        go.Heatmap(
-            z=values.tolist(),
-            x=list(across),
-            y=list(names),
-            text=text,
-            texttemplate="%{text}",
-            colorscale="Blues",
-            reversescale=reverse,
-            zmin=0,
-            zmax=1,
-            showscale=False,
-            hovertemplate="%{y} and %{x}: %{text}<extra></extra>",
-        )
-    )
+    look = {"colorscale": "Blues", "reversescale": reverse, "zmin": 0, "zmax": 1, "showscale": False}
+    cells = {"text": text, "texttemplate": "%{text}", "hovertemplate": "%{y} and %{x}: %{text}<extra></extra>"}
+    figure = go.Figure(go.Heatmap(z=values.tolist(), x=list(across), y=list(names), **cells, **look))
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_xaxes(type="category")
-    figure.update_layout(height=height, margin={"l": 10, "r": 10, "t": 10, "b": 10})
+    figure.update_layout(height=height, margin=MARGIN)
     return figure

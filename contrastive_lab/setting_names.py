@@ -44,14 +44,8 @@ NAMES = {
     "cutout_size": N_("side of the cutout"),
     "order": N_("order of steps"),
 }
-VALUES = {
-    "adamw": "AdamW",
-    "sgd": "SGD",
-    "lars": "LARS",
-    "one_cycle": N_("one cycle"),
-    "active": N_("those that are active"),
-}
-
+VALUES = {"adamw": "AdamW", "sgd": "SGD", "lars": "LARS"}
+VALUES |= {"one_cycle": N_("one cycle"), "active": N_("those that are active")}
 OF_STEP = {
     part: step
     for step, parts in {

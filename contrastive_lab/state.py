@@ -6,6 +6,7 @@ import ctypes
 import runpy
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -109,15 +110,9 @@ def pick_language() -> None:
     query_params.keep(lang=chosen if chosen != "en" or locale.browser_language() != "en" else None)
     if st.session_state.get(LANGUAGE_SWITCH) != chosen:
         st.session_state[LANGUAGE_SWITCH] = chosen
-    st.sidebar.segmented_control(
-        "Language",
-        list(locale.LANGUAGES),
-        format_func=locale.LANGUAGES.__getitem__,
-        key=LANGUAGE_SWITCH,
-        label_visibility="collapsed",
-        required=True,
-        on_change=_language_picked,
-    )
+    pick = partial(st.sidebar.segmented_control, "Language", list(locale.LANGUAGES), label_visibility="collapsed")
+    title_of = locale.LANGUAGES.__getitem__
+    pick(format_func=title_of, key=LANGUAGE_SWITCH, required=True, on_change=_language_picked)
 
 
 def _language_picked() -> None:

@@ -16,15 +16,9 @@ from contrastive_lab import cache, format
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
-TITLES = {
-    "knn": N_("kNN accuracy"),
-    "linear_probe": N_("Linear probe accuracy"),
-    "purity": N_("Purity"),
-    "silhouette": N_("Silhouette"),
-    "alignment": N_("Alignment"),
-    "tolerance": N_("Tolerance"),
-    "uniformity": N_("Uniformity"),
-}
+TITLES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe accuracy"), "purity": N_("Purity")}
+TITLES |= {"silhouette": N_("Silhouette"), "alignment": N_("Alignment"), "tolerance": N_("Tolerance")}
+TITLES |= {"uniformity": N_("Uniformity")}
 COST = {
     "seconds": N_("training, s"),
     "images_per_s": "images/s",

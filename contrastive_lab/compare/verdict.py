@@ -75,12 +75,8 @@ def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     labels = _("1 test label is") if count == 1 else _("{count} test labels are").format(count=f"{count:,}")
     text = _("{labels} likely wrong and undecided: enough to change the order of these runs.")
     st.warning(text.format(labels=labels), icon=":material/label:")
-    st.page_link(
-        "pages/samples.py",
-        label=_("Decide on them"),
-        icon=":material/image_search:",
-        query_params={"run": request.name, "split": "test", "list": "mislabeled"},
-    )
+    address = {"run": request.name, "split": "test", "list": "mislabeled"}
+    st.page_link("pages/samples.py", label=_("Decide on them"), icon=":material/image_search:", query_params=address)
 
 
 def undecided(request: SampleRequest) -> set[str]:

@@ -15,7 +15,7 @@ from importlib import metadata
 from typing import NoReturn
 
 from contrastive_core.cli import main as core
-from contrastive_core.cli.options import COMMANDS, Parser
+from contrastive_core.cli.main import COMMANDS, Parser
 from contrastive_core.cli.output import error_line, print_note
 from contrastive_core.errors import sentence_of
 from contrastive_core.records import Locked, runs

@@ -15,12 +15,8 @@ from contrastive_lab.recordings import LAYER_TITLES
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
-NAMES = {
-    "knn": N_("kNN accuracy"),
-    "linear_probe": N_("Linear probe"),
-    "rankme": N_("Effective rank"),
-    "neighbor_stability": N_("Stable neighbors"),
-}
+NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe"), "rankme": N_("Effective rank")}
+NAMES |= {"neighbor_stability": N_("Stable neighbors")}
 SHARE = (0.0, 1.0)
 RANGES = {"knn": SHARE, "linear_probe": SHARE, "neighbor_stability": SHARE, "alignment": (0.0, 4.0)}
 RANGES |= {

@@ -60,6 +60,7 @@ class Lesson:
 
 
 BATCH = {"run": RUN, "on": "batch", "rows": "z", "size": "64", "batch": "0", "pairing": "views"}
+CIRCLE = {"run": RUN, "on": "circle", "loss": "nt_xent"}
 LESSONS = (
     Lesson(
         "views",
@@ -84,15 +85,7 @@ LESSONS = (
     ),
     Lesson(
         "forces",
-        {
-            "run": RUN,
-            "on": "circle",
-            "loss": "nt_xent",
-            "temperature": "0.2",
-            "points": "18",
-            "groups": "3",
-            "speed": "500",
-        },
+        {**CIRCLE, "temperature": "0.2", "points": "18", "groups": "3", "speed": "500"},
         (Check("alignment_below", 0.05),),  # 1.9 at first, below 0.01 at rest
         ("ring",),
         N_("Attract and repel"),

@@ -44,16 +44,9 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     for r in visible:
         r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
     same_selection([r["name"] for r in visible])
-    picked = draw_table(
-        visible,
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="multi-row",
-        key=TABLE,
-        column_config=COLUMNS,
-        column_order=[k for k in visible[0] if k != "note"],
-        placeholder="–",
-    ).selection.rows
+    look = {"hide_index": True, "column_order": [k for k in visible[0] if k != "note"], "placeholder": "–"}
+    drawn = draw_table(visible, COLUMNS, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
+    picked = drawn.selection.rows
     more = _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
     text = _(
         "{visible} of {rows} runs.{more} Select a row for its details, two for the "

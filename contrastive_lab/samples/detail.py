@@ -98,7 +98,13 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     pairs = [*((p, True) for p in why.weakest_positives), *((p, False) for p in why.hardest_negatives)]
     kinds = {True: _("positive"), False: _("negative")}
     names = [f"{kinds[positive]} {label_of(table, p.id)} · {p.id}" for p, positive in pairs]
-    _show_margin(why.margin)
+    margin = _("Margin {margin}: cosine to its nearest positive less that to its nearest negative. ")
+    if why.margin < 0:
+        margin = _(
+            "Margin {margin}: cosine to its nearest positive less that to its nearest negative. A negative is nearer."
+        )
+    if np.isfinite(why.margin):
+        st.caption(margin.format(margin=f"{why.margin:+.3f}"))
     if why.kernel is None:
         heads = (_("pair"), _("share %"), why.score_kind)
         shares = [(n, round(100 * p.share, 2), p.score) for n, (p, _positive) in zip(names, pairs, strict=True)]
@@ -122,17 +128,6 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         "view of it, computed in the browser; ranks between the values at which all losses are known are interpolated."
     )
     st.caption(text)
-
-
-def _show_margin(margin: float) -> None:
-    """How much nearer the nearest positive is than the nearest negative."""
-    text = _("Margin {margin}: cosine to its nearest positive less that to its nearest negative. ")
-    if margin < 0:
-        text = _(
-            "Margin {margin}: cosine to its nearest positive less that to its nearest negative. A negative is nearer."
-        )
-    if np.isfinite(margin):
-        st.caption(text.format(margin=f"{margin:+.3f}"))
 
 
 def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> SliderKnob | None:

@@ -80,8 +80,7 @@ def live(name: str) -> None:
 
 def not_yet(name: str, error: Exception) -> None:
     """A training that has made no run yet: it waits, failed to start, or decodes images."""
-    if is_waiting(name):
-        in_line(name)
+    if in_line(name):
         return
     if problem := training.failure(name):
         st.error(format.plain(problem))
@@ -97,20 +96,19 @@ def not_yet(name: str, error: Exception) -> None:
             opened.stop()
 
 
-def is_waiting(name: str) -> bool:
-    return name in [job.name for job in queue.queue()]
-
-
-def in_line(name: str) -> None:
-    """A run that waits: behind which others, and a way out."""
-    before = [job.name for job in queue.queue()]
-    ahead = before[: before.index(name)] if name in before else []
+def in_line(name: str) -> bool:
+    """Whether a run waits: then behind which others, and a way out."""
+    waiting = [job.name for job in queue.queue()]
+    if name not in waiting:
+        return False
+    ahead = waiting[: waiting.index(name)]
     at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
     text = _("{name} waits for {at_work}").format(name=name, at_work=at_work)
     st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else "."))
     if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
+    return True
 
 
 def progress(run: Run) -> None:
@@ -127,9 +125,7 @@ def progress(run: Run) -> None:
     a, b, c = st.columns(3)
     if state in ("running", "starting") and a.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
-    if is_waiting(run.name):
-        in_line(run.name)
-    elif state in ("stopped", "failed") and not run.shipped:
+    if not in_line(run.name) and state in ("stopped", "failed") and not run.shipped:
         (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
