@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import cast
 
-from contrastive_core.cli.options import parser
+from contrastive_core.cli.main import parser
 from contrastive_core.cli.output import print_result, progress_of
 from contrastive_core.errors import BadSetting, CannotImport
 from contrastive_core.importers import pretrained

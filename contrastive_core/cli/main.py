@@ -1,6 +1,9 @@
-"""The command line: `python -m contrastive_core COMMAND`; options.py lists the commands. Errors go to standard error
-as one clear line, and the exit status is 2 for input that cannot be used, 1 for what went wrong on the way, 130 for
-Ctrl-C. `--debug` shows the trace."""
+"""The command line, `python -m contrastive_core COMMAND`: every command, its options, and the function that runs it.
+
+The options of `train` are the fields of `TrainConfig` that carry one. Errors go to standard error as one clear line,
+and the exit status is 2 for input that cannot be used, 1 for what went wrong on the way, 130 for Ctrl-C. `--debug`
+shows the trace.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,215 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from contrastive_core.cli.options import PROGRAM, parser
 from contrastive_core.cli.output import error_line
 from contrastive_core.errors import Elsewhere, LabError, sentence_of
+from contrastive_core.records.train_config import OPTIONS
+from contrastive_core.storage.json_files import JsonObject
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
+PROGRAM = "python -m contrastive_core"
+Option = tuple[tuple[str, ...], JsonObject]  # flags and settings of an argument, as `argparse` takes them
+
+
+class Command:
+    """`run` names a function as `module.function` of this package, or as `package.module:function`
+    of the app, imported when the command is given."""
+
+    def __init__(self, run: str, help: str, *options: Option) -> None:
+        self.run, self.help, self.options = run, help, options
+
+
+def _option(*flags: str, **settings: Any) -> Option:
+    return flags, settings
+
+
+def _flag(name: str, help: str) -> Option:
+    return _option(name, action="store_true", help=help)
+
+
+def _split(default: str = "test") -> Option:
+    return _option("--split", choices=("train", "test"), default=default)
+
+
+COMMON = (
+    _flag("--debug", "show the whole trace of an error"),
+    _flag("--json", "print one JSON document"),
+    _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
+)
+DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+LABELS = _option(
+    "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
+)
+LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
+ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
+
+
+RUN = _option("run")
+RUNS = _option("runs", nargs="+", metavar="RUN")
+OF_TEST = (_split(), DEVICE)
+
+
+def _set(help: str) -> Option:
+    return _option("--set", action="append", default=[], metavar="KEY=VALUE", help=help)
+
+
+COMMANDS = {
+    "train": Command(
+        "train.train",
+        "train an encoder",
+        *(_option(f"--{name.replace('_', '-')}", **entry) for name, entry in OPTIONS.items()),
+        _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
+        _flag("--resume", "go on with --run NAME"),
+        _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"),
+        _flag("--download", "fetch the data set if missing"),
+        _set("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
+        DEVICE,
+    ),
+    "embed": Command(
+        "inspect.embed",
+        "write the embedding of a data set",
+        *(RUN, LAYER, *OF_TEST),
+        _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
+    ),
+    "evaluate": Command(
+        "inspect.evaluate",
+        "score a run beside raw pixels and a random encoder",
+        _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
+        _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
+        _option("--metrics", help="comma-separated; default: all that apply"),
+        *(LABELS, *OF_TEST),
+    ),
+    "project": Command(
+        "inspect.project",
+        "make a map (columns id, x, y, label)",
+        _option("source", help="a run, or a file of embeddings"),
+        *(LABELS, *OF_TEST),
+        _option("--method", choices=("umap", "pca"), default="umap"),
+        _option("--seed", type=int, default=0),
+        _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
+        _option("--min-dist", type=float, default=0.1, help="UMAP: of two points (0.1)"),
+        _option("--metric", choices=("cosine", "euclidean"), default="cosine"),
+        _option("--out", required=True, help=".parquet or .csv"),
+    ),
+    "samples": Command(
+        "samples.samples",
+        "list every sample with its loss and what is odd about it",
+        _option("run", help="a run, or a file of embeddings"),
+        *(LABELS, _split("train"), DEVICE),
+        _option("--loss", help="default: the run's own"),
+        _option("--out", help=".parquet or .csv; default: kept for the app only"),
+    ),
+    "compare": Command(
+        "inspect.compare",
+        "compare runs on the same samples",
+        *(RUNS, *OF_TEST),
+        _option("--metrics", help="knn, linear_probe; default: both"),
+    ),
+    "report": Command(
+        "contrastive_lab.report.document:report",
+        "write one HTML file of some runs: maps, scores, verdict, the live loss view",
+        *(RUNS, LAYER, *OF_TEST),
+        _option("--out", required=True, help=".html"),
+        _option("--map", choices=("umap", "pca"), default="pca"),
+    ),
+    "export": Command(
+        "inspect.export",
+        "write a run for another tool: its encoder as ONNX, or a log for TensorBoard",
+        *(RUN, LAYER, *OF_TEST),
+        _option("--to", choices=("onnx", "tensorboard"), required=True),
+        _option("--out", required=True, help="a file .onnx, or a new folder"),
+    ),
+    "import": Command(
+        "import_checkpoint.import_checkpoint",
+        "import a checkpoint that was trained elsewhere, or a model of torchvision or timm",
+        _option("file", help="a file, or torchvision:NAME or timm:NAME"),
+        _option("--format", choices=("auto",), default="auto", help="told from its content"),
+        _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
+        _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
+        ROOT,
+        _option("--run", help="name of the run to make"),
+        _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
+        _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
+        _flag("--fetch", "fetch the model's weights where they are not here"),
+        _flag("--random", "random weights: a model that has learned nothing"),
+        _flag("--dry-run", "only say what it is; fetch nothing"),
+    ),
+    "sweep": Command(
+        "sweep.sweep",
+        "train every cell of a sweep file",
+        _option("file"),
+        _flag("--dry-run", "show the cells and the time only"),
+        _option("--most", type=int, metavar="N", help="train at most N cells now"),
+        _flag("--score", "score the done cells' test images"),
+        _set("changed in every cell"),
+    ),
+    "advise": Command(
+        "advise.advise",
+        "say what images show, and try which settings suit them",
+        _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
+        _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
+        _option(
+            "--choose",
+            metavar="QUESTIONS",
+            help="comma-separated: temperature (default), method, augmentation, head, batch",
+        ),
+        _option("--method", default="simclr", help="default: simclr"),
+        _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
+        _option("--name", help="of the adviser; one that was begun goes on"),
+        _flag("--look", "only look at the images: nothing is trained"),
+        _flag("--dry-run", "say what would be tried, and how long it takes"),
+        *(ROOT, DEVICE),
+    ),
+    "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
+    "list": Command("run_listing.list_all", "list runs, methods, losses, metrics and data sets"),
+    "verify": Command(
+        "run_listing.verify",
+        "check every file of every run, and the figures that come along",
+        _flag("--files", "files only: compute no figure"),
+        _option("runs", nargs="*", metavar="RUN"),
+        DEVICE,
+    ),
+    "doctor": Command("run_listing.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
+    "present": Command(
+        "inspect.present", "make what the pages show of a run: embeddings, scores, maps", *(RUN, *OF_TEST)
+    ),
+    "analyze": Command(
+        "inspect.analyze",
+        "make what a page waits for: scores, a map, a comparison",
+        _option("kind"),
+        _option("values", help="a JSON object"),
+        DEVICE,
+    ),
+    "decode": Command(
+        "inspect.decode",
+        "decode the images of a data set once, so that reading them is quick",
+        _option("dataset"),
+        _split("train"),
+        _option("--image-size", type=int, metavar="PIXELS", help="of a folder's images"),
+        _option("--resize", choices=("crop", "pad"), default="crop"),
+        ROOT,
+    ),
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong with a command in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(error_line(f"{message} (see {self.prog} --help)"))
+        raise SystemExit(2)
+
+
+def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
+    """All commands and their options; program: what they are called by."""
+    top = Parser(prog=program, description="Contrastive Lab.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        command_parser = commands.add_parser(name, help=command.help, description=command.help)
+        for flags, settings in (*COMMON, *command.options):
+            command_parser.add_argument(*flags, **settings)
+        command_parser.set_defaults(run_command=command.run)
+    return top
 
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:

@@ -117,9 +117,7 @@ def find(run: Run, split: str, layer: str) -> Path:
 def path_of(run: Run, split: str, layer: str) -> Path:
     """Where an embedding is written; nobody writes to a shipped run, so its lie with the data."""
     key = f"{split}-{layer}-{run.weights_hash()[:16]}-v{VERSION}.npz"
-    if run.shipped:
-        return data_home() / "embeddings" / run.name / key
-    return run.path / "embeddings" / key
+    return data_home() / "embeddings" / run.name / key if run.shipped else run.path / "embeddings" / key
 
 
 def graph_path(content: str, metric: str) -> Path:

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 
-from contrastive_core.cli.options import COMMANDS
+from contrastive_core.cli.main import COMMANDS
 from contrastive_core.paths import ROOT, data_home
 from contrastive_lab.desktop import command, serving, shortcut, tickets, window
 
