@@ -127,15 +127,12 @@ def remarks(*listings: Listing) -> list[str]:
     layout = dict.fromkeys(one for listing in listings for one in listing.layout)
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
-    told = [(ending, n) for ending, n in counts.most_common() if _is_plain(ending)][:ENDINGS_TOLD]
+    plain = {e for e in counts if len(e) <= LONGEST and (not e or (e.isascii() and e[1:].isalnum()))}
+    told = [(ending, n) for ending, n in counts.most_common() if ending in plain][:ENDINGS_TOLD]
     by_ending = [(UNREAD_SPECIAL.get(ending, UNREAD), n, ending) for ending, n in told]
     if remaining := counts.total() - sum(n for _, n in told):
         by_ending.append((UNREAD_OTHERS, remaining, ""))
     return [*layout, *(message(texts[n > 1], n=f"{n:,}", ending=ending) for texts, n, ending in by_ending)]
-
-
-def _is_plain(ending: str) -> bool:
-    return len(ending) <= LONGEST and (not ending or (ending.isascii() and ending[1:].isalnum()))
 
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:

@@ -188,12 +188,9 @@ def _set_of(
         raise UnusableEmbedding("{name} has no rows", name=path.name)
     for name, column in columns.items():
         if len(column) != len(features):
-            raise UnusableEmbedding(
-                "{name}: {features} vectors but {column} values of {name_2}",
-                name=path.name,
-                **thousands(features=len(features), column=len(column)),
-                name_2=f"{printable(name, 80)!r}",
-            )
+            values = {"name": path.name, "name_2": f"{printable(name, 80)!r}"}
+            counts = thousands(features=len(features), column=len(column))
+            raise UnusableEmbedding("{name}: {features} vectors but {column} values of {name_2}", **values, **counts)
     plain = {printable(name, 80): _plain(column) for name, column in columns.items()}
     ids = plain.pop("id", plain.pop("ids", None))
     label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]

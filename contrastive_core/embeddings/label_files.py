@@ -41,11 +41,8 @@ def labeled(rows: EmbeddingSet, path: str | Path, n: int | None = None, first: i
     with open_regular(path, LIMIT) as file:
         values = _array(file, path) if path.suffix.lower() == ".npy" else _lines(file.read(), path, n)
     if len(values) != n:
-        raise UnusableEmbedding(
-            "{name} has {values} labels, but there are {n} rows of embeddings",
-            name=name,
-            **thousands(values=len(values), n=n),
-        )
+        counts = thousands(values=len(values), n=n)
+        raise UnusableEmbedding("{name} has {values} labels, but there are {n} rows of embeddings", name=name, **counts)
     labels, classes = class_numbers(_countable(values))
     if labels is None or not (labels >= 0).any():
         raise UnusableEmbedding("{name} has no label: all are empty, NaN or below 0", name=name)

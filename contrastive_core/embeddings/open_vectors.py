@@ -46,18 +46,12 @@ def open_vectors(
         raise UnusableEmbedding("{name} cannot be opened: {error}", name=printable(name), error=error) from None
 
 
-def open_upload(
-    name: str,
-    content: bytes | memoryview,
-    pictures: str | None = None,
-    leave_out: Sequence[str] = (),
-    labels: str | Path | None = None,
-) -> str:
+def open_upload(name: str, content: bytes | memoryview, labels: str | Path | None = None) -> str:
     """Keep the vectors of an uploaded file; returns their key. Raises what `open_vectors` does."""
     name = Path(name).name
     with uploaded(name, content, "vectors") as copy:
         try:
-            return open_vectors(copy, name, pictures, leave_out, labels)
+            return open_vectors(copy, name, labels=labels)
         except ValueError as error:
             raise type(error)(str(error).replace(copy.name, printable(name))) from None
 

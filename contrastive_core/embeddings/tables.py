@@ -70,11 +70,8 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
 def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
     """What each column holds: numbers, yes and no, or anything."""
     if frame.shape[1] > MAX_COLUMNS:
-        raise UnusableEmbedding(
-            "{name} has {shape} columns; at most {max_columns} are read",
-            name=path.name,
-            **thousands(shape=frame.shape[1], max_columns=MAX_COLUMNS),
-        )
+        counts = thousands(shape=frame.shape[1], max_columns=MAX_COLUMNS)
+        raise UnusableEmbedding("{name} has {shape} columns; at most {max_columns} are read", name=path.name, **counts)
     names = {"f": "number", "i": "number", "u": "number", "b": "bool"}
     return {name: names.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}
 
@@ -103,11 +100,10 @@ def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np
     UnusableEmbedding where they would take more than the limit, each as wide as the longest."""
     width = max(1, min(file_formats.MAX_TEXT, max(map(len, texts), default=1)))
     if (size := 4 * width * max(len(texts), len(index))) > file_formats.LIMIT:
+        names = {"name": path.name, "name_2": f"{printable(name, 80)!r}"}
+        sizes = thousands(size=size, limit=file_formats.LIMIT)
         raise UnusableEmbedding(
-            "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read",
-            name=path.name,
-            name_2=f"{printable(name, 80)!r}",
-            **thousands(size=size, limit=file_formats.LIMIT),
+            "{name}: the texts of {name_2} would take {size} bytes; at most {limit} are read", **names, **sizes
         )
     return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
 

@@ -1,7 +1,5 @@
 """Scores of an embedding: one file per metric, found by its name."""
 
-from __future__ import annotations
-
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.registry import Registry

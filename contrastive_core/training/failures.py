@@ -27,21 +27,18 @@ def diverged(step: int, loss: float, norm: float, lr: float) -> str:
 def reason_of(error: Exception, setup: TrainSetup) -> str:
     """Why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
-        size = setup.config.batch_size or 0
-        values = {"device": setup.device, "size": size, "tip": _tip(setup, size)}
+        size, tip = setup.config.batch_size or 0, N_("not even two fit")
+        if setup.world.size > 1:  # a trial would wait for processes that have ended
+            tip = f"try half of it: --set batch_size={max(2, size // 2)}"
+        elif fits := _fitting_batch_size(setup):
+            tip = f"a batch of {fits} fits: --set batch_size={fits}"
+        values = {"device": setup.device, "size": size, "tip": tip}
         return message("{device} has too little memory for batch_size {size}; {tip}", **values)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return message(
             "the disk is full ({filename}); free some space and resume", filename=error.filename or "run folder"
         )
     return sentence(error)
-
-
-def _tip(setup: TrainSetup, size: int) -> str:
-    if setup.world.size > 1:  # a trial would wait for processes that have ended
-        return f"try half of it: --set batch_size={max(2, size // 2)}"
-    fits = _fitting_batch_size(setup)
-    return f"a batch of {fits} fits: --set batch_size={fits}" if fits else N_("not even two fit")
 
 
 def _fitting_batch_size(setup: TrainSetup) -> int:

@@ -43,22 +43,18 @@ def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
     before = slice(0, dist.get_rank())
     shift_row = sum(row_counts[before])
     shift_group = 0 if by_label else sum(group_counts[before])
-
-    def rows(ids: Tensor) -> Tensor:
-        return torch.where(ids == NO_ROW, ids, ids + shift_row)
-
-    def group(ids: Tensor) -> Tensor:
-        return torch.where(ids == NO_GROUP, ids, ids + shift_group)
-
+    group_ids = torch.where(group_ids == NO_GROUP, group_ids, group_ids + shift_group)
+    anchor_groups, own_groups = group_ids.tensor_split([len(pairs)])
+    anchor_rows, own_rows = torch.where(row_ids == NO_ROW, row_ids, row_ids + shift_row).tensor_split([len(pairs)])
     local_roles = pairs.as_positive.long() + 2 * pairs.as_negative.long()
-    columns = (group(pairs.candidate_groups), rows(pairs.candidate_rows), pairs.candidate_views, local_roles)
+    columns = (own_groups, own_rows, pairs.candidate_views, local_roles)
     groups, numbers, views, roles = all_gather(torch.stack(columns, 1), widths).unbind(1)
     return dataclasses.replace(
         pairs,
         candidates=all_gather(pairs.candidates, widths),
-        anchor_groups=group(pairs.anchor_groups),
+        anchor_groups=anchor_groups,
         candidate_groups=groups.contiguous(),
-        anchor_rows=rows(pairs.anchor_rows),
+        anchor_rows=anchor_rows,
         candidate_rows=numbers.contiguous(),
         candidate_views=views.contiguous(),
         as_positive=roles % 2 == 1,

@@ -46,17 +46,16 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     cls = methods.get(config.method)
     needs_labels = cls.card.needs_labels or cls.card.batch != "shuffled"
     classes = np.unique(dataset.labels[dataset.labels >= 0])
+    names = {"method": config.method, "name": dataset.name}
     if needs_labels and not len(classes):
-        values = {"method": config.method, "name": dataset.name}
         raise BadSetting(
-            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr", **values
+            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr", **names
         )
     if needs_labels and len(classes) < 2:
         raise BadSetting(
             "{method} needs two classes and {name} has one; put the images of another class beside them, or "
             "choose a method without labels, such as simclr",
-            method=config.method,
-            name=dataset.name,
+            **names,
         )
     assert config.batch_size is not None
     info = dataset_info(dataset, len(classes))
