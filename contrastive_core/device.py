@@ -19,12 +19,13 @@ KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
 
 def choose(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
-    present = [kind for kind in ("cpu", "cuda", "mps") if _present(kind)]
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    present = [kind for kind, is_here in available.items() if is_here]
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if kind in present)
     kind = name.split(":")[0]
     try:
-        device = torch.device(name) if kind in ("cpu", "cuda", "mps") else None
+        device = torch.device(name) if kind in available else None
     except RuntimeError:  # cuda:x
         device = None
     if device is None:
@@ -56,12 +57,6 @@ def check_shared(name: str, local_size: int) -> None:
             name=name,
             local_size=local_size,
         )
-
-
-def _present(kind: str) -> bool:
-    if kind == "cuda":
-        return torch.cuda.is_available()
-    return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
 
 
 def describe(device: torch.device) -> str:

@@ -118,15 +118,13 @@ class Registry(Generic[T]):
                 values = {"what": self.what, "name": repr(name), "choices": ", ".join(names)}
                 raise UnknownName("unknown {what} {name}; known: {choices}", **values)
             module = importlib.import_module(f"{self.package}.{name}")
-            classes = [v for v in vars(module).values() if self._belongs(v, module.__name__)]
+            own = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
+            classes = [v for v in own if issubclass(v, self.base)]
             if len(classes) != 1:
                 base = self.base.__name__
                 raise TypeError(message("{name} must define exactly one {base___name}", name=name, base___name=base))
             self._cache[name] = classes[0]
         return self._cache[name]
-
-    def _belongs(self, value: object, module: str) -> bool:
-        return isinstance(value, type) and issubclass(value, self.base) and value.__module__ == module
 
     def knobs(self, name: str) -> dict[str, Knob]:
         """The knobs of entry `name`."""
