@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -15,38 +16,8 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.methods.diagram import flow_svg, in_the_dark
 from contrastive_lab.setting_names import shown_name, shown_value
 
-WIDE = 1400  # pixels of a window, with the sidebar open, into which every flow fits, or nearly
-SWITCHED = f"""<style>
-.flow {{ max-width: 100%; }}
-.flow.wide {{ display: none; }}
-@media (min-width: {WIDE}px) {{
-  .flow.wide {{ display: inline; }}
-  .flow.upright {{ display: none; }}
-}}
-</style>"""  # not <picture>, of which Streamlit drops a source that is no address
-
-TABLE = """<style>
-[class*="st-key-table-"] :is(th, td):first-child { word-break: keep-all; }
-[class*="st-key-table-"] :is(th, td):nth-child(3):last-child { min-width: 7.5rem; }
-@media (max-width: 600px) {
-  [class*="st-key-table-"] :is(table, tbody, tr, td) { display: block; border: 0; }
-  [class*="st-key-table-"] thead { position: absolute; clip-path: inset(50%); }
-  [class*="st-key-table-"] tr {
-    border-top: 1px solid color-mix(in srgb, currentcolor 20%, transparent);
-    padding: 0.4rem 0;
-  }
-  [class*="st-key-table-"] td { display: flow-root; padding: 0.1rem 0 0.1rem 7.5rem; }
-  [class*="st-key-table-"] td:first-child { padding-left: 0; font-weight: 600; }
-  [class*="st-key-table-"] td:not(:first-child)::before {
-    content: var(--column);
-    float: left;
-    width: 7rem;
-    margin-left: -7.5rem;
-    font-size: 0.875rem;
-    color: color-mix(in srgb, currentcolor 78%, transparent);
-  }
-}
-</style>"""  # cells wrap; on a phone each row is a card, whose lines say their columns
+STYLE = Path(__file__).with_name("card.css")
+WIDE = 1400  # pixels of a window from which on flows are drawn wide (card.css)
 
 
 def head(name: str, about: dict[str, Any]) -> None:
@@ -133,13 +104,17 @@ def drawing(name: str, title: str) -> None:
     alt, method = html.escape(_("Data flow of {title}").format(title=title)), cache.catalog()["methods"][name]
     lanes, updates = (tuple(map(tuple, method.get(part, ()))) for part in ("flow", "updates"))
     about = (method["title"], lanes, method["compared"], cache.loss_title(method["default_loss"]), updates)
-    drawn = SWITCHED
+    drawn = _style()
     for kind in ("wide", "upright"):
         svg = flow_svg(*about, kind == "upright")
         svg = in_the_dark(svg) if st.context.theme.type == "dark" else svg
         address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
         drawn += f'<img class="flow {kind}" alt="{alt}" src="{address}">'
     st.html(drawn)
+
+
+def _style(more: str = "") -> str:
+    return f"<style>{STYLE.read_text('utf-8')}{more}</style>"
 
 
 def made_of(record: Evaluation, source: str, name: str) -> str | None:
@@ -166,5 +141,5 @@ def table(rows: list[dict[str, Any]], name: str) -> None:
         for k, column in enumerate(columns, 1)
     )
     with st.container(key=key):
-        st.html(f'<i class="frame"></i>{TABLE}<style>{says}</style>')  # see app.py
+        st.html(f'<i class="frame"></i>{_style(says)}')  # see app.py
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))

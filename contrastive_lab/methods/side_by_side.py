@@ -82,15 +82,9 @@ def _time_line(names: list[str], methods: dict[str, Any]) -> str:
         by_year.setdefault(about["year"], []).append(name)
     columns = []
     for year, those in sorted(by_year.items()):
-        titles = [html.escape(locale.text(methods[n]["title"])) for n in those]
-        marked = [
-            f"<b>● <span>{t}</span></b>" if n in names else f"○ <span>{t}</span>"
-            for n, t in zip(those, titles, strict=True)
-        ]
-        columns.append(
-            f'<div style="border-top:2px solid currentcolor;padding:4px 9px 4px 0">{year}<br>'
-            f"{'<br>'.join(marked)}</div>"
-        )
+        titles = {n: f"<span>{html.escape(locale.text(methods[n]['title']))}</span>" for n in those}
+        marked = "<br>".join(f"<b>● {t}</b>" if n in names else f"○ {t}" for n, t in titles.items())
+        columns.append(f'<div style="border-top:2px solid currentcolor;padding:4px 9px 4px 0">{year}<br>{marked}</div>')
     name = html.escape(_("time line of the methods"))
     return (
         '<div style="display:flex;flex-wrap:wrap;font-size:14px" role="group" '
