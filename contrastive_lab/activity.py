@@ -1,7 +1,4 @@
-"""The strip of activity in the sidebar of every page: what is at work, what waits, what failed.
-
-It asks every second while something is at work, and not at all otherwise; where there is nothing to say, nothing is
-drawn."""
+"""The sidebar's strip of activity on every page: at work, waiting, failed; asks each second while one is live."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""What the pages keep in memory: results, embeddings, images, the catalog, each by plain values.
-
-A page that only reads results never imports torch: embeddings, scores and maps are made by tasks
-(progress.py follows them) and read here as arrays."""
+"""What the pages keep in memory: results, embeddings, images, the catalog. Tasks make them (progress.py follows
+these), so a page that only reads results never imports torch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A loss on a batch, as it is asked for and drawn: the same for the app, a notebook and a file.
-
-Imports no Streamlit and no torch."""
+"""A loss on a batch, the same for the app, a notebook and a file. Imports no Streamlit and no torch."""
 
 from __future__ import annotations
 

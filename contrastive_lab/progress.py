@@ -1,6 +1,4 @@
-"""Follow a question or a task: its progress, its failure, and the page drawn anew at its end.
-
-A page asks by one of the functions here; the rest of the page is drawn meanwhile."""
+"""Follow a question or a task: its progress, its failure, and the page drawn anew at its end."""
 
 from __future__ import annotations
 

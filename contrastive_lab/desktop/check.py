@@ -1,6 +1,4 @@
-"""Whether the app works here: its server answers with the page, and the browser parts are there.
-
-python -m contrastive_lab.desktop.check      (one line of JSON; `doctor` asks for it)"""
+"""Whether the app works here, as one line of JSON, which `doctor` reads: python -m contrastive_lab.desktop.check"""
 
 from __future__ import annotations
 

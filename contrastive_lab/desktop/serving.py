@@ -1,9 +1,6 @@
-"""One server for all windows of a user: started by the first, joined by the next, ended with the
-last, unless runs are at work.
-
-A small file beside the caches says which process it is, its port and its token; who waits with a
-window of it is listed there too. It is read and written under a lock, and believed only while that
-process lives. Each folder of runs has a server of its own."""
+"""One server for all windows of a user, and for one folder of runs: started by the first, ended with the last, unless
+runs are at work. A small file beside the caches names its process, port, token and the processes that hold a window
+of it. It is read and written under a lock, and believed only while that process lives."""
 
 from __future__ import annotations
 

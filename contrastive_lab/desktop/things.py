@@ -1,7 +1,5 @@
-"""What the command is asked to open, and the page that shows it.
-
-`recognize` looks at names alone and is quick; `prepare` does what has to be done before the page
-can be drawn, while the server starts. What cannot be opened is one sentence."""
+"""What the command is asked to open, and the page that shows it: `recognize` looks at names alone and is quick;
+`prepare` does the rest while the server starts. What cannot be opened is one sentence."""
 
 from __future__ import annotations
 

@@ -49,21 +49,15 @@ def opener() -> None:
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key="vectors-file")
         path = st.text_input(_("or, instead, its path on this computer"), key="vectors-path").strip()
         label_upload, label_path = _label_fields()
-        pictures = st.text_input(
-            _("Folder of its pictures, if it holds file names"),
-            key="vectors-pictures",
-            placeholder=_("the file's own folder"),
-            help=_("File names are followed below this folder and below the file's own, and nowhere else."),
+        label, place = _("Folder of its pictures, if it holds file names"), _("the file's own folder")
+        help = _("File names are followed below this folder and below the file's own, and nowhere else.")
+        pictures = st.text_input(label, key="vectors-pictures", placeholder=place, help=help)
+        label, example = _("A table's columns that are no part of the vectors"), _("price, weight")
+        help = _(
+            "By commas. Numbered columns (d0, d1, …) are the vectors; where there are none, all "
+            "columns of numbers are, but these."
         )
-        left_out = st.text_input(
-            _("A table's columns that are no part of the vectors"),
-            key="vectors-left-out",
-            placeholder=_("price, weight"),
-            help=_(
-                "By commas. Numbered columns (d0, d1, …) are the vectors; where there are none, all "
-                "columns of numbers are, but these."
-            ),
-        )
+        left_out = st.text_input(label, key="vectors-left-out", placeholder=example, help=help)
         if st.button(_("Look at it"), type="primary", disabled=not (upload or path)):
             names = [name.strip() for name in left_out.split(",") if name.strip()]
             with ExitStack() as copies:
@@ -75,15 +69,12 @@ def opener() -> None:
 
 def _label_fields() -> tuple[Any, str]:
     """A file of labels as it was uploaded, and the path of one."""
-    upload = st.file_uploader(
-        _("Labels of its rows, if they lie in a file of their own"),
-        _kinds(label_files.ENDINGS),
-        key="vectors-label-file",
-        help=_(
-            "A .npy of one label a row, or a text or CSV with one label a line: names of classes "
-            "or whole numbers, in the order of the rows."
-        ),
+    label, kinds = _("Labels of its rows, if they lie in a file of their own"), _kinds(label_files.ENDINGS)
+    help = _(
+        "A .npy of one label a row, or a text or CSV with one label a line: names of classes "
+        "or whole numbers, in the order of the rows."
     )
+    upload = st.file_uploader(label, kinds, key="vectors-label-file", help=help)
     return upload, st.text_input(_("or the path of the labels"), key="vectors-label-path").strip()
 
 

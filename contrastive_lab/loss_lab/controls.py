@@ -87,21 +87,16 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
 def _live_value(key: str, loss: str, name: str, knob: dict[str, Any], first: float | None) -> float:
     """The dragged knob's value: that of the address on arrival, then the one last let go, or the first."""
     values, report = st.session_state.setdefault(VALUES, {}), reported(key)
-    from_address = _number(query_params.take(name))
-    if from_address is not None:
+    try:
+        from_address = float(query_params.take(name) or "nan")
+    except ValueError:
+        from_address = math.nan
+    if math.isfinite(from_address):
         values[loss] = min(knob["high"], max(knob["low"], from_address))
         st.session_state[BEFORE] = report
     elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and report.get("value") is not None:
         values[loss] = report["value"]
     return float(values.get(loss, knob["default"] if first is None else first))
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
 
 
 def formula(loss: str, about: dict[str, Any]) -> None:

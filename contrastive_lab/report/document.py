@@ -37,13 +37,9 @@ def document(contents: Contents, day: date) -> str:
     parts = contents.parts
     title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} runs"
     sheets = _sheets(parts)
-    header = el(
-        "header",
-        el("h1", title),
-        *(el("p", f"{part.title}: {part.about}", class_="about") for part in parts),
-        el("p", f"{day:%d %B %Y}", class_="about"),
-        el("noscript", el("p", WITHOUT_SCRIPTS, class_="note")),
-    )
+    lines = [*(f"{part.title}: {part.about}" for part in parts), f"{day:%d %B %Y}"]
+    note = el("noscript", el("p", WITHOUT_SCRIPTS, class_="note"))
+    header = el("header", el("h1", title), *(el("p", line, class_="about") for line in lines), note)
     runs = [_run(part, number, sheet) for number, (part, sheet) in enumerate(zip(parts, sheets, strict=True))]
     pictures = {_name(sheet): data_script(_padded(sheet), id=_name(sheet)) for sheet in sheets if sheet.picture}
     body = el("main", header, _verdict(contents), *runs, el("footer", FOOT), *pictures.values())
@@ -160,8 +156,7 @@ def _map(part: RunPart, number: int, sheet: ThumbnailSheet) -> Html:
 
 
 def _live_view(part: RunPart) -> list[Html]:
-    view = part.loss_view
-    if view is None:
+    if (view := part.loss_view) is None:
         return []
     drag = "Drag the knob and every pair answers. " if view.first.knob else ""
     text = f"{drag}A batch of this run's own data under {view.title}; the encoder is frozen."

@@ -1,6 +1,4 @@
-"""HTML by type: text is escaped when it is put into an element, markup is what `el` has made.
-
-There is no other way from a text to markup, so that a class called `<script>` is shown as that."""
+"""HTML by type: `el` escapes every text, and only it makes markup: a class called `<script>` is shown as that."""
 
 from __future__ import annotations
 

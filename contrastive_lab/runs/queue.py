@@ -1,7 +1,5 @@
-"""What is at work on Runs: trainings, what waits behind them or could not start, and imports.
-
-Refreshed, the page finds imports again, and each can be stopped. The address names the one that was begun here
-(`importing`), whose run is shown at its end."""
+"""What is at work on Runs: trainings, what waits or could not start, and imports. The address names the import that
+was begun here (`importing`), whose run is shown at its end."""
 
 from __future__ import annotations
 

@@ -62,8 +62,7 @@ def suspects(score: np.ndarray, cut: float, so_far: bool = False) -> str:
     """The number of suspects in a few words."""
     count = int((score > cut).sum())
     text = _("1 suspect above {cut}") if count == 1 else _("{count} suspects above {cut}")
-    if so_far:
-        text = _("So far {count} above {cut}")
+    text = _("So far {count} above {cut}") if so_far else text
     return text.format(count=f"{count:,}", cut=f"{cut:.2f}")
 
 

@@ -41,8 +41,7 @@ def order(table: SampleTable, name: str) -> np.ndarray:
     """The rows of a list; likely wrong labels by all voters together, or by one of them."""
     first, *single = VOTERS
     voters = [v for v in single if f"wrong_by_{v}" in table.extra]
-    split = table.extra["split"]
-    if name == "loss" and (split != split[:1]).any():
+    if name == "loss" and (table.extra["split"] != table.extra["split"][:1]).any():
         return by_place(table)
     if name != "mislabeled" or not voters:
         return table.ranked(name)

@@ -82,10 +82,9 @@ def _recorded(run: Run | None) -> list[str]:
     """The snapshots of a recording's probe set, the newest first, or its newest step."""
     if run is None or not run.is_recording:
         return []
-    kinds = recorded_rows.kinds_of(run)
-    steps = kinds.get(recorded_rows.PROBE, [])[::-1] or kinds.get(recorded_rows.STEP, [])[-1:]
-    kind = recorded_rows.PROBE if recorded_rows.PROBE in kinds else recorded_rows.STEP
-    return [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, step).key for step in steps[:SHOWN]]
+    kinds, probe, step = recorded_rows.kinds_of(run), recorded_rows.PROBE, recorded_rows.STEP
+    kind, steps = (probe, kinds[probe][::-1]) if probe in kinds else (step, kinds.get(step, [])[-1:])
+    return [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, at).key for at in steps[:SHOWN]]
 
 
 def _open_asked(name: str) -> None:

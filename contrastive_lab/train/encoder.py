@@ -22,6 +22,7 @@ from contrastive_lab.path_input import path_input
 LIBRARY = N_("another one, of timm or torchvision…")
 NEW = N_("new, with random weights")
 LIBRARIES = ("timm:", "torchvision:")
+MODELS = "timm:vit_small_patch16_224 or torchvision:resnet50"
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,10 @@ def _of_run(run: Run) -> Encoder:
 
 
 def _of_library() -> Encoder:
-    model = query_params.text(
-        st.text_input,
-        _("Model"),
-        name="model",
-        placeholder="timm:vit_small_patch16_224 or torchvision:resnet50",
-        help=_("Any model of torchvision, or of timm where it is installed."),
-    ).strip()
-    file = path_input(
-        _("A file of its weights; without one they are random"), "weights", placeholder="/path/to/weights.safetensors"
-    )
+    help = _("Any model of torchvision, or of timm where it is installed.")
+    model = query_params.text(st.text_input, _("Model"), name="model", placeholder=MODELS, help=help).strip()
+    label = _("A file of its weights; without one they are random")
+    file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     if not model:
         return Encoder("", wrong=_("Write the model's name above, such as timm:resnet18."))
     name = model if model.startswith(LIBRARIES) else f"timm:{model}"

@@ -97,12 +97,9 @@ def _use(place: Path, key: str) -> None:
 
 def drop_zone() -> None:
     """The field, and once files lie in it, what they are and the button that takes them over."""
-    files = st.file_uploader(
-        _("or drop a folder of images here"),
-        accept_multiple_files="directory",
-        key=f"drop-{st.session_state.get(ROUND, 0)}",
-        help=_("One folder per class inside it, or images only. Your own files are not touched."),
-    )
+    help = _("One folder per class inside it, or images only. Your own files are not touched.")
+    label, key = _("or drop a folder of images here"), f"drop-{st.session_state.get(ROUND, 0)}"
+    files = st.file_uploader(label, accept_multiple_files="directory", key=key, help=help)
     text = _(
         "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}; of "
         "a folder whose path is written above nothing is copied."
@@ -125,8 +122,7 @@ def drop_zone() -> None:
         bar.empty()
         st.error(format.plain(error))
         return
-    st.session_state[CHOSEN] = str(folder)
-    st.session_state[LEFT_OUT] = (str(folder), without)
+    st.session_state[CHOSEN], st.session_state[LEFT_OUT] = str(folder), (str(folder), without)
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1
     st.rerun()
 

@@ -1,7 +1,5 @@
-"""Samples reviewed one after the other: the suspect, what to do with it, what it is taken for.
-
-All of a stretch of the list is with the browser, which shows the next sample without asking; what
-was decided is reported in order, and again until the server says that it has it."""
+"""Samples reviewed one by one in the browser, which has a stretch of the list and shows the next without asking.
+What was decided is reported in order, and again until the server says that it has it."""
 
 from __future__ import annotations
 

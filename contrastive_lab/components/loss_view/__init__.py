@@ -1,7 +1,5 @@
-"""The live loss view: matrix, one anchor's softmax, panels, and a knob that is dragged.
-
-What the drag does is computed in the browser: main.js mounts the view, drag.js follows the knob,
-../shared/kernels computes the loss, matrix.js paints it."""
+"""The live loss view: matrix, one anchor's softmax, panels, and a knob. The browser computes the drag: main.js mounts
+the view, drag.js follows the knob, ../shared/kernels computes the loss, matrix.js paints it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Colors of points: by category, or by a number cut into eight steps.
-
-The eight colors of categories are told apart by the color-blind too (tests/lab/test_palette.py); where there are more
-categories, the shape of the points tells which of one color is meant (points.js)."""
+"""Colors of points: by category, or by a number cut into eight steps. The color-blind can tell the eight apart
+(tests/lab/test_palette.py); with more categories, the shape of a point tells them apart (points.js)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One packed blob for the browser: a header in JSON, then arrays, each at a multiple of eight.
-
-Only data that are bytes as a whole reach a browser part as they are. `unpack` in transport.js is the inverse."""
+"""One packed blob for the browser: a header in JSON, then arrays at multiples of eight; transport.js unpacks it."""
 
 from __future__ import annotations
 
