@@ -138,7 +138,11 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
     another split, which needs space on the same disk: training should not run for days before a test set that does not
     fit. Raises: BadSetting where they do not fit on the disk; ValueError where none can be read."""
     _reserve_space(partial, later)
-    decoded = _decoded_before(partial)
+    decoded: dict[int, DecodedChunk] = {}  # by their first row
+    for line in partial.log.read_text(encoding="utf-8").splitlines() if partial.log.exists() else ():
+        with contextlib.suppress(ValueError):  # a line that was cut off
+            chunk = json.loads(line)
+            decoded[chunk["start"]] = chunk
     starts = range(0, len(partial.files), CHUNK)
     values = {"files": f"{len(partial.files):,}", "text": partial.form.text, "size": _bytes(partial.size)}
     stage = message("decoding {files} images to {text} ({size} on disk)", **values)
@@ -166,16 +170,6 @@ def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
         log.writelines(json.dumps(chunk) + "\n" for chunk in chunks)
         log.flush()
         chunks.clear()
-
-
-def _decoded_before(partial: Partial) -> dict[int, DecodedChunk]:
-    """Return chunks of an interrupted decoding by their first row; a line that was cut off is ignored."""
-    decoded: dict[int, DecodedChunk] = {}
-    for line in partial.log.read_text(encoding="utf-8").splitlines() if partial.log.exists() else ():
-        with contextlib.suppress(ValueError):
-            chunk = json.loads(line)
-            decoded[chunk["start"]] = chunk
-    return decoded
 
 
 def _reserve_space(partial: Partial, later: list[Partial]) -> None:

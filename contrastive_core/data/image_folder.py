@@ -220,7 +220,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
                 if is_folder and label < 0:
                     continue
                 if not is_folder and ending not in endings:
-                    if is_plain and _may_be_image(name, ending):
+                    if is_plain and name[0] != "." and ending not in BESIDE and (ending or name.lower() not in NAMES):
                         listing.others[ending] += 1
                 elif reason := "" if is_plain else _problem(entry, is_folder):
                     listing.skipped.append((id, reason))
@@ -253,11 +253,6 @@ def _ending(name: str) -> str:
     """As `Path.suffix`, in lower case."""
     dot = name.rfind(".")
     return name[dot:].lower() if dot > 0 else ""
-
-
-def _may_be_image(name: str, ending: str) -> bool:
-    """Whether a file that is not read here may well be an image."""
-    return name[0] != "." and ending not in BESIDE and bool(ending or name.lower() not in NAMES)
 
 
 def part(files: list[ImageFile], split: str) -> list[ImageFile]:

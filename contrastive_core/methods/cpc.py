@@ -95,7 +95,9 @@ class CPC(Method):
             anchors.append(w_k(c[:, : rows - k]).reshape(-1, d))  # W_k c
             groups.append(where[:, k:].reshape(-1))  # the true patch, k rows on
         candidates = sequence.reshape(-1, d)  # (m, d)
-        return _predictions(torch.cat(anchors), candidates, torch.cat(groups))
+        slots = torch.arange(len(candidates), device=z.device)  # one is an anchor's positive, all others negatives
+        made = pairs.from_labels(torch.cat(anchors), torch.cat(groups), candidates, slots)
+        return dataclasses.replace(made, anchor_rows=made.anchor_rows + len(slots), candidate_rows=slots)
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""
@@ -152,10 +154,3 @@ def patch_grid(size: int) -> tuple[int, int, int]:
     side = max(4, min(LEAST_SIDE, size // 2), 2 * (size // (PATCHES + 1)))
     stride = max(1, min(side // 2, (size - side) // (LEAST_ROWS - 1)))
     return side, stride, max(0, (size - side) // stride + 1)
-
-
-def _predictions(anchors: Tensor, candidates: Tensor, groups: Tensor) -> Pairs:
-    """Each prediction's positive is one candidate, every other candidate is a negative."""
-    slots = torch.arange(len(candidates), device=anchors.device)
-    made = pairs.from_labels(anchors, groups, candidates, slots)
-    return dataclasses.replace(made, anchor_rows=made.anchor_rows + len(slots), candidate_rows=slots)

@@ -133,7 +133,7 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
         first = first.take(np.isin(np.arange(len(first)), kept))
     labels = first.labels if first.has_labels else None
     rows = EmbeddingSet(first.z.float().numpy(), labels, views=_even_views(batch, first))
-    return _scores(rows, "alignment", "uniformity", "rankme")
+    return scores_of(rows, "alignment", "uniformity", "rankme")
 
 
 def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None:
@@ -147,12 +147,7 @@ def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None
     return z.reshape(len(counts), counts[0], -1)
 
 
-def probe_figures(rows: EmbeddingSet) -> dict[str, float]:
-    """What is followed of the probe set: the leave-one-out kNN vote, uniformity and RankMe."""
-    return {f"probe_{name}": value for name, value in _scores(rows, "uniformity", "rankme").items()}
-
-
-def _scores(rows: EmbeddingSet, *names: str) -> dict[str, float]:
+def scores_of(rows: EmbeddingSet, *names: str) -> dict[str, float]:
     """The metrics that have a value, and the leave-one-out kNN vote as "knn"."""
     values: dict[str, float | None] = {}
     for name in names:

@@ -192,7 +192,8 @@ class Recorder:
         h, z, labels = probe.h[kept], probe.z[kept], probe.labels[kept]
         self.run.save_snapshot(probe.step, index=index, h=h, z=z, labels=labels, ids=probe.ids[kept])
         rows = EmbeddingSet(z, labels if (labels >= 0).any() else None)
-        self.run.append_metrics([{"step": probe.step, **figures.probe_figures(rows)}])
+        values = {f"probe_{name}": value for name, value in figures.scores_of(rows, "uniformity", "rankme").items()}
+        self.run.append_metrics([{"step": probe.step, **values}])
 
     def _places(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows to keep, and the place of each in the first probe."""
