@@ -92,8 +92,7 @@ def memory_bytes(device: torch.device) -> int:
 
 @contextmanager
 def enough_memory(device: torch.device, count: int, height: int, width: int) -> Iterator[None]:
-    """Around the encoding of so many images of a size at once: raises CannotGoOn, with a sentence,
-    where the device has too little memory for them."""
+    """Raises CannotGoOn where the device has too little memory to encode so many images of a size at once."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -22,16 +22,14 @@ IMAGES = BUNDLE / "checkpoints" / "images"  # decoded test images of what the sh
 
 
 def runs_home() -> Path:
-    """Where users' runs live: $CONTRASTIVE_LAB_RUNS; else `checkpoints/runs` of a checkout, or
-    `runs` in the user's data folder."""
+    """Users' runs: $CONTRASTIVE_LAB_RUNS; else `checkpoints/runs` of a checkout, `runs` in the user's data folder."""
     if folder := os.environ.get("CONTRASTIVE_LAB_RUNS"):
         return Path(folder)
     return ROOT / "checkpoints" / "runs" if is_checkout() else _user_data() / "runs"
 
 
 def data_home() -> Path:
-    """Where what can be made again is kept: $CONTRASTIVE_LAB_HOME; else `.cache` of a checkout, or
-    `cache` in the user's data folder."""
+    """What can be made again: $CONTRASTIVE_LAB_HOME; else `.cache` of a checkout, `cache` in the user's data folder."""
     if folder := os.environ.get("CONTRASTIVE_LAB_HOME"):
         return Path(folder)
     return ROOT / ".cache" if is_checkout() else _user_data() / "cache"

@@ -72,8 +72,7 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
 
 
 def _best(search: Search, rows: list[AnswerRow]) -> AnswerRow | None:
-    """Of the settings with the most epochs, and the seeds of the finalists: the highest mean, or the highest on the
-    curve."""
+    """Of the settings with the most epochs and seeds: the highest mean, or the highest on the curve."""
     full = [row for row in rows if row["epochs"] == max(r["epochs"] for r in rows)]
     seeds = max((row["seeds"] for row in full if not row["is_default"]), default=1)
     places = {trial.label: place for place, trial in enumerate(search.ranking())}

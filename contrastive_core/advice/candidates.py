@@ -60,8 +60,7 @@ def check_questions(names: Sequence[str]) -> list[str]:
 
 
 def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
-    """What is tried for a question, the default first. Raises BadSetting where the method's loss
-    has nothing of the kind."""
+    """What is tried for a question, the default first. Raises BadSetting where the method's loss has none."""
     cls, usual = methods.get(method), usual_settings(method, dataset)
     others: dict[str, dict[str, object]]
     match question:
@@ -194,8 +193,7 @@ def _value(candidate: Candidate) -> float:
 
 
 def next_on_curve(found: Sequence[Candidate], fitted: Curve, tried: Collection[float]) -> Candidate | None:
-    """A value that may be the best by the curve: the highest upper end of its interval. None where every place is
-    near one that was tried."""
+    """The value whose interval on the curve has the highest upper end; None where every place was tried nearby."""
     values = [c.value for c in found if c.value is not None]
     places = sorted({float(f"{v:.2g}") for v in np.geomspace(min(values), max(values), PLACES)})
     places = [v for v in places if all(max(v / t, t / v) > NEW for t in tried)]

@@ -47,8 +47,7 @@ class HeldOutScores:
 
 
 def held_out_rows(dataset: Dataset) -> np.ndarray:
-    """Rows of train to set aside, rising: a fifth of each class, by a seed of its own.
-    Raises BadSetting where too few images would be left."""
+    """Rows of train to set aside, rising: a fifth of each class. Raises BadSetting where too few would be left."""
     n = len(dataset)
     if n < FEWEST:
         values = {"name": dataset.name, "n": n, "fewest": FEWEST}

@@ -1,5 +1,4 @@
-"""What follows from a first look, for batch, τ and augmentations: each with its reason, and with
-the command that would settle it."""
+"""What follows from a first look, for batch, τ and augmentations: reasons, and commands that settle it."""
 
 from __future__ import annotations
 

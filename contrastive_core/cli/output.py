@@ -57,8 +57,7 @@ def _harmless(line: str) -> str:
 
 
 class Terminal:
-    """An `OnProgress` for a person: a bar on a terminal, else a line now and then on standard
-    error. `detail` stands behind the bar."""
+    """An `OnProgress` for a person: a bar with `detail` behind it on a terminal, else a line now and then."""
 
     def __init__(self) -> None:
         self.detail = ""

@@ -29,8 +29,7 @@ from contrastive_core.training.starting_run import inherit_encoder
 
 
 def train(args: Namespace) -> None:
-    """Train a new run, or go on with an old one. The run's folder is the first process's: other machines need the data,
-    not the folder."""
+    """Train a new run, or go on with an old one, in a folder of the first process's."""
     if args.processes > 1 and "RANK" not in os.environ:
         _under_torchrun(args.processes, sys.argv[1:])
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:

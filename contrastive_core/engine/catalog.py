@@ -77,8 +77,7 @@ def _shipped_cards(sources: str) -> JsonObject | None:
 
 @lru_cache(maxsize=256)
 def title(kind: str, name: str) -> str:
-    """The title of one of `methods` or `losses`, read off its source, before there is a catalog; of
-    a name that is none, the name."""
+    """The title of one of `methods` or `losses`, read off its source, before there is a catalog; else the name."""
     if not name.isidentifier():
         return name
     with contextlib.suppress(OSError, SyntaxError, ValueError):
@@ -95,8 +94,7 @@ def knobs(described: JsonObject) -> dict[str, Knob]:
 
 
 def describe() -> JsonObject:
-    """`methods` and `losses` in the order of their years, `metrics`, `recipe`, `encoders`, as plain
-    values. Imports torch."""
+    """`methods` and `losses` by their years, `metrics`, `recipe`, `encoders`, as plain values. Imports torch."""
     from contrastive_core import losses, methods, metrics
     from contrastive_core.models import encoders
     from contrastive_core.records.recipe import Recipe

@@ -20,8 +20,7 @@ POLL_SECONDS = 0.5
 
 
 def preview(*arguments: str) -> JsonObject:
-    """What an import with these arguments would make; nothing is kept.
-    Raises: ValueError, OSError with the reason why it cannot be imported."""
+    """What an import with these arguments would make. Raises: ValueError, OSError with the reason why it cannot."""
     return dict(client.call("contrastive_core.cli.import_checkpoint:preview", *arguments))
 
 

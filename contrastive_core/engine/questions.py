@@ -54,8 +54,7 @@ def samples(request: SampleRequest, rows: int = 0) -> Question | Task:
 
 
 def decoding(config: Mapping[str, Any], split: str) -> Task:
-    """The task that decodes the images of the data set that a run's settings name. Raises
-    ValueError for what cannot be read."""
+    """The task that decodes the images that a run's settings name. Raises ValueError for what cannot be read."""
     dataset, root, form = str(config.get("dataset")), config.get("root"), form_of(config)
     more = ["--root", root] if root else []
     if datasets.is_files(dataset) and form.size is not None:

@@ -24,8 +24,7 @@ PATIENCE = 20.0  # seconds to wait for another process that changes the queue
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group: the
-    cells of one sweep, asked for at one time."""
+    """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group, the cells of one sweep."""
 
     path: Path
     name: str

@@ -20,8 +20,7 @@ from contrastive_core.storage import json_files
 
 
 def delete(name: str) -> Path:
-    """Move a user's run to the bin; returns where it lies. Raises ValueError for a shipped run,
-    one at work, or one that waits to go on."""
+    """Move a user's run to the bin; returns where it lies. Raises ValueError as `_at_rest` does."""
     with _at_rest(name, "stays") as run:
         _keep_log(run)
         bin_ = runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
@@ -37,8 +36,7 @@ def binned() -> list[Path]:
 
 
 def restore(binned: Path) -> Run:
-    """Bring a deleted run back under its name. Raises FileExistsError when that is taken;
-    FileNotFoundError when it is not in the bin."""
+    """Bring a deleted run back under its name. Raises FileExistsError; FileNotFoundError, not in the bin."""
     name = binned.name.rsplit("-", 1)[0]
     if not binned.exists():
         raise FileNotFoundError(message("{name} is not in the bin any more", name=name))
@@ -62,7 +60,7 @@ def rename(name: str, new: str) -> Run:
 
 @contextlib.contextmanager
 def _at_rest(name: str, so: str) -> Iterator[Run]:
-    """A user's run, on which nothing works, and nothing begins to while inside."""
+    """A user's run, kept at rest while inside. Raises ValueError for a shipped one, one at work, one that waits."""
     training.at_work(runs.load(name))  # this may wait for a process that ends; others need not
     with queue_files.changing():
         run = runs.load(name)

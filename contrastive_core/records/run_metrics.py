@@ -27,8 +27,7 @@ _object = partial(json_files.object_of, schema=METRICS)
 
 
 class MetricsReader:
-    """`update` reads on; `steps` and `epochs` are lines as `Run.metrics` gives them, `latest` the
-    newest steps. Damaged lines are passed over."""
+    """`update` reads on; `steps` and `epochs` are lines as `Run.metrics` gives them, `latest` the newest steps."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,8 +79,7 @@ class MetricsReader:
 
 
 class Cost(TypedDict):
-    """Seconds of training, images per second (median of steps), peak memory in MB, and parameters;
-    None for what was not recorded."""
+    """Seconds of training, images per second (median of steps), peak MB, and parameters; None where not recorded."""
 
     seconds: float | None
     images_per_s: float | None

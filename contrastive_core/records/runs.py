@@ -67,8 +67,7 @@ def free_name(stem: str, used: Collection[str] = ()) -> str:
 
 
 def default_run_name(report: Mapping[str, object]) -> str:
-    """An imported run's name, made from the file's or the model's, as `OpenedCheckpoint.report` or
-    `pretrained.about` reports it."""
+    """An imported run's name, made from what `OpenedCheckpoint.report` or `pretrained.about` reports."""
     text = str(report.get("file")).split(".")[0]
     if report.get("of_library", True):
         text = str(report["encoder"]).partition(":")[2] + "-random" * bool(report.get("random"))
@@ -76,8 +75,7 @@ def default_run_name(report: Mapping[str, object]) -> str:
 
 
 def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: Any) -> Run:
-    """Make a run's folder with its manifest. Without a name one is made from the settings.
-    Raises: BadName; FileExistsError when the name is taken."""
+    """Make a run's folder with its manifest, under a name or one of its settings. Raises BadName; FileExistsError."""
     if not name:
         data = re.sub(r"[^A-Za-z0-9]+", "-", str(config.get("dataset", "data"))).strip("-")[-24:]
         name = free_name(f"{config.get('method', 'run')}-{data or 'data'}-s{config.get('seed', 0)}")
@@ -122,8 +120,7 @@ def load(name: str) -> Run:
 
 
 def list_runs() -> list[Run]:
-    """All runs, the users' newest first, then the shipped. Those that cannot be used are left out;
-    `damaged` names them."""
+    """All runs, the users' newest first, then the shipped; not those that cannot be used (`damaged`)."""
     users, shipped = (
         [run for path in folders(home) if isinstance(run := _open(path), Run)] for home in (runs_home(), SHIPPED)
     )
@@ -131,8 +128,7 @@ def list_runs() -> list[Run]:
 
 
 def damaged() -> dict[str, str]:
-    """Folders of runs that cannot be used, by name, and why: damaged, of another version, or under
-    a name that no run can have."""
+    """Folders of runs that cannot be used, by name, and why: damaged, of another version, wrongly named."""
     paths = [*folders(runs_home()), *folders(SHIPPED)]
     return {
         ascii(path.name)[1:-1][:100]: sentence(error) for path in paths if isinstance(error := _open(path), Exception)

@@ -1,5 +1,4 @@
-"""A table of samples that is asked for: an embedding and a loss, by plain values that an address can hold; its
-file and its marks. Torch-free."""
+"""A table of samples that is asked for, an embedding and a loss; its file and its marks. Torch-free."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ class SampleRequest:
 
     @property
     def marked(self) -> Path:
-        """The file of what was decided: the data set's, whichever run is looked at; of loaded
-        vectors and recordings their own."""
+        """The file of what was decided: the data set's; of loaded vectors and recordings their own."""
         if run := self.run:
             return decisions_path(run.config, self.split)
         place = self.rows.recorded

@@ -287,8 +287,7 @@ def keep_arrays(path: Path, **arrays: np.ndarray) -> None:
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
-    """Arrays that `keep_arrays` wrote, those of `mapped` bytes not in memory; None when there are
-    none, or they are damaged."""
+    """Arrays that `keep_arrays` wrote, those of `mapped` bytes not in memory; None for none or damaged ones."""
     try:
         return json_files.read_npz(path, mapped=mapped)
     except (OSError, ValueError):

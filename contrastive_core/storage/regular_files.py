@@ -37,8 +37,7 @@ def open_regular(path: str | Path, limit: int | None = None) -> BinaryIO:
 
 
 def read_regular(path: str | Path, limit: int) -> bytes:
-    """All bytes of an ordinary file of at most `limit` bytes. Raises NotRegular, also for a larger
-    one, and what `open_regular` raises."""
+    """All bytes of an ordinary file. Raises NotRegular, also above `limit` bytes, and what `open_regular` raises."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         data = b"" if size > limit else file.read(size + 1)

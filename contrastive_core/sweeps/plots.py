@@ -123,8 +123,7 @@ def _line(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, colors
 
 
 def _ticks(places: Sequence[float | None]) -> Row:
-    """A log axis where all places are positive numbers that lie far apart; a tick at each, as far as these can be
-    told apart."""
+    """A log axis where all places are positive numbers that lie far apart, with ticks that can be told apart."""
     if not places or None in places:
         return {}
     values = sorted({place for place in places if place})
@@ -168,8 +167,7 @@ def _scale(measure: str, zoom: bool) -> Row:
 
 
 def _matrix(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str, zoom: bool) -> Any:
-    """Rows × columns with the value in each square, its interval where one points at it, and the
-    row's mean at the right."""
+    """Rows × columns with the value in each square, its interval on hover, and the row's mean at the right."""
     import plotly.graph_objects as go
 
     down, across = sweep.draw.rows, sweep.draw.columns
