@@ -12,8 +12,7 @@ BLOCK = 1 << 21  # numbers that are read at a time
 
 
 class Moments:
-    """Mean and deviation (d) of each column of (n, d) features, taken in float64 in blocks. `index`: of the rows that
-    count, or None for all; `lie`: how the rows lie."""
+    """Mean and deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows that count."""
 
     def __init__(self, features: np.ndarray, index: np.ndarray | None = None, lie: Rows = HERE) -> None:
         count = len(features) if index is None else len(index)

@@ -1,5 +1,4 @@
-"""Is every file of a run what was written? Each is opened: JSON is checked against its schema, weights and
-states to their SHA-256. Torch-free, but for weights."""
+"""Check every file of a run: JSON by its schema, weights and states by their SHA-256. Torch-free, but for weights."""
 
 from __future__ import annotations
 

@@ -69,9 +69,8 @@ def drop_many(file: Path, samples: Sequence[str], about: Marks | None = None, by
 
 def relabel_many(file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = "") -> None:
     """Give samples other classes, by id, all at once; one undo takes them all back."""
-    _write(
-        file, [{**(about or {}).get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in labels.items()], by=by
-    )
+    known = about or {}
+    _write(file, [{**known.get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in labels.items()], by=by)
 
 
 def _write(file: Path, lines: Sequence[JsonObject], **about: Any) -> None:

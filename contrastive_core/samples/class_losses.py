@@ -35,8 +35,7 @@ CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
-    """What n rows are to every class, and the nearest row of their own and of another class, by cosine: its number, −1
-    where there is none, and its similarity, −1 then."""
+    """Losses of n rows by class, and the nearest row (−1: none) of their own and of another class, with its cosine."""
 
     losses: np.ndarray  # (n, classes) float32; infinite for a class of which there is no other row
     same: np.ndarray  # (n) int64
