@@ -69,11 +69,6 @@ def vectors(rows: EmbeddingSet) -> bytes:
     return out.getvalue()
 
 
-def is_sent(rows: EmbeddingSet) -> bool:
-    """Whether vectors go through the browser; more of them are a file of this computer."""
-    return rows.features.nbytes <= SENT_UP_TO
-
-
 def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
     plain = re.sub(r"[^\w.-]+", "-", name)

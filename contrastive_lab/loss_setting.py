@@ -50,12 +50,8 @@ def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
 
 def default_pairing(run: Run) -> str:
     """How a run's own loss pairs rows; a recorded one as it paired its newest rows."""
-    if run.is_recording:
-        return _pairing_of_recording(run)
-    return PAIRED_BY.get(str(run.config.get("method")), "views")
-
-
-def _pairing_of_recording(run: Run) -> str:
+    if not run.is_recording:
+        return PAIRED_BY.get(str(run.config.get("method")), "views")
     with contextlib.suppress(ValueError, OSError):
         if steps := recorded_rows.steps(run):
             rows = recorded_rows.read(run, steps[-1])

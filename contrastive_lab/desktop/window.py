@@ -19,14 +19,7 @@ from contrastive_lab.desktop import tickets
 
 TITLE = "Contrastive Lab"
 SIZE = (1440, 960)
-NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "microsoft-edge",
-    "microsoft-edge-stable",
-)
+NAMES = "chromium chromium-browser google-chrome google-chrome-stable microsoft-edge microsoft-edge-stable".split()
 APPLICATIONS = ("Google Chrome", "Chromium", "Microsoft Edge")  # of macOS
 PROGRAMS = (
     "Google/Chrome/Application/chrome.exe",

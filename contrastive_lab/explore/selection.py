@@ -132,7 +132,7 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
 def _vector_files(rows: EmbeddingSet, name: str) -> None:
     """The vectors themselves: sent, or written to a file of this computer where they are large."""
     size = f"{rows.features.nbytes / 1e9:.1f}"
-    if export.is_sent(rows):
+    if rows.features.nbytes <= export.SENT_UP_TO:
         st.download_button(_("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet")
     elif st.button(_("Write the vectors ({nbytes} GB) to a file").format(nbytes=size)):
         try:

@@ -80,17 +80,14 @@ def show(findings: Findings, name: str, rows: np.ndarray, row: int) -> None:
     nearest = _nearest_of(findings, name, part)
     items = [_item(findings, name, r, nearest.get(r), beside) for r in part.tolist()]
     content = cache.digest(findings.requests, [findings.id(r) for r in part], list(beside))
-    table, pictures = findings.table, findings.pictures
+    table, decided_on = findings.table, cache.digest([str(r.marked) for r in findings.requests])
+    classes = findings.pictures.classes or table.classes or sorted(table.labels, key=lambda one: (len(one), one))
     bench = Bench(
-        items,
-        start,
-        len(rows),
-        place,
-        cache.digest([str(r.marked) for r in findings.requests]),
+        *(items, start, len(rows), place, decided_on),
         moves(),
         st.session_state.get("samples-many", 0),
         bool(findings.marked),
-        pictures.classes or table.classes or sorted(table.labels, key=lambda label: (len(label), label)),
+        classes,
         st.session_state.get(ACK, {}),
         *_sheets(content, findings, part, beside),
         so_far=bool(findings.missing),

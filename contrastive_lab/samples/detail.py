@@ -96,7 +96,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         st.info(format.plain(error))
         return
     pairs = [*((p, True) for p in why.weakest_positives), *((p, False) for p in why.hardest_negatives)]
-    kinds = {True: _("positive"), False: _("negative")}
+    kinds = (_("negative"), _("positive"))
     names = [f"{kinds[positive]} {label_of(table, p.id)} · {p.id}" for p, positive in pairs]
     margin = _("Margin {margin}: cosine to its nearest positive less that to its nearest negative. ")
     if why.margin < 0:
@@ -106,16 +106,14 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     if np.isfinite(why.margin):
         st.caption(margin.format(margin=f"{why.margin:+.3f}"))
     if why.kernel is None:
-        heads = (_("pair"), _("share %"), why.score_kind)
-        shares = [(n, round(100 * p.share, 2), p.score) for n, (p, _positive) in zip(names, pairs, strict=True)]
-        draw_table([dict(zip(heads, cells, strict=True)) for cells in shares], hide_index=True)
+        pair, share, named = _("pair"), _("share %"), zip(names, pairs, strict=True)
+        rows = [{pair: n, share: round(100 * p.share, 2), why.score_kind: p.score} for n, (p, _positive) in named]
+        draw_table(rows, hide_index=True)
         return
     losses = table.extra.get("loss_over_knob")  # of every sample, by the live knob
     view = SampleView(
         cache.digest(request, sample, str(request.path())),
-        why.scores,
-        why.mask,
-        why.kernel,
+        *(why.scores, why.mask, why.kernel),
         [ShownPair(n, p.column, positive) for n, (p, positive) in zip(names, pairs, strict=True)],
         thumbnail_sheet(pictures.stack([p.id for p, _positive in pairs])),
         knob_of(cache.catalog()["losses"][request.loss], why.kernel),
