@@ -128,7 +128,7 @@ def test_a_proxy_is_not_asked_for_this_computer(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(BaseHTTPRequestHandler, "do_GET", answer, raising=False)
     threading.Thread(target=answering.serve_forever, daemon=True).start()
     try:
-        assert serving._answers(serving.Server(1, 0.0, answering.server_port, "word"))
+        assert isinstance(serving.read_page(f"http://127.0.0.1:{answering.server_port}/", seconds=2), str)
     finally:
         answering.shutdown()
         answering.server_close()
