@@ -88,8 +88,6 @@ class Search:
         """Seconds of all runs, also of those before a restart."""
         return sum(s.seconds for t in self.trials.values() for s in t.scores.values())
 
-    # --- rounds ---
-
     def _choices(self) -> Iterator[dict[str, Candidate]]:
         """The planned settings, then what the sampler proposes."""
         usual = {question: found[0] for question, found in self.questions.items()}
@@ -161,8 +159,6 @@ class Search:
         ]
         return fit_curve(points)
 
-    # --- time ---
-
     def _has_time_for(self, epochs: int, besides: float = 0.0) -> bool:
         return self.spent + self.cost(epochs) + besides <= RESERVE * self.plan.seconds
 
@@ -177,8 +173,6 @@ class Search:
         """Seconds of a run of so many epochs: as those before it took, else as planned."""
         took = [s.seconds for t in self.trials.values() for s in t.by_seed(epochs).values()]
         return sum(took) / len(took) if took else epochs * self.plan.seconds_per_epoch + OVERHEAD
-
-    # --- one run ---
 
     def score(self, trial: Trial, epochs: int, seed: int) -> HeldOutScores | None:
         """Scores of these settings, trained if they have not been. None where training failed."""

@@ -76,8 +76,6 @@ class Run:
         except FileNotFoundError:
             raise ValueError(message("{name} has no weights yet", name=self.name)) from None
 
-    # --- writing ---
-
     def write(self, name: str, data: bytes | memoryview) -> None:
         """Write one of the run's files, whole or not at all. Raises Gone; OSError."""
         path = self.path / name
@@ -101,8 +99,6 @@ class Run:
 
     def _gone(self) -> Gone:
         return Gone("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
-
-    # --- status ---
 
     def status(self) -> Status:
         """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
@@ -170,8 +166,6 @@ class Run:
             with contextlib.suppress(OSError):
                 self.path.rmdir()
 
-    # --- metrics and snapshots ---
-
     def metrics(self) -> list[JsonObject]:
         """All lines written so far, but for damaged ones."""
         try:
@@ -221,8 +215,6 @@ class Run:
 
     def _snapshot_files(self) -> list[tuple[int, Path]]:
         return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
-
-    # --- title, note, tags ---
 
     def meta(self) -> Meta:
         """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""

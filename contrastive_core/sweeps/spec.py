@@ -29,7 +29,7 @@
     measures = ["accuracy", "uniformity"]
 
 Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so a sweep that was
-cut off goes on where it was: done runs are kept, stopped ones are resumed (runner.py).
+cut off goes on where it was: done runs are kept, stopped ones are resumed (sweep_runner.py).
 """
 
 from __future__ import annotations
