@@ -8,7 +8,6 @@ may use color learns little else. 32×32, drawn at four times the size and avera
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Callable
 
 import numpy as np
 
@@ -56,11 +55,7 @@ def rendered_shapes(split: str) -> DatasetArrays:
     return {"images": images, "labels": labels, "classes": CLASSES, "factors": factors}
 
 
-GENERATED: dict[str, Callable[[str], DatasetArrays]] = {
-    "digits": digits,
-    "shapes": rendered_shapes,
-    "digits_mislabeled": digits_mislabeled,
-}
+GENERATED = {"digits": digits, "shapes": rendered_shapes, "digits_mislabeled": digits_mislabeled}
 
 
 def make_shapes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:

@@ -42,8 +42,7 @@ class _Shell(dict[Any, Any]):
 
 
 def convert(source: str | Path, out: str | Path) -> list[str]:
-    """Write the tensors of `source` to `out`; return the names at the file's top level. Raises: Refused, NotRegular,
-    OSError; whatever torch raises for a damaged file."""
+    """Write the tensors of `source` to `out`; return its top-level names. Raises: Refused, NotRegular, OSError."""
     with open_regular(source) as file:
         start = file.read(9)
         is_safetensors = start[8:] == b"{"

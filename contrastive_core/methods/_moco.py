@@ -84,8 +84,7 @@ class MoCo(Method):
 
     @property
     def m(self) -> float:
-        """m of this step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 for T steps in all (Grill et
-        al. 2020, arXiv 2006.07733, section 3.3)."""
+        """m of step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 of T steps (Grill et al. 2020, arXiv 2006.07733)."""
         m, t = self.settings.momentum, int(self.steps)
         if self.settings.momentum_warmup:
             m = min(m, (1 + t) / (10 + t))

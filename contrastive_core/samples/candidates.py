@@ -131,8 +131,7 @@ class Candidates:
     """Who stands for all, for each anchor of pairs in which every row meets all others."""
 
     def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None) -> None:
-        """Args: nearest: (n, k) other rows of each; drawn: how many are (default: `DRAWN`).
-        Raises: ValueError for other pairs."""
+        """`nearest`: (n, k) others of each row; `drawn`: how many (default: `DRAWN`). Raises: ValueError for others."""
         if not pairs.symmetric:
             raise ValueError(N_("candidates can stand for all only where every row meets all others"))
         self.pairs, self.nearest, n = pairs, nearest, len(pairs)

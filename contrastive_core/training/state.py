@@ -145,13 +145,11 @@ def capture(
     if setup.device.type == "cuda":
         tensors["random.cuda"] = torch.cuda.get_rng_state(setup.device)
     numpy_state: Any = np.random.get_state(legacy=True)
+    numbers = [v.tolist() if isinstance(v, np.ndarray) else v for v in numpy_state]
     plain = {
         "place": asdict(position),
         "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
-        "random": {
-            "python": random.getstate(),
-            "numpy": [v.tolist() if isinstance(v, np.ndarray) else v for v in numpy_state],
-        },
+        "random": {"python": random.getstate(), "numpy": numbers},
     }
     return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
 
