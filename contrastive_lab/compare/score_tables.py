@@ -19,12 +19,8 @@ from contrastive_lab.tables import draw_table
 TITLES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe accuracy"), "purity": N_("Purity")}
 TITLES |= {"silhouette": N_("Silhouette"), "alignment": N_("Alignment"), "tolerance": N_("Tolerance")}
 TITLES |= {"uniformity": N_("Uniformity")}
-COST = {
-    "seconds": N_("training, s"),
-    "images_per_s": "images/s",
-    "memory_mb": N_("memory, MB"),
-    "parameters": "parameters",
-}
+COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
+COST |= {"parameters": "parameters"}
 P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", N_("p, corrected"))}
 SHARES = ("knn", "linear_probe", "purity")
 

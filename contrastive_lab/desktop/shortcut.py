@@ -61,16 +61,9 @@ def _quoted(part: str) -> str:
 def macos(folder: Path, command: list[str]) -> Path:
     """An application: a folder with a script, its icon and what the Finder shows."""
     app = folder / f"{NAME}.app"
-    about = {
-        "CFBundleName": NAME,
-        "CFBundleIdentifier": f"org.{ID}",
-        "CFBundleExecutable": ID,
-        "CFBundleIconFile": "icon",
-        "CFBundlePackageType": "APPL",
-        "CFBundleVersion": "1",
-        "LSMinimumSystemVersion": "11.0",
-        "NSHighResolutionCapable": True,
-    }
+    names = {"Name": NAME, "Identifier": f"org.{ID}", "Executable": ID, "IconFile": "icon", "PackageType": "APPL"}
+    about = {f"CFBundle{name}": value for name, value in (names | {"Version": "1"}).items()}
+    about |= {"LSMinimumSystemVersion": "11.0", "NSHighResolutionCapable": True}
     _put(app / "Contents" / "Info.plist", plistlib.dumps(about))
     script = app / "Contents" / "MacOS" / ID
     _put(script, f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'.encode())
@@ -85,12 +78,9 @@ def windows(appdata: Path, command: list[str]) -> Path:
     icon = _icon(data_home() / "app" / "icon.ico")
     program, *arguments = command
     quiet = Path(program).with_name("pythonw.exe")  # without a console
-    fields = {
-        "TargetPath": str(quiet if quiet.exists() else program),
-        "Arguments": subprocess.list2cmdline(arguments),
-        "IconLocation": str(icon),
-        "Description": ABOUT,
-    }
+    target = str(quiet if quiet.exists() else program)
+    fields = {"TargetPath": target, "Arguments": subprocess.list2cmdline(arguments)}
+    fields |= {"IconLocation": str(icon), "Description": ABOUT}
     link.parent.mkdir(parents=True, exist_ok=True)
     script = f"$s = (New-Object -ComObject WScript.Shell).CreateShortcut({_literal(str(link))}); "
     script += "; ".join(f"$s.{name} = {_literal(value)}" for name, value in fields.items())

@@ -14,15 +14,9 @@ from contrastive_core.records.train_config import literal
 from contrastive_lab import cache, guard, locale, query_params
 from contrastive_lab.locale import N_, _
 
-AXES = {  # settings that are often swept, as pages name them
-    "": "none",
-    "loss.temperature": N_("temperature τ"),
-    "batch_size": N_("batch size"),
-    "lr": N_("learning rate"),
-    "weight_decay": N_("weight decay"),
-    "epochs": "epochs",
-    "method.dim": N_("width of the head's output (z)"),
-}
+# Settings that are often swept, as pages name them.
+AXES = {"": "none", "loss.temperature": N_("temperature τ"), "batch_size": N_("batch size"), "lr": N_("learning rate")}
+AXES |= {"weight_decay": N_("weight decay"), "epochs": "epochs", "method.dim": N_("width of the head's output (z)")}
 CHOOSE = N_("Choose an option")  # a field's own words, which have no Chinese
 SHORT = {"loss.temperature": "τ", "batch_size": N_("batch size"), "lr": N_("learning rate")}  # in figures
 

@@ -22,8 +22,8 @@ VOTERS |= {"scaled_probe": N_("Scaled probe"), "discriminant": N_("Discriminant"
 PAGE = 60  # pictures at once
 NEAR = 0.9  # a duplicate's 1 − d₁/d₂₀: a tenth of the distance that is usual here
 ROWS = 2000  # of a page of the table; the files have all
+# Of a file's columns; of the others "string".
 TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wrong": "float64", "loss": "float64"}
-# of a file's columns; of the others "string"
 
 
 def pick(table: SampleTable) -> str:
