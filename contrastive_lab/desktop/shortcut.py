@@ -62,7 +62,7 @@ def macos(folder: Path, command: list[str]) -> Path:
     """An application: a folder with a script, its icon and what the Finder shows."""
     app = folder / f"{NAME}.app"
     names = {"Name": NAME, "Identifier": f"org.{ID}", "Executable": ID, "IconFile": "icon", "PackageType": "APPL"}
-    about = {f"CFBundle{name}": value for name, value in (names | {"Version": "1"}).items()}
+    about: dict[str, object] = {f"CFBundle{name}": value for name, value in (names | {"Version": "1"}).items()}
     about |= {"LSMinimumSystemVersion": "11.0", "NSHighResolutionCapable": True}
     _put(app / "Contents" / "Info.plist", plistlib.dumps(about))
     script = app / "Contents" / "MacOS" / ID
