@@ -105,7 +105,7 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
     (n), −1: not learned from. `fit`: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each
     fits its share of the folds."""
     labeled, world = np.flatnonzero(labels >= 0), collectives.world()
-    number = 2 if len(labeled) >= 2 * LEARNED else FOLDS  # half of the rows are then more than is learned from
+    number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
     fold[labeled] = folds(labels[labeled], number)
     p = mapped_zeros((len(x), classes))
@@ -119,6 +119,11 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
             if len(present):
                 p[np.ix_(part, present)] = 1 if vote is None else vote(x[part])
     return np.asarray(SPREAD.total(torch.from_numpy(p)).numpy())  # every fold is some process's
+
+
+def folds_of(n: int) -> int:
+    """How many folds n rows to learn from make: two are enough where half of the rows are more than is learned from."""
+    return 2 if n >= 2 * LEARNED else FOLDS
 
 
 def folds(y: np.ndarray, number: int = FOLDS) -> np.ndarray:

@@ -88,12 +88,18 @@ def exact_up_to(loss: Loss, width: int, device: str = "auto") -> int | None:
 
 
 def outlook(
-    criterion: Loss, samples: int, views: int, width: int, positives: int, device: str = "auto"
+    loss: str,
+    knobs: Mapping[str, Any] | None,
+    samples: int,
+    views: int,
+    width: int,
+    positives: int,
+    device: str = "auto",
 ) -> dict[str, int]:
     """How the losses of so many samples will be taken here: `exact_up_to`, so many samples, where there are more and
     none is taken; `candidates`, from about how many of them each is estimated; neither where they are exact.
     `positives`: that a row of the largest group has."""
-    n = samples * views
+    criterion, n = losses.create(loss, **(knobs or {})), samples * views
     up_to = exact_up_to(criterion, width, device)
     if up_to is not None and samples > up_to // views:
         return {"exact_up_to": up_to // views}

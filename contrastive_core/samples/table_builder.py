@@ -128,7 +128,7 @@ def _outlook(inputs: SampleInputs) -> dict[str, int]:
         return {}
     views, width = inputs.views[0].shape[1:] if inputs.views else (1, inputs.rows.width)
     sizes = (len(inputs.rows), views, width, inputs.positives)
-    return sample_losses.outlook(inputs.draws[0].criterion, *sizes, inputs.device)
+    return sample_losses.outlook(inputs.loss, inputs.knobs, *sizes, inputs.device)
 
 
 def _losses_stage(ahead: dict[str, int], on_progress: OnProgress) -> OnFraction:
