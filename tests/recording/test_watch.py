@@ -90,8 +90,8 @@ def test_of_many_steps_a_bounded_number_is_kept(monkeypatch) -> None:
 def test_a_slow_recorder_drops_and_counts(monkeypatch) -> None:
     monkeypatch.setattr(recorder_module, "WAITING", 4)
     held = recorder_module.threading.Event()
-    record = recorder_module.Recorder._record
-    monkeypatch.setattr(recorder_module.Recorder, "_record", lambda self, item: (held.wait(), record(self, item)))
+    record = recorder_module.Recorder._take
+    monkeypatch.setattr(recorder_module.Recorder, "_take", lambda self, item: (held.wait(), record(self, item)))
     with watch("slow", loss="nt_xent", every=1) as w:
         for _ in range(30):
             w.step(torch.randn(4, 2, 3))
