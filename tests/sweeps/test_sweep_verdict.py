@@ -14,6 +14,7 @@ from contrastive_core.sweeps.spec import read
 TEXT = """
 name = "s"
 form = "line"
+seeds = [0, 1, 2]
 [[axes]]
 name = "{axis}"
 key = "{axis}"
@@ -40,19 +41,19 @@ def scored(name: str, wrong: int) -> None:
 
 def test_a_sweep_says_what_its_test_images_show() -> None:
     found = read(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"), "s.toml")
-    for cell, wrong in zip(found.cells(), (80, 40, 42), strict=True):
+    for cell, wrong in zip(found.cells(), (80, 40, 42, 82, 41, 40, 79, 41, 42), strict=True):
         scored(cell.run, wrong)
     rows = sweep_runner.status(found)
-    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 3
+    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 9
     said, rests_on = verdict(found, rows, "knn test")
     assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
-    assert f"same {N} test images" in rests_on
-    assert verdict(found, rows, "knn_train_sample")[0] == "Which is better cannot be said yet."
+    assert rests_on == "95 % intervals over images and seeds, from 3 seeds or more of each, corrected for 3 pairs."
+    assert verdict(found, rows[:3], "knn test")[0] == "Which is better cannot be said yet."  # one seed each
     assert verdict(found, rows[:1], "knn test") == ("", "")
 
 
 def test_cells_of_other_images_are_not_compared() -> None:
     found = read(TEXT.format(axis="dataset", values='["digits", "shapes"]'), "s.toml")
-    for cell, wrong in zip(found.cells(), (80, 40), strict=True):
+    for cell, wrong in zip(found.cells(), (80, 40) * 3, strict=True):
         scored(cell.run, wrong)
     assert verdict(found, sweep_runner.status(found), "knn test") == ("", "")
