@@ -32,7 +32,11 @@ def sweeps() -> None:
     """The sweep that is chosen: its plan, its time, its cells, its figure."""
     files = {p.stem: p for folder in (READY, own_folder()) for p in sorted(folder.glob("*.toml"))}
     titles = {name: title_of(path) for name, path in files.items()} | {NEW: NEW}
-    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=titles.get)
+
+    def title(name: str) -> str:
+        return titles.get(name, name)
+
+    name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=title)
     if name == NEW:
         if name := new_sweep(own_folder()):
             query_params.choose(PICKER, name)
