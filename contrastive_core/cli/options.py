@@ -109,6 +109,8 @@ COMMANDS = {
         _option("--loss", help="default: the run's own"),
         _split("train"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
+        _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
+        _option("--checks", type=int, default=120, help="rows to check (120)"),
         DEVICE,
     ),
     "compare": Command(
