@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine.results import MAP_DEFAULTS
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_lab import cache, format, locale, pictures, query_params, state
+from contrastive_lab import cache, format, locale, number_inputs, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
@@ -32,7 +32,7 @@ def settings(kind: str) -> dict[str, Any]:
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
     box = st.popover(_("Settings"), icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
-        seed, of_seed = query_params.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
+        seed, of_seed = number_inputs.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
         neighbors = st.slider(
             _("Neighbors"), 2, 100, int(now["neighbors"]), help=_("small: local detail; large: the coarse layout")
         )

@@ -11,7 +11,7 @@ from contrastive_core.records import loaded_vectors, recorded_steps
 from contrastive_core.records.lab_rows import SNAPSHOT, STEP, BatchRequest, snapshots_of
 from contrastive_core.records.lab_view import PAIRINGS, SOURCES
 from contrastive_core.records.run import Run
-from contrastive_lab import format, query_params
+from contrastive_lab import format, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings.place import choose_step
@@ -66,7 +66,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     columns = _("Candidates: columns of the matrix.")
     size = query_params.one_of(d.selectbox, _("Images (views)"), SIZES, name="size", default=FIRST_SIZE, help=columns)
     other = _("Another number draws other images and other augmentations.")
-    seed = query_params.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
+    seed = number_inputs.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     if source == "file":
         file = choose_vectors()
         if file is None:

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.records.lab_view import DERIVATIVES
-from contrastive_lab import query_params
+from contrastive_lab import number_inputs, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_setting import LIVE, live_knob
@@ -80,7 +80,7 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
     if isinstance(default, bool):
         return query_params.switch(st.toggle, label, **about)
     empty = _("not given") if default is None else None  # an empty field says something of its own
-    return query_params.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
+    return number_inputs.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
 
 
 def _live_value(key: str, loss: str, name: str, knob: dict[str, Any], first: float | None) -> float:

@@ -11,7 +11,7 @@ from contrastive_core.engine.run_tools import export_weights, run_verify
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, locale, number_inputs
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import growing
 from contrastive_lab.recordings.place import has_rows
@@ -105,10 +105,10 @@ def again(run: Run) -> None:
     st.code(training.command_of(run), language="bash", wrap_lines=True)
     with st.expander(_("On several GPUs or machines (torchrun)")):
         a, b = st.columns(2)
-        processes = query_params.number(
+        processes = number_inputs.number(
             a.number_input, _("Processes on each machine"), 1, 64, name="", default=4, key="run-processes"
         )
-        machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
+        machines = number_inputs.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         on_each = _(
@@ -124,10 +124,10 @@ def clone(run: Run) -> None:
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
         name = a.text_input(_("Name of the clone"), queue.free_name(run.name), key=key)
-        epochs, of_epochs = query_params.form_number(
+        epochs, of_epochs = number_inputs.form_number(
             b.number_input, _("Epochs"), 1, 100_000, int(run.config.get("epochs") or 20)
         )
-        seed, of_seed = query_params.form_number(
+        seed, of_seed = number_inputs.form_number(
             c.number_input, _("Seed"), 0, 2**31 - 1, int(run.config.get("seed") or 0)
         )
         text = st.text_area(

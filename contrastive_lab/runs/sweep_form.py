@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine.sweep_results import FORMS, read
 from contrastive_core.records import BUNDLE, BadSetting, atomic, runs
 from contrastive_core.records.train_config import literal
-from contrastive_lab import cache, guard, locale, query_params
+from contrastive_lab import cache, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 
 AXES = {  # settings that are often swept, as pages name them
@@ -47,11 +47,11 @@ def by_form(folder: Path) -> str:
             placeholder=locale.text(CHOOSE),
         )
         dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
-        epochs, of_epochs = query_params.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
+        epochs, of_epochs = number_inputs.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
         axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
         a, b, c = st.columns(3)
         seeds = a.text_input(_("Seeds, by commas"), "0")
-        hours, of_hours = query_params.form_number(
+        hours, of_hours = number_inputs.form_number(
             b.number_input, _("Hours after which no new run starts"), 0.1, 1000.0, 3.0
         )
         form = c.selectbox(

@@ -14,7 +14,7 @@ from contrastive_core.records import BadName, BadSetting, runs
 from contrastive_core.records.batch_size import fitting
 from contrastive_core.records.recipe import view_changes
 from contrastive_core.records.train_config import TrainConfig, with_settings
-from contrastive_lab import locale, query_params
+from contrastive_lab import locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, sentence
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
@@ -74,7 +74,7 @@ class TrainChoice:
 
 def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
-    the seed, and what is wrong besides what each field says (`query_params.wrong_number`)."""
+    the seed, and what is wrong besides what each field says (`number_inputs.wrong_number`)."""
     settings: list[str] = []
     with st.container(key="train-numbers"):  # wide enough for their defaults (app.py)
         columns = iter(st.columns(2) + st.columns(2))
@@ -90,7 +90,7 @@ def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
     if wrong:
         beside.error(locale.text(wrong))
     place = next(columns).number_input
-    seed = query_params.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
+    seed = number_inputs.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
     return settings, seed, wrong
 
 
@@ -108,7 +108,7 @@ def optimizing(choice: TrainChoice) -> list[str]:
         format_func=lambda name: OPTIMIZERS.get(name, first),
         help=_("{why} LARS is for batches of thousands.").format(why=why).strip(),
     )
-    decay = query_params.number(
+    decay = number_inputs.number(
         st.number_input,
         _("Layer-wise decay"),
         0.01,
@@ -148,7 +148,7 @@ def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tu
     digits with which it is passed on."""
     low, high, step = bounds
     value, why = usual
-    return query_params.number(
+    return number_inputs.number(
         place.number_input,
         label,
         low,
