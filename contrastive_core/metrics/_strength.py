@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._logistic import Design, fit_logistic, gram_of
+from contrastive_core.metrics._logistic import Design, Logistic
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 
 GRID = tuple(10 ** (e / 2) for e in range(-10, 5))  # of C: 1e-5, strong, to 100, hardly any
@@ -100,9 +100,8 @@ class _Fold:
 
     def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int, rows: Rows) -> None:
         out = torch.from_numpy(held_out).to(x.device)
-        self.x, self.target, self.new, self.truth = x[~out], target[~out], x[out], target[out]
-        self.classes, self.rows = classes, rows
-        self.gram = gram_of(self.x, rows)
+        self.known = Logistic(x[~out], target[~out], classes, rows)
+        self.new, self.truth = x[out], target[out]
         self.weights: dict[int, Tensor] = {}
         self.losses: dict[int, float] = {}
 
@@ -111,12 +110,10 @@ class _Fold:
         `guide` has."""
         if i not in self.losses:
             start = self._start(i, guide)
-            self.weights[i] = fit_logistic(
-                self.x, self.target, self.classes, GRID[i], start, TOLERANCE, self.gram, self.rows
-            )
+            self.weights[i] = self.known.fit(GRID[i], start, TOLERANCE)
             logits = self.new @ self.weights[i][:-1] + self.weights[i][-1]
             total = F.cross_entropy(logits.double(), self.truth, reduction="sum")
-            self.losses[i] = float(self.rows.total(total))
+            self.losses[i] = float(self.known.rows.total(total))
         return self.losses[i]
 
     def _start(self, i: int, guide: _Fold) -> Tensor | None:

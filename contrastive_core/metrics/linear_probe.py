@@ -16,14 +16,14 @@ from contrastive_core.device import pick_device
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
-from contrastive_core.metrics._logistic import fit_logistic, logits_by_block
+from contrastive_core.metrics._logistic import Logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics._strength import Strength, choose_strength
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.intervals import wilson
 from contrastive_core.registry import knob
 
-__all__ = ["LinearProbe", "fit_logistic"]
+__all__ = ["LinearProbe", "Logistic"]
 
 HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and held
 
@@ -54,7 +54,7 @@ class LinearProbe(Metric):
         first = lie.start(len(x))
         target = torch.from_numpy(y[first : first + len(x)]).to(device)  # this part's rows
         design = x[:] if x.shape.numel() <= HELD else x
-        weight = fit_logistic(design, target, len(classes), chosen.c, chosen.weight, rows=lie)
+        weight = Logistic(design, target, len(classes), lie).fit(chosen.c, chosen.weight)
         found = torch.empty(len(test), dtype=torch.long)
         for part, _, logits in logits_by_block(Standardized(test.features, moments, device), weight):
             found[part] = logits.argmax(1).cpu()

@@ -119,15 +119,10 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         st.session_state["preview"] = with_change(values)
     elif go:
         st.session_state.pop("preview", None)
-        try:
-            arguments += opened_weights(encoder, data.name) if encoder.weights else []
-        except (ValueError, OSError, Locked) as error:
-            st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
-            return
         arguments += [*as_options(form), "--method", method, "--dataset", data.name, "--epochs", str(epochs)]
         arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
         free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
-        start(name or free, arguments, beside)
+        start(name or free, arguments, encoder, data, beside)
 
 
 def _as_options(settings: list[str]) -> list[str]:
@@ -251,7 +246,13 @@ def channels_of(data: Data) -> int | None:
     return 3 if images is not None and (images[:, :1] != images).any() else None
 
 
-def start(name: str, arguments: list[str], beside: bool) -> None:
+def start(name: str, arguments: list[str], encoder: Encoder, data: Data, beside: bool) -> None:
+    """Open the weights that it begins with, if there are any, and train."""
+    try:
+        arguments = [*arguments, *(opened_weights(encoder, data.name) if encoder.weights else [])]
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
+        return
     with guard.errors_shown():
         (queue.start_now if beside else queue.enqueue)(name, arguments)
         watch_next(name)
