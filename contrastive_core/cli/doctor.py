@@ -60,6 +60,7 @@ def _device() -> JsonObject:
         "threads": torch.get_num_threads(),
         "cores": os.cpu_count(),
         "gpus": torch.cuda.device_count(),
+        "build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
     }
 
 
@@ -87,7 +88,7 @@ def _text(record: JsonObject) -> str:
     bf16 = ", bf16" if device["bf16"] else ""
     rows = {
         "system": record["system"],
-        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{bf16}",
+        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{bf16}; PyTorch for {device['build']}",
         "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
     }
     for name, about in record["folders"].items():
