@@ -85,10 +85,10 @@ def _app() -> JsonObject:
 
 def _text(record: JsonObject) -> str:
     device, app = record["device"], record["app"]
-    bf16 = ", bf16" if device["bf16"] else ""
+    extras = f"{', bf16' if device['bf16'] else ''}; PyTorch for {device['build']}"
     rows = {
         "system": record["system"],
-        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{bf16}; PyTorch for {device['build']}",
+        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{extras}",
         "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
     }
     for name, about in record["folders"].items():
