@@ -25,7 +25,7 @@ def probe(threads: int) -> float:
     """Seconds of one fit."""
     import torch
 
-    from contrastive_core.metrics.linear_probe import fit_logistic
+    from contrastive_core.metrics.linear_probe import Logistic
 
     torch.set_num_threads(threads)
     draw = torch.Generator().manual_seed(0)
@@ -34,7 +34,7 @@ def probe(threads: int) -> float:
     mixed = torch.randn(128, 128, generator=draw) * torch.logspace(0, -2, 128)  # columns go together
     x = (0.7 * centers[target] + torch.randn(2000, 128, generator=draw)) @ mixed
     start = time.perf_counter()
-    fit_logistic(x, target, 8, 1.0)
+    Logistic(x, target, 8).fit(1.0)
     return time.perf_counter() - start
 
 

@@ -20,7 +20,7 @@ import torch
 
 from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
-from contrastive_core.metrics._logistic import fit_logistic
+from contrastive_core.metrics._logistic import Logistic
 
 CLASSES, C, CLOSE = 10, 1.0, 1e-5
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -56,7 +56,7 @@ def fits(x: np.ndarray, y: np.ndarray) -> dict[str, Callable[[float], torch.Tens
             model = LogisticRegression(C=C, tol=tolerance, max_iter=2000).fit(x, y)
         return torch.from_numpy(np.vstack([model.coef_.T, model.intercept_]))
 
-    return {"ours": lambda t: fit_logistic(tx, ty, CLASSES, C, None, t), "scikit-learn": peer}
+    return {"ours": lambda t: Logistic(tx, ty, CLASSES).fit(C, None, t), "scikit-learn": peer}
 
 
 def loosest(fit: Callable[[float], torch.Tensor], cost: Callable[[Any], float], best: float) -> float:

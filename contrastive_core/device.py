@@ -19,23 +19,27 @@ KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
 
 def choose(name: str = "auto") -> torch.device:
     """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
-    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    present = [kind for kind, is_here in available.items() if is_here]
     if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if kind in present)
+        name = next(kind for kind in ("cuda", "mps", "cpu") if _present(kind))
     kind = name.split(":")[0]
     try:
-        device = torch.device(name) if kind in available else None
+        device = torch.device(name) if kind in ("cpu", "cuda", "mps") else None
     except RuntimeError:  # cuda:x
         device = None
     if device is None:
         raise NoDevice("unknown device {name}; known: {known}", name=repr(name), known=KNOWN)
-    if kind not in present:
-        here = ", ".join(present)
+    if kind != "cpu" and not _present(kind):
+        here = ", ".join(kind for kind in ("cpu", "cuda", "mps") if _present(kind))
         raise NoDevice("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
     if kind == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
         raise NoDevice("there is no {name}; this machine has {device_count} GPUs", name=name, device_count=count)
     return device
+
+
+def _present(kind: str) -> bool:
+    if kind == "cuda":
+        return torch.cuda.is_available()
+    return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
 
 
 def for_process(name: str, local_rank: int, local_size: int) -> torch.device:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import streamlit as st
 from contrastive_core.engine.results import MAP_DEFAULTS
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_lab import cache, format, locale, pictures, query_params, state
+from contrastive_lab import cache, format, locale, number_inputs, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
@@ -32,7 +31,7 @@ def settings(kind: str) -> dict[str, Any]:
     drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
     box = st.popover(_("Settings"), icon=":material/tune:", key=f"umap-settings-{drawn_before}")
     with box, st.form(f"umap-form-{drawn_before}", border=False):
-        seed, of_seed = query_params.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
+        seed, of_seed = number_inputs.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
         neighbors = st.slider(
             _("Neighbors"), 2, 100, int(now["neighbors"]), help=_("small: local detail; large: the coarse layout")
         )
@@ -129,10 +128,8 @@ def _scatter_data(
         xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
         values = None if values is None else values[drawn_rows]
         note = _("{drawn_rows} of {rows} points, by class").format(drawn_rows=f"{len(ids):,}", rows=f"{len(rows):,}")
-    palette: Sequence[str] = PALETTE
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
-        palette = [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK]
     with_pictures = extra is None and pictures.are_decoded(space)
     place, used = state.place_of(space), map_result["settings"]
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
@@ -143,7 +140,7 @@ def _scatter_data(
         ids,
         color=values,
         names=names,
-        palette=palette,
+        palette=PALETTE if extra is None else _with_dark(len(names)),
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
         title=_("{kind} map of the rows of {title}, {layer} {split}").format(
             kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
@@ -169,6 +166,11 @@ def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarr
     if drawn_rows is None:
         return chosen[chosen < n]
     return drawn_rows[chosen[chosen < len(drawn_rows)]]
+
+
+def _with_dark(n: int) -> list[str]:
+    """Colors of n categories, the last of which are other samples."""
+    return [*(PALETTE[i % len(PALETTE)] for i in range(n - 1)), DARK]
 
 
 def _with_extra(

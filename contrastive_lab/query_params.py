@@ -39,7 +39,7 @@ STARTS = {"selectbox": "index", "radio": "index"} | dict.fromkeys(
 
 
 @dataclass
-class _Session:
+class Session:
     page: str = ""  # where one is
     is_back: bool = False  # one came here by "Back"
     asked: dict[str, str] = field(default_factory=dict)  # of the page's address, not yet taken
@@ -50,18 +50,18 @@ class _Session:
     sent: set[str] = field(default_factory=set)  # keys of widgets that the browser was sent
 
 
-def _session() -> _Session:
-    session: _Session = st.session_state.setdefault(SESSION, _Session())
+def current_session() -> Session:
+    session: Session = st.session_state.setdefault(SESSION, Session())
     return session
 
 
-def _page_values() -> dict[str, Any]:
-    session = _session()
+def page_values() -> dict[str, Any]:
+    session = current_session()
     return session.values.setdefault(session.page, {})
 
 
-def _key_of(name: str) -> str:
-    return f"{_session().page}-{name}"
+def key_of(name: str) -> str:
+    return f"{current_session().page}-{name}"
 
 
 # --- the address ---------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def _key_of(name: str) -> str:
 
 def arrive(page: str) -> None:
     """A run of the app begins on this page; coming to a page, its address is read."""
-    session, context = _session(), get_script_run_ctx()
+    session, context = current_session(), get_script_run_ctx()
     session.wrong = {key: "" for key in session.wrong if key in st.session_state}
     session.shown = {}
     is_back = context is not None and context.is_history_navigation
@@ -83,7 +83,7 @@ def arrive(page: str) -> None:
 
 def write() -> None:
     """The address says what was drawn; not after "Back", which must leave the history alone."""
-    session = _session()
+    session = current_session()
     if session.is_back:
         session.is_back = False
         return
@@ -93,10 +93,10 @@ def write() -> None:
         st.query_params.from_dict(target)
 
 
-def _show(name: str, value: Any) -> None:
+def show(name: str, value: Any) -> None:
     if not name:
         return
-    session, context = _session(), get_script_run_ctx()
+    session, context = current_session(), get_script_run_ctx()
     session.names.add(name)
     session.shown.pop(name, None)
     if isinstance(value, bool):
@@ -110,33 +110,33 @@ def _show(name: str, value: Any) -> None:
 def choose(key: str, value: Any) -> None:
     """Choose for the widget of this key, from the next time it is drawn. `key` is the widget's own,
     or `PAGE-NAME` where it was given none."""
-    _page_values()[key] = value
+    page_values()[key] = value
 
 
 def chosen(key: str) -> Any:
     """What was chosen with the widget of this key, for its `on_change`."""
-    return _page_values()[key]
+    return page_values()[key]
 
 
 def requested(name: str) -> str | None:
     """What the address asked for when one came to the page, if no widget has taken it yet."""
-    return _session().asked.get(name)
+    return current_session().asked.get(name)
 
 
 def take(name: str) -> str | None:
     """The same, once."""
-    return _session().asked.pop(name, None)
+    return current_session().asked.pop(name, None)
 
 
 def ask(parameters: dict[str, str]) -> None:
     """Ask for what the address leaves open, before the widgets are drawn."""
-    session = _session()
+    session = current_session()
     session.asked = {**parameters, **session.asked}
 
 
 def begin(parameters: dict[str, str]) -> None:
     """The page begins anew, as if one had come to it by a link with these parameters."""
-    session = _session()
+    session = current_session()
     session.values[session.page] = {}
     session.asked = dict(parameters)
 
@@ -144,14 +144,14 @@ def begin(parameters: dict[str, str]) -> None:
 def keep(**values: Any) -> None:
     """Put what no widget holds (a component reports it) into the address; None and "" are left out."""
     for name, value in values.items():
-        _show(name, value)
-        _page_values()[f"kept {name}"] = _session().shown.get(name)
+        show(name, value)
+        page_values()[f"kept {name}"] = current_session().shown.get(name)
         take(name)
 
 
 def kept_value(name: str) -> str | None:
     """What was kept under a name on this page, or what its address asks for."""
-    return requested(name) or _page_values().get(f"kept {name}")
+    return requested(name) or page_values().get(f"kept {name}")
 
 
 def kept_number(name: str, default: Any = None, low: float = 0, high: float = 1e9) -> Any:
@@ -173,29 +173,35 @@ def one_of(
     *,
     name: str,
     default: T | None = None,
-    optional: bool = False,
     key: str = "",
     text: Callable[[T], str] = str,
     **more: Any,
 ) -> T:
     """One of some options, by a selectbox, radio, segmented control, pills or select slider.
 
-    Args: widget: `st.selectbox`, or that of a container; name: the address's parameter ("": it has
-    none); default: the first option, or none where `optional`; key: of the widget, if its choice
-    belongs to something besides the page; text: how an option stands in the address.
+    Args: widget: `st.selectbox`, or that of a container; name: the address's parameter ("": it has none); default:
+        else the first option; key: of the widget, if its choice belongs to something besides the page; text: how an
+        option stands in the address.
     """
-    choices, key = list(options), key or _key_of(name)
-    fallback = default if optional or default in choices else choices[0]
-    if not optional and widget.__name__ in ("segmented_control", "pills"):
+    choices, key = list(options), key or key_of(name)
+    if widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
+    fallback = default if default in choices else choices[0]
+    value = value_of(name, key, fallback, lambda word: {text(o): o for o in choices}[word], choices.__contains__)
+    picked: T = _draw(widget, label, choices, key=key, value=value, **more)
+    show(name, text(picked))
+    return picked
 
-    def is_valid(value: Any) -> bool:
-        return value in choices or (optional and value is None)
 
-    value = _value_of(name, key, fallback, lambda word: {text(o): o for o in choices}[word], is_valid)
-    picked = _draw(widget, label, choices, key=key, value=value, **more)
-    _show(name, None if picked is None else text(picked))
-    return picked  # type: ignore[no-any-return]
+def one_or_none(
+    widget: Callable[..., Any], label: str, options: Iterable[str], *, name: str, **more: Any
+) -> str | None:
+    """One of some options or, at first and after a second click on it, none; by a segmented control or pills."""
+    choices, key = list(options), key_of(name)
+    value = value_of(name, key, None, {str(o): o for o in choices}.__getitem__, choices.__contains__)
+    picked: str | None = _draw(widget, label, choices, key=key, value=value, **more)
+    show(name, picked)
+    return picked
 
 
 def many_of(
@@ -210,7 +216,7 @@ def many_of(
     **more: Any,
 ) -> list[str]:
     """Some of the options (at most `most`), by a multiselect or pills; by commas in the address."""
-    choices, key = list(options), key or _key_of(name)
+    choices, key = list(options), key or key_of(name)
     if most is not None:
         more["max_selections"] = most
 
@@ -218,21 +224,21 @@ def many_of(
         parts = [p.replace("%2C", ",").replace("%25", "%") for p in words.split(",")]
         return [p for p in dict.fromkeys(parts) if p in choices][:most]
 
-    values = _page_values()
+    values = page_values()
     if key in values:  # options can go
         values[key] = [v for v in values[key] if v in choices]
-    value = _value_of(name, key, list(default), read, lambda value: isinstance(value, list))
+    value = value_of(name, key, list(default), read, lambda value: isinstance(value, list))
     picked = list(_draw(widget, label, choices, key=key, value=value, **more))
-    _show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked))
+    show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked))
     return picked
 
 
 def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
     """What is written into a text input or text area; so many characters stand in the address."""
-    key = key or _key_of(name)
-    value = _value_of(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
+    key = key or key_of(name)
+    value = value_of(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
     picked = str(_draw(widget, label, key=key, value=value, **more) or "")
-    _show(name, picked if len(picked) <= LONGEST else None)
+    show(name, picked if len(picked) <= LONGEST else None)
     return picked
 
 
@@ -240,23 +246,23 @@ def switch(
     widget: Callable[..., Any], label: str, *, name: str, default: bool = False, key: str = "", **more: Any
 ) -> bool:
     """On or off, by a toggle or a checkbox; yes and no in the address."""
-    key = key or _key_of(name)
-    value = _value_of(name, key, default, {"yes": True, "no": False}.__getitem__, lambda v: isinstance(v, bool))
+    key = key or key_of(name)
+    value = value_of(name, key, default, {"yes": True, "no": False}.__getitem__, lambda v: isinstance(v, bool))
     picked = bool(_draw(widget, label, key=key, value=value, **more))
-    _show(name, picked)
+    show(name, picked)
     return picked
 
 
 def current(name: str, options: Iterable[str], default: str, key: str = "") -> str:
     """The option that `one_of` will give, for what stands above the widget."""
-    value = _page_values().get(key or _key_of(name), requested(name))
+    value = page_values().get(key or key_of(name), requested(name))
     return str(value) if value in list(options) else default
 
 
-def _value_of(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
+def value_of(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
     """What was chosen, else what the address asks for, else a default that may change with the
     page until somebody chooses."""
-    values, word = _page_values(), take(name)
+    values, word = page_values(), take(name)
     if key not in values and word is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):
             values[key] = read(word)
@@ -277,7 +283,7 @@ def _draw(
     """The widget with its value, in the session's language: the value that it starts from, or, where
     the browser has it already and may show another, that of the session (Streamlit allows no start
     beside it). With another page Streamlit forgets a widget of the sidebar, the browser does not."""
-    kind, session = widget.__name__, _session()
+    kind, session = widget.__name__, current_session()
     # What is chosen in a list stands in the browser as a text, which would stay in the old language.
     drawn = f"{key}-{locale.language()}" if kind in LISTS and locale.language() != "en" else key
     if (drawn in st.session_state or drawn in session.sent) and st.session_state.get(drawn) != value:
@@ -305,139 +311,6 @@ def _translated(kind: str, options: Sequence[Any], more: dict[str, Any]) -> dict
 
 
 def _changed(key: str, then: Then, drawn: str) -> None:
-    _page_values()[key] = st.session_state[drawn]
+    page_values()[key] = st.session_state[drawn]
     if then is not None:
         then()
-
-
-# --- numbers, and the buttons that act on them ---------------------------------------------------
-
-
-def number(
-    widget: Callable[..., Any],
-    label: str,
-    low: float,
-    high: float,
-    *,
-    name: str,
-    default: float | None,
-    key: str = "",
-    on_change: Then = None,
-    **more: Any,
-) -> Any:
-    """A number between low and high, by a number input; None for an empty field, where `default` is
-    None. While the field holds what it cannot take, an error stands below it, `wrong_number` says
-    the same, and the number is the last good one.
-
-    Streamlit's own bounds are not used, nor its whole numbers: its browser part keeps what does not
-    meet them to itself, and the page would go on with another number than stands in the box.
-    """
-    kind, key = type(low if default is None else default), key or _key_of(name)
-    bounds = kind(low), kind(high)
-
-    def read(word: str) -> float:
-        value = float(word)
-        if value != value:
-            raise ValueError(_("not a number"))
-        return kind(value if default is None else min(high, max(low, value)))
-
-    def is_valid(value: Any) -> bool:
-        return default is None if value is None else isinstance(value, (int, float)) and low <= value <= high
-
-    fallback = None if default is None else kind(min(high, max(low, default)))
-    value = _value_of(name, key, fallback, read, is_valid)
-    wrong, typed = _session().wrong, st.session_state.get(key)
-    why = _why(label, typed, bounds) if key in wrong else ""
-    if why:
-        wrong[key] = why
-    elif wrong.pop(key, None) is not None and typed is not None:
-        value = _page_values()[key] = kind(typed)  # the bounds have moved
-    start = {"value": None if value is None else float(value)}
-    if key in st.session_state:
-        if not why and typed != value:
-            st.session_state[key], start = start["value"], {}
-        start = {"value": None} if default is None else start
-    widget(
-        locale.text(label),
-        key=key,
-        on_change=_typed,
-        args=(key, label, bounds, on_change),
-        **start,
-        **_as_typed(bounds[0], more),
-    )
-    if why:
-        widget.__self__.error(why)  # type: ignore[attr-defined]
-    _show(name, value)
-    return value
-
-
-def form_number(
-    widget: Callable[..., Any], label: str, low: float, high: float, value: float, **more: Any
-) -> tuple[Any, str]:
-    """A number of an `st.form`, of the type of `low`, and what is wrong with it: "" for nothing.
-
-    A form reports nothing before it is sent, so that its button cannot be off: what is wrong is
-    said below the field once it was sent, and the caller does nothing.
-    """
-    typed = widget(locale.text(label), value=float(value), **_as_typed(low, more))
-    if why := _why(label, typed, (low, high)):
-        widget.__self__.error(why)  # type: ignore[attr-defined]
-        return value, why
-    return type(low)(typed), ""
-
-
-def wrong_number(*keys: str) -> str:
-    """What is wrong with the number inputs of these keys, or with any of the page where none is
-    named: while it is not "", nothing may start."""
-    wrong = _session().wrong
-    return next(filter(None, (wrong.get(key, "") for key in keys or wrong)), "")
-
-
-def button(
-    widget: Callable[..., Any],
-    label: str,
-    *,
-    of: Sequence[str],
-    disabled: bool = False,
-    help: str | None = None,
-    **more: Any,
-) -> bool:
-    """Whether a button is pressed that acts on number inputs drawn before it: while one of them holds what it cannot
-    take, it is off and its help says why. A press that came together with the wrong number is none.
-
-    Args: of: the keys of the number inputs, as `choose` takes them.
-    """
-    why = wrong_number(*of)
-    is_off = disabled or bool(why)
-    return bool(widget(label, disabled=is_off, help=why or help, **more)) and not is_off
-
-
-def _as_typed(low: float, more: dict[str, Any]) -> dict[str, Any]:
-    """The widget's arguments with which it takes whatever is typed, whole numbers too."""
-    if not isinstance(low, int):
-        return more
-    return {"format": "%.10g", **more, "step": float(more.get("step", 1))}
-
-
-def _typed(key: str, label: str, bounds: tuple[Any, Any], then: Then) -> None:
-    """A good number is kept; what is wrong stays in its field."""
-    value, wrong = st.session_state[key], _session().wrong
-    if why := _why(label, value, bounds):
-        wrong[key] = why
-        return
-    wrong.pop(key, None)
-    _page_values()[key] = None if value is None else type(bounds[0])(value)
-    if then is not None:
-        then()
-
-
-def _why(label: str, value: Any, bounds: tuple[Any, Any]) -> str:
-    """What is wrong with a number; "" for nothing, and for an empty field."""
-    if value is None:
-        return ""
-    if not bounds[0] <= value <= bounds[1]:
-        low, high = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in bounds)
-        return _("{label} must lie between {low} and {high}.").format(label=locale.text(label), low=low, high=high)
-    if isinstance(bounds[0], int) and value != int(value):
-        return _("{label} must be a whole number.").format(label=locale.text(label))
-    return ""

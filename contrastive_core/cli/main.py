@@ -112,6 +112,8 @@ COMMANDS = {
         *(LABELS, _split("train"), DEVICE),
         _option("--loss", help="default: the run's own"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
+        _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
+        _option("--checks", type=int, default=120, help="rows to check (120)"),
     ),
     "compare": Command(
         "inspect.compare",

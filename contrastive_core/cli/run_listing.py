@@ -88,7 +88,12 @@ def doctor(args: Namespace) -> int:
 
 def _device() -> JsonObject:
     chosen = device.choose()
-    counts = {"threads": torch.get_num_threads(), "cores": os.cpu_count(), "gpus": torch.cuda.device_count()}
+    counts: JsonObject = {
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "gpus": torch.cuda.device_count(),
+    }
+    counts["build"] = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
     return {"chosen": device.describe(chosen), "bf16": device.wants_bf16(chosen), **counts}
 
 
@@ -113,10 +118,10 @@ def _app() -> JsonObject:
 
 def _text(record: JsonObject) -> str:
     device, app = record["device"], record["app"]
-    bf16 = ", bf16" if device["bf16"] else ""
+    extras = f"{', bf16' if device['bf16'] else ''}; PyTorch for {device['build']}"
     rows = {
         "system": record["system"],
-        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{bf16}",
+        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{extras}",
         "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
     }
     for name, about in record["folders"].items():

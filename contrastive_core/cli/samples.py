@@ -6,6 +6,7 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
+from contrastive_core.cli.label_audit import audit_labels
 from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings import file_formats, label_files
@@ -32,7 +33,11 @@ def samples(args: Namespace) -> None:
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
     kinds = ("estimate_", "exact_up_to")
     record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
-    print_result(args, record, f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}")
+    text = f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}"
+    if args.audit:
+        found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks)
+        record, text = record | found, f"{text}\n{said}"
+    print_result(args, record, text)
 
 
 def _of_losses(table: SampleTable) -> str:

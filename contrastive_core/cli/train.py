@@ -22,6 +22,7 @@ from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import OPTIONS, TrainConfig, form_of, from_dict, with_settings
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
@@ -44,9 +45,13 @@ def train(args: Namespace) -> None:
     if world.is_rank0:
         if ending := run.status().get("note"):
             print_note(ending)
-        scored = (x for x in reversed(run.metrics()) if "knn_train_sample" in x or "alignment" in x)
-        record = {"run": run.name, "status": status, **(report.scores or next(scored, {}))}
+        record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
         print_result(args, record, f"{run.name}: {status}")
+
+
+def _last_scores(run: Run) -> JsonObject:
+    """The line of the last epoch that was scored, before this command."""
+    return next((x for x in reversed(run.metrics()) if "knn_train_sample" in x or "alignment" in x), {})
 
 
 def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:

@@ -190,7 +190,7 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
 
 def any_process(flag: bool) -> bool:
     """Whether the flag is set on any process: one small message, fit for every step."""
-    return any(is_set for (is_set,) in all_gather_ints(int(flag)))
+    return flag if is_single_process() else any(is_set for (is_set,) in all_gather_ints(int(flag)))
 
 
 class _AllReduceSum(torch.autograd.Function):

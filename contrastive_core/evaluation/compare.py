@@ -139,14 +139,6 @@ def compare_scored(
     }
     correct = {m: v == 1 for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
-    tested = [
-        {
-            name: (s.value, s.per_sample)
-            for name, s in of_run.items()
-            if s.value is not None and s.per_sample is not None
-        }
-        for of_run in scores
-    ]
     judged = {m: v[:, labeled & ~np.isnan(v).any(0)] == 1 for m, v in values.items()}
     return Comparison(
         names,
@@ -160,11 +152,18 @@ def compare_scored(
         matrix([s.features for s in sets], procrustes),
         graphs[0].shape[1],
         np.stack(graphs),
-        paired_tests(names, tested) if every_score else [],
+        paired_tests(names, [_tested(s) for s in scores]) if every_score else [],
         list(scores) if every_score else [],
         {m: compare_methods(groups, right) for m, right in judged.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
     )
+
+
+def _tested(scores: Scores) -> dict[str, tuple[float, np.ndarray]]:
+    """The scores of a space that have a value for each sample."""
+    return {
+        name: (s.value, s.per_sample) for name, s in scores.items() if s.value is not None and s.per_sample is not None
+    }
 
 
 def check_accuracies(metrics: Sequence[str]) -> None:

@@ -73,7 +73,7 @@ class Loss(ABC):
         Args:
             temperature: a learned τ (a tensor of one number) in the place of the knob; the value's
                 gradient reaches it. It is the method's, as a loss has no state.
-            on_fraction: called with the share done, from 0 to 1; what it raises stops the work.
+            on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
         Raises: TypeError for what are no pairs, with the builder to use; ValueError with the
             reason when the loss cannot use these pairs.
         """
@@ -190,10 +190,8 @@ class Loss(ABC):
         if pairs.columns is not None:
             each *= max(1, pairs.anchors.shape[1] // 8)  # (n, k, d) rows are gathered
         size = max(1, BLOCK // each)
-        if n <= size:
-            results = [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
-            on_fraction(1.0)
-            return results
+        if n <= size:  # done at once
+            return [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
         results = []
         for start in range(0, n, size):
             part = pairs.take_anchors(slice(start, start + size))

@@ -82,15 +82,19 @@ class Metric:
         raise NotImplementedError
 
     def _check(self, rows: EmbeddingSet, lie: Rows) -> None:
-        not_finite, zero = (lie.number(len(rows.problems[name])) for name in ("not_finite", "zero"))
-        where = message("{split} rows", split=rows.split) if rows.split else "rows"
+        not_finite, zero = lie.number(len(rows.problems["not_finite"])), lie.number(len(rows.problems["zero"]))
         if not_finite:
-            values = {"not_finite": not_finite, "where": where}
-            raise CannotScore("{not_finite} {where} hold values that are not finite", **values)
+            raise CannotScore(
+                "{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=_named(rows)
+            )
         if zero and self.unit_rows:
-            raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=where)
+            raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=_named(rows))
         if self.needs_labels:
             labels_of(rows, self.title, lie)
+
+
+def _named(rows: EmbeddingSet) -> str:
+    return message("{split} rows", split=rows.split) if rows.split else "rows"
 
 
 def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:

@@ -12,6 +12,8 @@ beside X does not grow with its rows, and X may be read from a file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -31,7 +33,7 @@ GUIDES = 16
 Design = Tensor | Standardized  # rows (n, d), which are read some at a time
 
 
-def gram_of(x: Design, rows: Rows = HERE) -> Tensor:
+def _gram_of(x: Design, rows: Rows) -> Tensor:
     """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of rows at even steps
     where there are many."""
     d = x.shape[1]
@@ -48,45 +50,67 @@ def gram_of(x: Design, rows: Rows = HERE) -> Tensor:
     return gram
 
 
-def fit_logistic(
-    x: Design,
-    target: Tensor,
-    classes: int,
-    c: float,
-    start: Tensor | None = None,
-    tolerance: float = 1e-6,
-    gram: Tensor | None = None,
-    rows: Rows = HERE,
-) -> Tensor:
-    """Weights (d+1, classes), bias last, that minimize the objective, to a largest gradient of `tolerance`.
+@dataclass(eq=False)
+class Logistic:
+    """Rows (n, d), float32 or float64, with their classes, 0 to `classes` − 1 (n), and how both lie. The weights are
+    alike on every process."""
 
-    Args: x: (n, d) float32 or float64; gram: what `gram_of(x)` gave, if it is at hand; rows: how
-        the rows of x and target lie. The weights are alike on every process.
-    """
-    n, d = rows.number(len(x)), x.shape[1]
-    solve = _preconditioner(gram_of(x, rows) if gram is None else gram, classes, 1 / (c * n))
-    cost = _cost(x, target, classes, 1 / (c * n), rows)
-    w = torch.zeros(d + 1, classes, dtype=x.dtype, device=x.device)
-    w = w if start is None else start.to(w).clone()
-    value, gradient = cost(w)
-    pairs: list[tuple[Tensor, Tensor]] = []
-    for _ in range(STEPS):
-        if float(gradient.abs().max()) <= tolerance:
-            break
-        step = -_two_loops(gradient, pairs, solve)
-        slope = float((step * gradient).double().sum())
-        t, new, after = 1.0, value, gradient
-        while t > 1e-8:
-            new, after = cost(w + t * step)
-            if new <= value + SUFFICIENT * t * slope:
+    x: Design
+    target: Tensor
+    classes: int
+    rows: Rows = HERE
+
+    @cached_property
+    def _gram(self) -> Tensor:
+        return _gram_of(self.x, self.rows)
+
+    def fit(self, c: float, start: Tensor | None = None, tolerance: float = 1e-6) -> Tensor:
+        """Weights (d+1, classes), bias last, that minimize the objective, to a largest gradient of `tolerance`."""
+        penalty = 1 / (c * self.rows.number(len(self.x)))
+        solve, cost = _preconditioner(self._gram, self.classes, penalty), self._cost(penalty)
+        w = torch.zeros(self.x.shape[1] + 1, self.classes, dtype=self.x.dtype, device=self.x.device)
+        w = w if start is None else start.to(w).clone()
+        value, gradient = cost(w)
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for _ in range(STEPS):
+            if float(gradient.abs().max()) <= tolerance:
                 break
-            t = max(0.1 * t, min(0.5 * t, -slope * t * t / (2 * (new - value - slope * t))))
-        if not new < value:  # no decrease that this precision can see
-            break
-        w, value, old, gradient = w + t * step, new, gradient, after
-        if float(((gradient - old) * step).sum()) > 0:
-            pairs = [*pairs[1 - HISTORY :], (t * step, gradient - old)]
-    return w
+            step = -_two_loops(gradient, pairs, solve)
+            slope = float((step * gradient).double().sum())
+            t, new, after = 1.0, value, gradient
+            while t > 1e-8:
+                new, after = cost(w + t * step)
+                if new <= value + SUFFICIENT * t * slope:
+                    break
+                t = max(0.1 * t, min(0.5 * t, -slope * t * t / (2 * (new - value - slope * t))))
+            if not new < value:  # no decrease that this precision can see
+                break
+            w, value, old, gradient = w + t * step, new, gradient, after
+            if float(((gradient - old) * step).sum()) > 0:
+                pairs = [*pairs[1 - HISTORY :], (t * step, gradient - old)]
+        return w
+
+    def _cost(self, penalty: float) -> Callable[[Tensor], tuple[float, Tensor]]:
+        """The objective and its gradient (d+1, classes) as a function of the weights."""
+        x, target, classes, rows = self.x, self.target, self.classes, self.rows
+        n, d = rows.number(len(x)), x.shape[1]
+
+        def cost(w: Tensor) -> tuple[float, Tensor]:
+            sums = torch.zeros(d + 2, classes, dtype=torch.float64, device=x.device)  # and the loss
+            for part, block, logits in logits_by_block(x, w):
+                here, off = target[part, None], logits.softmax(1)  # (r, classes)
+                top, at = logits.max(1, keepdim=True)
+                loss = top - off.gather(1, at).log() - logits.gather(1, here)  # log Σ exp − target
+                sums[-1, 0] += loss.sum(dtype=torch.float64)
+                off.scatter_add_(1, here, off.new_full(here.shape, -1))
+                sums[:-2] += block.mT @ off
+                sums[-2] += off.sum(0)
+            sums = rows.total(sums) / n
+            sums[:-2] += penalty * w[:-1]
+            squares = w[:-1].square().sum(dtype=torch.float64)
+            return float(sums[-1, 0] + penalty * squares / 2), sums[:-1].to(w.dtype)
+
+        return cost
 
 
 def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -96,30 +120,6 @@ def logits_by_block(x: Design, weight: Tensor) -> Iterator[tuple[slice, Tensor, 
         part = slice(start, min(start + size, len(x)))
         block = x[part]
         yield part, block, block @ weight[:-1] + weight[-1]
-
-
-def _cost(
-    x: Design, target: Tensor, classes: int, penalty: float, rows: Rows
-) -> Callable[[Tensor], tuple[float, Tensor]]:
-    """The objective and its gradient (d+1, classes) as a function of the weights."""
-    n, d = rows.number(len(x)), x.shape[1]
-
-    def cost(w: Tensor) -> tuple[float, Tensor]:
-        sums = torch.zeros(d + 2, classes, dtype=torch.float64, device=x.device)  # and the loss
-        for part, block, logits in logits_by_block(x, w):
-            here, off = target[part, None], logits.softmax(1)  # (r, classes)
-            top, at = logits.max(1, keepdim=True)
-            loss = top - off.gather(1, at).log() - logits.gather(1, here)  # log Σ exp − target
-            sums[-1, 0] += loss.sum(dtype=torch.float64)
-            off.scatter_add_(1, here, off.new_full(here.shape, -1))
-            sums[:-2] += block.mT @ off
-            sums[-2] += off.sum(0)
-        sums = rows.total(sums) / n
-        sums[:-2] += penalty * w[:-1]
-        squares = w[:-1].square().sum(dtype=torch.float64)
-        return float(sums[-1, 0] + penalty * squares / 2), sums[:-1].to(w.dtype)
-
-    return cost
 
 
 def _preconditioner(gram: Tensor, classes: int, penalty: float) -> Tensor:

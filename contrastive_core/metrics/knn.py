@@ -108,9 +108,9 @@ def leave_one_out(rows: EmbeddingSet, device: str = "auto") -> float | None:
 def vote(neighbors: Neighbors, labels: np.ndarray, temperature: float) -> np.ndarray:
     """The class (n) with the largest Σ exp(s/τ) over the neighbors; ties go to the smaller."""
     classes, of = np.unique(labels, return_inverse=True)
-    n, c = len(neighbors.index), len(classes)
+    (n, k), c = neighbors.index.shape, len(classes)
     winner = np.empty(n, np.int64)
-    step = max(1, BLOCK // max(c, neighbors.k))
+    step = max(1, BLOCK // max(c, k))
     for i in range(0, n, step):
         part = slice(i, i + step)
         s = neighbors.score[part].astype(np.float64)  # (r, k)

@@ -27,7 +27,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
-from contrastive_core.metrics._logistic import Design, fit_logistic, gram_of, logits_by_block
+from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -67,7 +67,7 @@ class LinearProbe(Metric):
         first = lie.start(len(x))
         target = torch.from_numpy(y[first : first + len(x)]).to(device)  # this part's rows
         design = x[:] if x.shape.numel() <= HELD else x
-        weight = fit_logistic(design, target, len(classes), chosen.c, chosen.weight, rows=lie)
+        weight = Logistic(design, target, len(classes), lie).fit(chosen.c, chosen.weight)
         found = torch.empty(len(test), dtype=torch.long)
         for part, _, logits in logits_by_block(Standardized(test.features, moments, device), weight):
             found[part] = logits.argmax(1).cpu()
@@ -136,9 +136,8 @@ class _Fold:
 
     def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int, rows: Rows) -> None:
         out = torch.from_numpy(held_out).to(x.device)
-        self.x, self.target, self.new, self.truth = x[~out], target[~out], x[out], target[out]
-        self.classes, self.rows = classes, rows
-        self.gram = gram_of(self.x, rows)
+        self.known = Logistic(x[~out], target[~out], classes, rows)
+        self.new, self.truth = x[out], target[out]
         self.weights: dict[int, Tensor] = {}
         self.losses: dict[int, float] = {}
 
@@ -146,12 +145,10 @@ class _Fold:
         """Summed log-loss of the held-out rows at GRID[i], fitted from the nearest weights of this fold or `guide`."""
         if i not in self.losses:
             start = self._start(i, guide)
-            self.weights[i] = fit_logistic(
-                self.x, self.target, self.classes, GRID[i], start, TOLERANCE, self.gram, self.rows
-            )
+            self.weights[i] = self.known.fit(GRID[i], start, TOLERANCE)
             logits = self.new @ self.weights[i][:-1] + self.weights[i][-1]
             total = F.cross_entropy(logits.double(), self.truth, reduction="sum")
-            self.losses[i] = float(self.rows.total(total))
+            self.losses[i] = float(self.known.rows.total(total))
         return self.losses[i]
 
     def _start(self, i: int, guide: _Fold) -> Tensor | None:

@@ -159,7 +159,7 @@ def _search(
 ) -> Neighbors:
     """The neighbors of the queries `of`, by the exact search or the approximate one."""
     first, last, _ = of.indices(len(space.q))
-    search, recall = _chosen(space, first, last, approximate)
+    search, recall = (space.exact, None) if approximate is None else _chosen(space, first, last, approximate)
     step = max(1, SCORES // min(len(space.b), BASE)) if recall is None else BLOCK_QUERIES
     index = np.empty((last - first, space.k), np.int64)
     score = np.empty((last - first, space.k), np.float32)
@@ -173,10 +173,10 @@ def _search(
     return Neighbors(index, score, space.metric, recall)
 
 
-def _chosen(space: _Space, first: int, last: int, approximate: Approximation | None) -> tuple[Search, float | None]:
+def _chosen(space: _Space, first: int, last: int, approximate: Approximation) -> tuple[Search, float | None]:
     """The search to take, and its recall; None for the exact one."""
     large = float(last - first) * space.b.numel() > APPROXIMATE_FROM and last - first > FEW
-    if approximate is None or not large or space.q.device.type != "cpu":
+    if not large or space.q.device.type != "cpu":
         return space.exact, None
     sample = torch.from_numpy(np.linspace(first, last - 1, SAMPLED, dtype=int))
     found = tuned(space.b, space.width, approximate, (space.q[sample], space.own(sample)), space.exact, space.offset)

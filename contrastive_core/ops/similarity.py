@@ -30,7 +30,7 @@ def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     if not z.shape[-1]:
         return z
     largest = z.detach().abs().amax(-1, keepdim=True)
-    some = largest > 0
+    some = largest != 0  # a row that is not finite stays so
     x = torch.where(some, z / torch.where(some, largest, 1.0), 1.0)  # its squares are in range
     return torch.where(some, x / x.norm(dim=-1, keepdim=True), 0.0)
 

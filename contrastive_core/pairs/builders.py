@@ -14,7 +14,7 @@ from torch import Tensor
 
 from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import check_labels, check_rows
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
 
@@ -31,7 +31,8 @@ def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = Non
     Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
         TypeError for what is no tensor.
     """
-    check_rows("z", z, VIEWS)
+    if not is_rows(z, 3):
+        check_rows("z", z, VIEWS)
     every = _of_views(z, labels)
     if anchors == "all":
         return every

@@ -23,6 +23,24 @@ NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
 Rows = slice | Tensor  # some rows: a slice, or their numbers
 
 
+def is_rows(x: Any, ndim: int) -> bool:
+    """Whether these are floating-point numbers of so many dimensions: the look that every step takes. What is wrong
+    with others checks.py says."""
+    return isinstance(x, Tensor) and x.ndim == ndim and x.is_floating_point()
+
+
+def _fit(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> bool:
+    """Whether these are surely pairs; others may be, too."""
+    if not is_rows(a, 2) or not is_rows(c, 2):
+        return False
+    (n, d), (m, width) = a.shape, c.shape
+    return (
+        (d, a.dtype, a.device) == (width, c.dtype, c.device)
+        and {x.shape for x in anchor_ids} == {(n,)}
+        and {x.shape for x in candidate_ids} == {(m,)}
+    )
+
+
 class Masks(NamedTuple):
     """Boolean relations of some anchors (rows) to some candidates (columns)."""
 
@@ -63,7 +81,8 @@ class Pairs:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
         candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
         roles = [self.as_positive, self.as_negative]
-        check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
+        if not _fit(self.anchors, self.candidates, anchor_ids, candidate_ids + roles):
+            check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
 
     def __len__(self) -> int:
         return self.anchors.shape[0]

@@ -134,16 +134,14 @@ class Watch:
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
         if not is_recorder or not self._is_due(self._steps) or self._pid != os.getpid():
             return  # a fork has neither the thread nor the lock
+        values = {"labels": labels, "ids": ids, "losses": losses, "temperature": temperature}
+        self._record(views, queue, {**values, "caller_loss": caller_loss})
+
+    def _record(self, views: tuple[Any, ...], queue: Any, values: dict[str, Any]) -> None:
+        """Copy this step and hand the copy to the recorder, or to the process that has it."""
         now = time.monotonic()
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
-        values = {
-            "labels": labels,
-            "ids": ids,
-            "losses": losses,
-            "temperature": temperature,
-            "caller_loss": caller_loss,
-        }
         try:
             copy = copy_step(self._steps, views, speed, queue, **values)
             if self.settings.gather:

@@ -90,26 +90,14 @@ def find_issues(
     """
     k = max(1, min(K, len(rows) - 1))
     most = min(WIDE * k, len(rows) - 1)
-    if near is not None and near.metric == "cosine" and near.k >= most:
-        wide = near.first(most)
-    else:
-        wide = _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
+    wide = _known(near, most) or _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
     graph = wide.first(k)
     on_fraction(0.4)
     spaces = [_Space(rows.features, other.features if other else None, graph)]
-    if pixels is not None:
-        x, y = (None if images is None else images - images.mean(1, keepdims=True) for images in pixels)
-        assert x is not None  # centered: cosines do not change when an image is made brighter or flatter
-        spaces.append(_Space(x, y, _nearest(x, None, k, device)))
+    spaces += [] if pixels is None else [_pixel_space(*pixels, k, device)]
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
-    wrong = classes = None
-    labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
-    if len(np.unique(labels[labels >= 0])) > 1:
-        wrong = find_label_errors(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
-        classes = wrong.by_class
-    elif (labels >= 0).any():
-        classes = by_class(rows, device, None if wide.recall is None else wide)
+    wrong, classes = _by_labels(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
     negative, none = graph.score[:, 0].astype(np.float64), np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
@@ -121,6 +109,22 @@ def find_issues(
     }
     on_fraction(1.0)
     return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
+
+
+def _known(near: Neighbors | None, k: int) -> Neighbors | None:
+    """The k nearest of the neighbors that somebody has, if these serve here."""
+    return near.first(k) if near is not None and near.metric == "cosine" and near.k >= k else None
+
+
+def _by_labels(
+    rows: EmbeddingSet, wide: Neighbors, device: str, on_fraction: OnFraction
+) -> tuple[LabelErrors | None, ByClass | None]:
+    """What labels tell: nothing without any, and no errors among labels of one class."""
+    labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
+    if len(np.unique(labels[labels >= 0])) > 1:
+        wrong = find_label_errors(rows, wide, device, on_fraction)
+        return wrong, wrong.by_class
+    return None, by_class(rows, device, None if wide.recall is None else wide) if (labels >= 0).any() else None
 
 
 def _nearest(
@@ -136,6 +140,13 @@ class _Space:
     x: np.ndarray
     other: np.ndarray | None
     graph: Neighbors
+
+
+def _pixel_space(x: np.ndarray, other: np.ndarray | None, k: int, device: str) -> _Space:
+    """Pixels, centered: cosines do not change when an image is made brighter or flatter."""
+    x = x - x.mean(1, keepdims=True)
+    other = None if other is None else other - other.mean(1, keepdims=True)
+    return _Space(x, other, _nearest(x, None, k, device))
 
 
 def _duplicates(spaces: list[_Space], device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -83,9 +83,10 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) ->
     is_drawn = np.zeros(len(p), bool)
     is_drawn[drawn] = True
     top, probability = _worked_through(p, decided), recalibrate(p, wrong)
-    part = np.where(top, STRATA, strata_of(p))  # the top of the list is a part of its own
+    part = 2 * strata_of(p) + (np.nan_to_num(p) > 0.5)  # a stratum of both kinds would hide what p tells
+    part[top] = 2 * STRATA  # the top of the list is a part of its own
     number = np.full(DRAWS, float((hits & labeled).sum()))
-    for h in range(STRATA + 1):
+    for h in range(2 * STRATA + 1):
         rows = part == h
         checks, left = rows & decided & (is_drawn | top), rows & ~decided
         if left.any():

@@ -28,7 +28,7 @@ from sklearn.covariance import ledoit_wolf
 from contrastive_core.device import pick_device
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
-from contrastive_core.metrics.linear_probe import fit_logistic
+from contrastive_core.metrics.linear_probe import Logistic
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -167,7 +167,7 @@ def _probe(device: str, c: float) -> Fit:
 
     def fit(x: np.ndarray, y: np.ndarray) -> Vote:
         train, target = torch.from_numpy(x).to(where).double(), torch.from_numpy(y).to(where)
-        w = fit_logistic(train, target, int(y.max()) + 1, c, tolerance=1e-5)
+        w = Logistic(train, target, int(y.max()) + 1).fit(c, tolerance=1e-5)
 
         def vote(other: np.ndarray) -> np.ndarray:
             test = torch.from_numpy(other).to(where).double()

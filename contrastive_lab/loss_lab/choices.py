@@ -10,7 +10,7 @@ from contrastive_core.engine.vectors import file_formats, open_upload
 from contrastive_core.records import loaded_vectors, recorded_rows
 from contrastive_core.records.lab_view import PAIRINGS, SNAPSHOT, SOURCES, STEP, BatchRequest, snapshots_of
 from contrastive_core.records.run import Run
-from contrastive_lab import format, query_params
+from contrastive_lab import format, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings import choose_step
@@ -67,7 +67,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     columns = _("Candidates: columns of the matrix.")
     size = query_params.one_of(d.selectbox, _("Images (views)"), SIZES, name="size", default=FIRST_SIZE, help=columns)
     other = _("Another number draws other images and other augmentations.")
-    seed = query_params.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
+    seed = number_inputs.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     if source == "file":
         if (file := choose_vectors()) is None:
             return loss, pairing, None

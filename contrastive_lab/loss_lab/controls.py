@@ -13,7 +13,7 @@ import streamlit as st
 from contrastive_core.engine import client
 from contrastive_core.records.lab_view import DERIVATIVES, LabView, Trade
 from contrastive_core.records.run import Run
-from contrastive_lab import format, plots, query_params
+from contrastive_lab import format, number_inputs, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import LIVE, live_knob
@@ -81,7 +81,7 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
     if isinstance(default, bool):
         return query_params.switch(st.toggle, label, **about)
     empty = _("not given") if default is None else None  # an empty field says something of its own
-    return query_params.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
+    return number_inputs.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
 
 
 def _live_value(key: str, loss: str, name: str, knob: dict[str, Any], first: float | None) -> float:

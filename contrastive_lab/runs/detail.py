@@ -11,7 +11,7 @@ from contrastive_core.engine.run_tools import export_weights, run_verify
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params, recordings
+from contrastive_lab import cache, format, guard, locale, number_inputs, recordings
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import table
@@ -101,8 +101,8 @@ def again(run: Run) -> None:
     with st.expander(_("On several GPUs or machines (torchrun)")):
         a, b = st.columns(2)
         label, key = _("Processes on each machine"), "run-processes"
-        processes = query_params.number(a.number_input, label, 1, 64, name="", default=4, key=key)
-        machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
+        processes = number_inputs.number(a.number_input, label, 1, 64, name="", default=4, key=key)
+        machines = number_inputs.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         on_each = _(
@@ -119,8 +119,8 @@ def clone(run: Run) -> None:
         key = f"clone-name-{cache.digest(run.name)}"
         name = a.text_input(_("Name of the clone"), queue.free_name(run.name), key=key)
         before = (int(run.config.get("epochs") or 20), int(run.config.get("seed") or 0))
-        epochs, of_epochs = query_params.form_number(b.number_input, _("Epochs"), 1, 100_000, before[0])
-        seed, of_seed = query_params.form_number(c.number_input, _("Seed"), 0, 2**31 - 1, before[1])
+        epochs, of_epochs = number_inputs.form_number(b.number_input, _("Epochs"), 1, 100_000, before[0])
+        seed, of_seed = number_inputs.form_number(c.number_input, _("Seed"), 0, 2**31 - 1, before[1])
         text = st.text_area(
             _("Other changes, one a line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",

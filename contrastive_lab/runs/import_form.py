@@ -15,7 +15,7 @@ from contrastive_core.engine.images import name_of
 from contrastive_core.engine.importing import preview as preview_import
 from contrastive_core.records import runs
 from contrastive_core.records.runs import default_run_name
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.runs.queue import begin, follow_imports, kept_upload
@@ -112,7 +112,7 @@ def _weights() -> list[str]:
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
     help = _("The position embedding of a vision transformer is resized to it.")
-    pixels = query_params.number(
+    pixels = number_inputs.number(
         a.number_input, _("Image size in pixels (0: its own)"), 0, 2048, name="", default=0, key=PIXELS, help=help
     )
     random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
@@ -151,7 +151,7 @@ def _import(chosen: list[str], report: dict[str, Any], disabled: bool) -> None:
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
-    if query_params.button(st.button, _("Import"), of=[PIXELS], type="primary", disabled=disabled):
+    if number_inputs.button(st.button, _("Import"), of=[PIXELS], type="primary", disabled=disabled):
         begin(name or queue.free_name(default_run_name(report)), [*chosen, "--dataset", dataset])
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine.sweep_results import FORMS, read
 from contrastive_core.records import BUNDLE, BadSetting, atomic, runs
 from contrastive_core.records.train_config import literal
-from contrastive_lab import cache, guard, locale, query_params
+from contrastive_lab import cache, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 
 # Settings that are often swept, as pages name them.
@@ -37,12 +37,12 @@ def by_form(folder: Path) -> str:
         simclr = [*titles].index("simclr")
         method = b.selectbox(_("Method"), [*titles], simclr, format_func=titles.__getitem__, placeholder=choose)
         dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
-        epochs, of_epochs = query_params.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
+        epochs, of_epochs = number_inputs.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
         axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
         a, b, c = st.columns(3)
         seeds = a.text_input(_("Seeds, by commas"), "0")
         label, line = _("Hours after which no new run starts"), FORMS.index("line")
-        hours, of_hours = query_params.form_number(b.number_input, label, 0.1, 1000.0, 3.0)
+        hours, of_hours = number_inputs.form_number(b.number_input, label, 0.1, 1000.0, 3.0)
         form = c.selectbox(_("Drawn as"), FORMS, line, format_func=locale.text, placeholder=choose)
         if st.form_submit_button(_("Save the sweep"), type="primary") and not of_epochs + of_hours:
             base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}

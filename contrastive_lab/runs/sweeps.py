@@ -14,7 +14,7 @@ from contrastive_core.engine.sweep_results import Sweep, load, read, sweep_plots
 from contrastive_core.engine.training import Task
 from contrastive_core.records import BUNDLE, atomic, runs, runs_home
 from contrastive_core.records.evaluation import evaluation_path
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _, message
@@ -96,12 +96,12 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = cache.digest(sweep.name)
     of = f"most-{key}"
-    most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
+    most = number_inputs.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
     hours = sweep.budget_hours
     budget = _(", no new one after {budget_hours} h").format(budget_hours=f"{hours:g}") if hours else ""
     help = _("One cell at a time{budget}; the app may be closed meanwhile.").format(budget=budget)
     begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
-    if query_params.button(begin, _("Start"), of=[of], icon=icon, help=help):
+    if number_inputs.button(begin, _("Start"), of=[of], icon=icon, help=help):
         with guard.errors_shown():
             added = sweep_runner.enqueue(sweep, most)
             st.toast(_("{added} runs wait for their turn.").format(added=len(added)))

@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core.records import tables
 from contrastive_core.records.sample_table import LISTS, SampleTable, decimals, reason
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, locale, number_inputs, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import go_to
@@ -156,7 +156,7 @@ def filtered(findings: Findings, rows: np.ndarray, followed: np.ndarray | None) 
 
 def yes_or_no(place: Any, label: str, name: str, words: tuple[str, str] = ("yes", "no")) -> list[bool]:
     """The values that pass a filter: both where nothing is chosen."""
-    choice = query_params.one_of(place.segmented_control, label, words, name=name, optional=True)
+    choice = query_params.one_or_none(place.segmented_control, label, words, name=name)
     return [True, False] if choice is None else [choice == words[0]]
 
 
@@ -205,7 +205,7 @@ def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
     page, pages = 1, -(-len(rows) // ROWS)
     if pages > 1:
         label, key = _("Page of {pages}").format(pages=f"{pages:,}"), f"samples-page-{cache.digest(name, len(rows))}"
-        page = query_params.number(st.number_input, label, 1, pages, name="page", default=1, key=key, width=160)
+        page = number_inputs.number(st.number_input, label, 1, pages, name="page", default=1, key=key, width=160)
     before = (page - 1) * ROWS
     shown = rows[before : before + ROWS]
     key = f"samples-table-{page}"

@@ -14,7 +14,7 @@ from contrastive_core.records import Locked
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.train_config import settings_of
-from contrastive_lab import cache, format, guard, query_params, state
+from contrastive_lab import cache, format, guard, number_inputs, state
 from contrastive_lab.locale import _
 from contrastive_lab.progress import follow_training
 from contrastive_lab.samples.findings import Findings, window
@@ -44,12 +44,12 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     with st.popover(_("Drop or relabel many"), icon=":material/delete_sweep:"):
         if (most := len(rows)) > 1:
             first = _("The first of this list")
-            number = query_params.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
+            number = number_inputs.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
         part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
         st.caption(_("What was decided stays. One undo takes all of these of a split back."))
         decided = None if part else _("All of these are decided.")
         drop = _("Drop {part}").format(part=len(part))
-        if query_params.button(st.button, drop, of=[key], disabled=not part, help=decided, type="primary"):
+        if number_inputs.button(st.button, drop, of=[key], disabled=not part, help=decided, type="primary"):
             _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
             return
@@ -57,7 +57,7 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
         changed = {row: label for row, label in classes.items() if label in table.classes}
         why = decided or (None if changed else _("No other class is suggested for these."))
         relabel = _("Relabel {changed} as suggested").format(changed=len(changed))
-        if query_params.button(st.button, relabel, of=[key], disabled=not changed, help=why):
+        if number_inputs.button(st.button, relabel, of=[key], disabled=not changed, help=why):
             _many(findings, changed)
 
 
@@ -103,10 +103,10 @@ def retrain(findings: Findings) -> None:
 def start(request: SampleRequest, run: Run, changed: int) -> None:
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
-    epochs = query_params.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
+    epochs = number_inputs.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
     label, begin = _("Retrain with {changes}").format(changes=_changes(changed)), partial(b.button, type="primary")
     help = None if changed else _("Nothing is relabeled or dropped yet.")
-    if not query_params.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
+    if not number_inputs.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
         return
     arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()

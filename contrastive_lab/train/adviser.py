@@ -21,7 +21,7 @@ from contrastive_core.records.advice import (
     save_plan,
 )
 from contrastive_core.records.runs import free_name
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.advice_answer import show_answer
@@ -88,7 +88,7 @@ def _show_start(data: str, method: str) -> None:
     choose = query_params.many_of(
         st.multiselect, _("What to choose"), list(QUESTIONS), name="choose", default=["temperature"]
     )
-    minutes = query_params.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
+    minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if not choose:
         questions = [f"{locale.text(name)}: {locale.text(what)}" for name, what in QUESTIONS.items()]
         st.caption(_("Choose at least one question: ") + "; ".join(questions))
@@ -96,7 +96,7 @@ def _show_start(data: str, method: str) -> None:
     values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
-    if query_params.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):
+    if number_inputs.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):
         st.session_state[plan_key] = True
     if not st.session_state.get(plan_key):
         return
@@ -108,7 +108,7 @@ def _show_start(data: str, method: str) -> None:
     busy = next((n for n in adviser_names() if _is_of(n, data) and _is_running(n)), None)
     if busy:
         st.caption(format.plain(_("{busy} is at work on these images; the next can start after it.").format(busy=busy)))
-    if query_params.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
+    if number_inputs.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
         draft = plan_from_json(plan.meta["plan"])
         name = free_name(draft.name, adviser_names())
         _start(replace(draft, name=name))  # what was said is what is tried
@@ -156,6 +156,8 @@ def _show_progress(name: str) -> None:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key, as_long = f"more-minutes-{name}", max(1, round(plan.minutes))
-    more = query_params.number(a.number_input, _("More minutes"), 1, 10_000, name="", default=as_long, key=key)
-    if query_params.button(b.button, _("Give it more time"), of=[key], icon=":material/more_time:", key=f"more-{name}"):
+    more = number_inputs.number(a.number_input, _("More minutes"), 1, 10_000, name="", default=as_long, key=key)
+    if number_inputs.button(
+        b.button, _("Give it more time"), of=[key], icon=":material/more_time:", key=f"more-{name}"
+    ):
         _start(replace(plan, minutes=plan.minutes + more))

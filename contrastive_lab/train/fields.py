@@ -13,7 +13,7 @@ from contrastive_core.records import BadName, BadSetting, runs
 from contrastive_core.records.cards import fitting
 from contrastive_core.records.recipe import view_changes
 from contrastive_core.records.train_config import TrainConfig, with_settings
-from contrastive_lab import locale, query_params
+from contrastive_lab import locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, sentence
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
@@ -73,7 +73,7 @@ class TrainChoice:
 
 def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
     """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
-    the seed, and what is wrong besides what each field says (`query_params.wrong_number`)."""
+    the seed, and what is wrong besides what each field says (`number_inputs.wrong_number`)."""
     settings: list[str] = []
     with st.container(key="train-numbers"):  # wide enough for their defaults (app.py)
         columns = iter(st.columns(2) + st.columns(2))
@@ -89,7 +89,7 @@ def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
     if wrong:
         beside.error(locale.text(wrong))
     place = next(columns).number_input
-    seed = query_params.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
+    seed = number_inputs.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
     return settings, seed, wrong
 
 
@@ -109,7 +109,7 @@ def optimizing(choice: TrainChoice) -> list[str]:
     )
     look: dict[str, Any] = {"step": 0.05, "format": "%.2f", "placeholder": _("1 (default)"), "help": help}
     label = _("Layer-wise decay")
-    decay = query_params.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
+    decay = number_inputs.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
     settings = [f"optimizer={optimizer}"] if optimizer else []
     return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
 
@@ -132,7 +132,7 @@ def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tu
     value, why = usual
     usually = "default" if value is None else _("{value} (default)").format(value=f"{value:g}")
     look: dict[str, Any] = {"step": step, "format": "%.6g", "placeholder": usually, "help": why}
-    return query_params.number(place.number_input, label, low, high, name=name, default=None, **look)
+    return number_inputs.number(place.number_input, label, low, high, name=name, default=None, **look)
 
 
 def wrong_name(name: str) -> str:

@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.images import datasets, image_list, name_of, torchvision_sets, values_of
 from contrastive_core.records import BadSetting, Locked
-from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
@@ -87,7 +87,7 @@ def _choice(catalog: dict[str, Any], method: str, data: Data) -> TrainChoice:
 
 def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     """How to train it; Start, or a look at its views. What is known to fail is not started."""
-    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
+    epochs = number_inputs.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
     choice = _choice(catalog, method, data)
     chosen, seed, why = numbers(choice)
     name = _name()
@@ -108,7 +108,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         _error(wrong_batch(data.files, chosen + further) if data.files else ""),
     ]
     expected(data.name, method, encoder.name, epochs, [*form, *chosen, *further])
-    why = next(filter(None, [*wrong, query_params.wrong_number()]), "")
+    why = next(filter(None, [*wrong, number_inputs.wrong_number()]), "")
     row, is_off, why = st.container(horizontal=True), bool(why) or not data.name, format.plain(why)
     go = row.button(_("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=why)
     look = row.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=why)
@@ -119,15 +119,10 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         st.session_state["preview"] = with_change(values)
     elif go:
         st.session_state.pop("preview", None)
-        try:
-            arguments += opened_weights(encoder, data.name) if encoder.weights else []
-        except (ValueError, OSError, Locked) as error:
-            st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
-            return
         arguments += [*as_options(form), "--method", method, "--dataset", data.name, "--epochs", str(epochs)]
         arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
         free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
-        start(name or free, arguments, beside)
+        start(name or free, arguments, encoder, data, beside)
 
 
 def _as_options(settings: list[str]) -> list[str]:
@@ -224,7 +219,7 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
     encoder = choose_encoder(catalog["encoders"])
     processes = 1
     if (count := training.gpus()) > 1:
-        processes = query_params.number(
+        processes = number_inputs.number(
             st.number_input,
             _("GPUs"),
             1,
@@ -251,7 +246,13 @@ def channels_of(data: Data) -> int | None:
     return 3 if images is not None and (images[:, :1] != images).any() else None
 
 
-def start(name: str, arguments: list[str], beside: bool) -> None:
+def start(name: str, arguments: list[str], encoder: Encoder, data: Data, beside: bool) -> None:
+    """Open the weights that it begins with, if there are any, and train."""
+    try:
+        arguments = [*arguments, *(opened_weights(encoder, data.name) if encoder.weights else [])]
+    except (ValueError, OSError, Locked) as error:
+        st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
+        return
     with guard.errors_shown():
         (queue.start_now if beside else queue.enqueue)(name, arguments)
         watch_next(name)

@@ -9,7 +9,7 @@ import streamlit as st
 from contrastive_core.engine.images import datasets, name_of, size_of, space_of, values_of
 from contrastive_core.records import data_home
 from contrastive_core.records.train_config import LARGEST, RESIZES, SMALL, ImageForm, TrainConfig, with_settings
-from contrastive_lab import cache, query_params
+from contrastive_lab import cache, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import Encoder
 
@@ -19,7 +19,7 @@ EXAMPLES = (64, 224)
 
 def image_form() -> list[str]:
     """`image_size` and `resize` for a folder's images, as settings NAME=VALUE."""
-    size = query_params.number(
+    size = number_inputs.number(
         st.number_input,
         _("Image size in pixels"),
         4,

@@ -16,14 +16,14 @@ from contrastive_lab import query_params
 def script() -> None:
     import streamlit as st
 
-    from contrastive_lab import query_params
+    from contrastive_lab import number_inputs, query_params
 
     query_params.arrive("page")
     where = query_params.one_of(st.selectbox, "Where", ["here", "there", "away"], name="where")
     kind = query_params.one_of(st.segmented_control, "Kind", ["a", "b", "c"], name="kind")
     some = query_params.many_of(st.multiselect, "Some", ["p,q", "r", "50%"], name="some", default=["r"])
-    count = query_params.number(st.number_input, "Count", 1, 9, name="count", default=3)
-    size = query_params.number(st.number_input, "Size", 0.0, 1.0, name="size", default=0.5)
+    count = number_inputs.number(st.number_input, "Count", 1, 9, name="count", default=3)
+    size = number_inputs.number(st.number_input, "Size", 0.0, 1.0, name="size", default=0.5)
     ready = query_params.switch(st.toggle, "Ready", name="ready")
     query_params.write()
     st.json({"where": where, "kind": kind, "some": some, "count": count, "size": size, "ready": ready})

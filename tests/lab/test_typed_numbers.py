@@ -16,13 +16,13 @@ from contrastive_lab.runs import import_form
 def script() -> None:
     import streamlit as st
 
-    from contrastive_lab import query_params
+    from contrastive_lab import number_inputs, query_params
 
     query_params.arrive("page")
-    count = query_params.number(st.number_input, "Count", 1, 9, name="count", default=3)
-    query_params.number(st.number_input, "Other", 1, 9, name="other", default=3)
-    go = query_params.button(st.button, "Go", of=["page-count"], help="Counts.", key="go")
-    st.json({"count": count, "go": go, "wrong": query_params.wrong_number()})
+    count = number_inputs.number(st.number_input, "Count", 1, 9, name="count", default=3)
+    number_inputs.number(st.number_input, "Other", 1, 9, name="other", default=3)
+    go = number_inputs.button(st.button, "Go", of=["page-count"], help="Counts.", key="go")
+    st.json({"count": count, "go": go, "wrong": number_inputs.wrong_number()})
 
 
 def field(app: AppTest, label: str) -> Any:

@@ -26,7 +26,7 @@ from contrastive_core.metrics import (
     silhouette,
     uniformity,
 )
-from contrastive_core.metrics._logistic import fit_logistic
+from contrastive_core.metrics._logistic import Logistic
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics.linear_probe import choose_strength
 from contrastive_core.ops import recall
@@ -130,10 +130,10 @@ def test_a_first_guess_from_some_rows_leads_to_the_same_least(monkeypatch) -> No
     x = torch.from_numpy(whole.features).double()
     x = (x - x.mean(0)) / x.std(0)
     y = torch.from_numpy(whole.labels)
-    exact = fit_logistic(x, y, CLASSES, 1.0, tolerance=1e-9)
+    exact = Logistic(x, y, CLASSES).fit(1.0, tolerance=1e-9)
     for name, value in (("GUIDE", 50), ("GUIDES", 2), ("BLOCK", 45 * CLASSES)):
         monkeypatch.setattr(_logistic, name, value)
-    guided = fit_logistic(x, y, CLASSES, 1.0, tolerance=1e-9)
+    guided = Logistic(x, y, CLASSES).fit(1.0, tolerance=1e-9)
     assert abs(float(objective(guided, x, y, 1.0) - objective(exact, x, y, 1.0))) < 1e-10
     assert torch.allclose(guided[:-1], exact[:-1], atol=1e-5)
 

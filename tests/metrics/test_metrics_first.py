@@ -13,7 +13,7 @@ from contrastive_core import metrics
 from contrastive_core.errors import CannotScore
 from contrastive_core.metrics._base import mean_interval
 from contrastive_core.metrics._logistic import _preconditioner
-from contrastive_core.metrics.linear_probe import GRID, Strength, choose_strength, fit_logistic, stratified_folds
+from contrastive_core.metrics.linear_probe import GRID, Logistic, Strength, choose_strength, stratified_folds
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import wilson
 
@@ -74,10 +74,10 @@ def test_probe_reaches_scikit_learns_objective(c: float) -> None:
     x = torch.from_numpy(rows.features).double()
     y = torch.from_numpy(rows.labels)
     theirs = torch.from_numpy(np.vstack([peer.coef_.T, peer.intercept_]))
-    ours = fit_logistic(x, y, 3, c)
+    ours = Logistic(x, y, 3).fit(c)
     assert float(objective(ours, x, y, c) - objective(theirs, x, y, c)) < 1e-8
-    start = fit_logistic(x, y, 3, c / 10)
-    warm = fit_logistic(x, y, 3, c, start)
+    start = Logistic(x, y, 3).fit(c / 10)
+    warm = Logistic(x, y, 3).fit(c, start)
     assert torch.allclose(warm[:-1], ours[:-1], atol=1e-3)
 
 

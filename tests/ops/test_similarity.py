@@ -23,6 +23,13 @@ def test_a_zero_row_stays_zero_without_gradient() -> None:
     torch.testing.assert_close(u.norm(dim=1), torch.tensor([1.0, 0, 1, 1]))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_row_that_is_not_finite_does_not_become_a_zero_row(value: float) -> None:
+    z = rows(4, 3)
+    z[1, 2] = value
+    assert similarity.normalize(z).isnan().any(1).tolist() == [False, True, False, False]
+
+
 @pytest.mark.parametrize("size", [1e-20, 1e-6, 1.0, 1e18])
 def test_tiny_and_huge_rows_become_unit_rows(size: float) -> None:
     u = similarity.normalize(size * rows(5, 7))
