@@ -33,14 +33,14 @@ def test_nothing_starts_until_it_is_asked_for(followed: list[str]) -> None:
     assert not page.exception
     assert followed == []
     page.button[0].click().run()
-    key = button.task_of([RUN], "test", "h", "pca").key
+    key = button.task_of([RUN], "test", "h").key
     assert followed == [key]
     page.run()
     assert followed == [key, key]  # it is followed until the file is there
 
 
 def test_a_report_that_is_there_is_offered(followed: list[str]) -> None:
-    task = button.task_of([RUN], "test", "h", "pca")
+    task = button.task_of([RUN], "test", "h")
     task.result_path.parent.mkdir(parents=True)
     task.result_path.write_text("<!doctype html>")
     page = AppTest.from_function(script).run()

@@ -39,15 +39,17 @@ def scored(name: str, wrong: int) -> None:
 
 
 def test_a_sweep_says_what_its_test_images_show() -> None:
-    found = read(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"), "s.toml")
-    for cell, wrong in zip(found.cells(), (80, 40, 42), strict=True):
-        scored(cell.run, wrong)
+    found = read("seeds = [0, 1, 2]" + TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"), "s.toml")
+    for cell in found.cells():
+        scored(cell.run, {"0.1": 80, "0.2": 40, "0.5": 42}[str(cell.at["loss.temperature"])] + cell.seed)
     rows = sweep_runner.status(found)
-    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 3
+    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 9
     said, rests_on = verdict(found, rows, "knn test")
     assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
-    assert f"same {N} test images" in rests_on
-    assert verdict(found, rows, "knn_train_sample")[0] == "Which is better cannot be said yet."
+    assert "over images and seeds, from 3 seeds or more of each" in rests_on
+    assert "cannot be told apart: 0.1, 0.2 and 0.5" in verdict(found, rows, "knn_train_sample")[0]
+    one_seed = [row for row in rows if row["seed"] == 0]
+    assert verdict(found, one_seed, "knn test")[0] == "Which is better cannot be said yet."
     assert verdict(found, rows[:1], "knn test") == ("", "")
 
 
