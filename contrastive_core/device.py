@@ -2,8 +2,6 @@
 where it was measured to help (benchmarks/train_step.py): on CUDA from compute capability 8.0, and on CPUs with AMX
 tiles, where a step of the small encoder took half the time. Elsewhere a CPU emulates bf16 and loses."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,8 +1,6 @@
 """Every exception this library raises by a name of its own. Each message is a sentence to show. The command line
 ends with 2 for input that cannot be used, a ValueError, and with 1 for what went wrong on the way."""
 
-from __future__ import annotations
-
 import errno
 
 from contrastive_core.messages import N_, message, sentence

@@ -2,8 +2,6 @@
 in it. Installed from a wheel, what stands beside the packages in a checkout (app.py, pages, sweeps, shipped runs)
 lies in `BUNDLE`, and what users make in the folder that their system keeps for an application's data."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

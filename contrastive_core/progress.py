@@ -6,8 +6,6 @@ stage takes `on_fraction: OnFraction`. What a callback raises stops the work. A 
 each call as a line `{"stage": …, "fraction": …}` into the file that its parent reads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

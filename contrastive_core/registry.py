@@ -2,8 +2,6 @@
 a class whose dataclass fields, made by `knob`, are what a user can set. The app draws its sliders from them and the
 command line checks `--set` against them, so a new file needs no other edit."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """The sidebar's strip of activity on every page: at work, waiting, failed; asks each second while one is live."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -1,8 +1,6 @@
 """What the pages keep in memory: results, embeddings, images, the catalog. Tasks make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

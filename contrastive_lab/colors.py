@@ -1,7 +1,5 @@
 """What the points of a map can be colored by, what is said of each, and which of many are drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

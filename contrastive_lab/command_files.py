@@ -3,8 +3,6 @@
 A page that reads a path from its address could be made to open any file by a link in another page.
 So the command writes the path into a file of its owner's, and the address has that file's name."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The map of one space: which one, how it is made, how far it can be believed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

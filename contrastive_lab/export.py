@@ -1,7 +1,5 @@
 """Files for other tools: vectors, and tables in Parquet or CSV with the columns that Embedding Atlas reads."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

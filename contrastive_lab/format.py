@@ -1,7 +1,5 @@
 """Figures and rows as text: what pages write and what they offer as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

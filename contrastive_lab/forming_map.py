@@ -1,7 +1,5 @@
 """The map that forms on Train: a run's fixed sample after an epoch. Explore shows it while its own is made."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

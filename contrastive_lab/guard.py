@@ -1,7 +1,5 @@
 """One damaged run does not take a page down: what is drawn of it is drawn on its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """The front page: one sentence, three doors, a circle that moves, what was last at work."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import streamlit as st

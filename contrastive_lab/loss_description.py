@@ -1,7 +1,5 @@
 """A registered loss described for the live view; for notebooks, reports and the engine. Imports torch."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

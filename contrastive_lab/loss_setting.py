@@ -1,7 +1,5 @@
 """A loss on a batch, the same for the app, a notebook and a file. Imports no Streamlit and no torch."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -4,8 +4,6 @@ Streamlit's own bounds are not used, nor its whole numbers: its browser part kee
 and the page would go on with another number than stands in the box.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A field for a path; an address fills it only by the id of a path that a person named (command_files.py)."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The images behind the rows of an embedding, as the maps and galleries show them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_core.engine import questions

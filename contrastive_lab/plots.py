@@ -1,7 +1,5 @@
 """Records as Plotly figures. Plotly is imported when the first figure is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

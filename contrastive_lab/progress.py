@@ -1,7 +1,5 @@
 """Follow a question or a task: its progress, its failure, and the page drawn anew at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -14,8 +14,6 @@ Streamlit's own `bind="query-params"` (1.67) writes an option as it is shown, so
 language; it names a parameter by the widget's key, which pages would share.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Recordings: which rows a page looks at, of the probe set or of a batch and at which step; and how they grow."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -10,8 +10,6 @@ that is made and printed), the app opens only at the address that ends in `?toke
 send, then stands in for it. The command `contrastive-lab` always sets one, and opens its window by a ticket
 (desktop/tickets.py), for which the browser gets the cookie and the address without the ticket."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

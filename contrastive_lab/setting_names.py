@@ -1,7 +1,5 @@
 """Settings of a training as pages name them: "smallest crop", never `recipe.crop_low`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

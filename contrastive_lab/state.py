@@ -1,7 +1,5 @@
 """The session: which run is chosen, which rows are selected, and what the address says of it."""
 
-from __future__ import annotations
-
 import ctypes
 import runpy
 import sys

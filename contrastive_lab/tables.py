@@ -1,7 +1,5 @@
 """A table of a page: heads in the session's language over names that stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

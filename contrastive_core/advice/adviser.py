@@ -1,7 +1,5 @@
 """The adviser: search, answer, and the test images once, at the end."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -2,8 +2,6 @@
 where three seeds of both exist and its 95 % interval over images and seeds excludes zero (evaluation/verdicts.py).
 All else is "no difference that these data can show", with how large a difference would have been seen."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ number's logarithm, with fixed length. Its noise is that of one run: the binomia
 value where that is larger. Its height follows the scores.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 from at most `MOST` training images; of the test images only the pixels are compared, to find copies. What follows
 from it is in suggestions.py."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 labels: whether the rest's neighbors name each held-out image's class (kNN on h). Without: LiDAR, RankMe, α-ReQ,
 alignment and uniformity of the held-out images."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A plan that fits into the time: how many settings, for how many epochs each."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What follows from a first look, for batch, τ and augmentations: reasons, and commands that settle it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field

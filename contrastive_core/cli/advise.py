@@ -1,7 +1,5 @@
 """`advise`: a first look at some images, and which settings held-out images support."""
 
-from __future__ import annotations
-
 import signal
 from argparse import Namespace
 

@@ -1,7 +1,5 @@
 """`import`: what a checkpoint from elsewhere is, or a model of a library, and a run of it."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The commands that read what was trained: embed, evaluate, project, compare, export, and what the app's tasks run."""
 
-from __future__ import annotations
-
 import json
 from argparse import Namespace
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`samples --audit FILE`: random rows for a person to check, and what her answers say of all labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -5,8 +5,6 @@ and the exit status is 2 for input that cannot be used, 1 for what went wrong on
 shows the trace.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

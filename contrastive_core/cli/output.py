@@ -1,8 +1,6 @@
 """What commands write: results as text or JSON, progress, errors as one line, and tables. Text from files (names,
 titles, reasons) is made harmless here: control characters are escaped and long lines are cut."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`list`, `verify` and `doctor`: the runs, whether they are what was written, and this computer."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """`samples`: every sample of a split, or of a file of vectors, with what is odd about it."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`sweep` and `queue`: many trainings, one after the other."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 
 from contrastive_core.cli.output import print_note, print_result, progress_of

@@ -1,7 +1,5 @@
 """`train`: a new run, or an old one that goes on."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

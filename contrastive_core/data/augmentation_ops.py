@@ -2,8 +2,6 @@
 torchvision.transforms.v2.functional within 2/255. Images are float in [0, 1]. Crop with flip, and blur, are separable:
 one small matrix per image and axis, then two batched matrix products, which needs no loop over images and no gather."""
 
-from __future__ import annotations
-
 import math
 
 import torch

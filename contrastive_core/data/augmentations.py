@@ -7,8 +7,6 @@ changes only some images is computed for those only. Deviation from torchvision:
 sampled once per view, not once per image.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One split of a data set, and sentences about files that were skipped or read only in part."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

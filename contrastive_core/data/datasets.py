@@ -2,8 +2,6 @@
 once and then read as a memory map: the cache of a split is a folder with `images.npy`, `labels.npz` and, written last,
 `about.json`."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

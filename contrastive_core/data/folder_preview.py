@@ -1,7 +1,5 @@
 """What folders of images hold, before they are decoded: subfolders for a file dialog, classes, some images."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

@@ -5,8 +5,6 @@ each with a color of any hue. Color says nothing about the class, but two crops 
 may use color learns little else. 32×32, drawn at four times the size and averaged down.
 """
 
-from __future__ import annotations
-
 import colorsys
 
 import numpy as np

@@ -7,8 +7,6 @@ simplejpeg was tried: 1.2 to 1.3 times Pillow's images per CPU second (500×375 
 743 and 384 against 574 and 323; torchvision's ImageFolder 373 and 333), too little for a dependency.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -11,8 +11,6 @@ program: only `FORMATS` are opened, with limits on bytes and pixels.
   0..255. An array keeps all its channels where those of the others are as many, else the first three.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager

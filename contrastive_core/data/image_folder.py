@@ -10,8 +10,6 @@ CONTRASTIVE_LAB_FOLLOW_LINKS is 1; otherwise each is left out and listed. What i
 folder (a pipe, a device, a socket) is never opened.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections import Counter

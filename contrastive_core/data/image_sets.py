@@ -2,8 +2,6 @@
 seconds. Its result, without the files, is cached for pages (`known`) until a folder changes, and at most a hundred
 times as long as the listing took. `plan`, which decodes, always lists the files again."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -2,8 +2,6 @@
 CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, or a JSON object of class by id.
 A class is its name or its number, −1 is none."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """Data sets that torchvision reads: fetched only when asked for, then kept as one uint8 array."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Uploaded images: checked, and saved as a folder that is a data set like any other. The folders of their paths are the
 classes. Nothing is written outside of the new folder, which gets its name once it is complete."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

@@ -3,8 +3,6 @@
 Without torchrun the world has one process, and every function here is the identity.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping

@@ -6,8 +6,6 @@ only its own rows. Arrays with one value per row, such as labels and predictions
 gathered on every process; the vectors never are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ one that a person names; `..`, absolute names and links that lead elsewhere are 
 opened as those of image folders are (data/image_decoding.py), and what is not a picture stays gray.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

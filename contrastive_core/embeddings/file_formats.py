@@ -6,8 +6,6 @@ the file holds is refused, and so is what is no ordinary file. Whatever the form
 read by tables.py, pictures that come along by attached_images.py.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import zipfile

@@ -1,7 +1,5 @@
 """Neighbor graphs of embeddings, each computed once and kept for other processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Labels in a file of their own: `.npy` of one label a row, or text and CSV of one a line. Nothing
 in it is trusted: no pickle is opened, and there are as many labels as rows, or a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import io

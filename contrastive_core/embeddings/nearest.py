@@ -1,8 +1,6 @@
 """Nearest rows of an embedding at once, for pages and files: the kept graph, or numpy. Searches in tasks are
 ops/neighbors.py's, whose graphs are read here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

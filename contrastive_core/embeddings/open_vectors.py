@@ -1,8 +1,6 @@
 """Opening a vector file for the pages: read, with its pictures, in a child process with limited
 memory and kept under its content, so that nothing of a stranger's file is parsed in the server."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Principal components of an embedding, by numpy: pages draw them at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding

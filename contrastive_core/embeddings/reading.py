@@ -1,7 +1,5 @@
 """Rows and images behind an `EmbeddingRef`: of a run, a recording or loaded vectors; rows that teach and are judged."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Sequence

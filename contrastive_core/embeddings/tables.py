@@ -6,8 +6,6 @@ whole. A few kilobytes of Parquet can hold a value a billion times: what the row
 before they are read, and summed on the way, and texts stay an index into the different ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Iterator, Sequence

@@ -2,8 +2,6 @@
 processes. A dismissed failure is marked in its record, which the next start replaces; the log stays. Questions are
 those that this process asked the worker."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from dataclasses import dataclass, replace

@@ -6,8 +6,6 @@ hash of the source files; where a file was added or edited, the worker describes
     python -m contrastive_core.engine.catalog    (writes records/cards.json)
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import dataclasses

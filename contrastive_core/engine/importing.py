@@ -1,8 +1,6 @@
 """Imports as tasks: a checkpoint from elsewhere becomes a run, whatever becomes of its page. A training that starts
 from a run in the making waits for it (cli/train.py). Torch-free."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from itertools import pairwise

@@ -2,8 +2,6 @@
 in the folder of runs keeps its log, its progress and a record of who it is. A page that is closed, refreshed or
 opened twice changes nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

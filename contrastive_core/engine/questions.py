@@ -1,7 +1,5 @@
 """The questions and tasks that pages wait for, by what they are about."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ contrastive_core queue`). A file is removed only after its training was started,
 once: killed in between, nothing is lost and nothing is trained twice.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence

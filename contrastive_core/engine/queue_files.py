@@ -1,8 +1,6 @@
 """The queue's files: a waiting run each, so that a kill loses none and damage hides no other. What is done with them
 is in queue.py. Torch-free."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 """The store of answers: files on disk, each under the hash of what was asked. A question is a kind and plain values
 that name its content, so an answer never grows stale. Maps and scores of a shipped run come along with it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, field

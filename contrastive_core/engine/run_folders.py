@@ -2,8 +2,6 @@
 the bin is emptied. While a run is moved nothing is started from the queue, so that no training finds its folder
 gone."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

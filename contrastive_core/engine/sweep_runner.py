@@ -2,8 +2,6 @@
 by its run's name, so whoever trains it (the queue of the app, or the command line in the foreground) finds done
 cells done. Torch-free, but for timing a few steps (`rehearse`)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

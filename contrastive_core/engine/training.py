@@ -5,8 +5,6 @@ everything else that takes more than a few minutes. A page starts one, shows its
 like a question. Torch-free. What waits for its turn is in queue.py.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

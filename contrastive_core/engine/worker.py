@@ -8,8 +8,6 @@ joblib's loky was used before: its worker makes one call at a time and ends itse
     python -m contrastive_core.engine.worker
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Which of several settings is best by an accuracy, in a sentence or two; verdicts.py decides."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from contrastive_core.evaluation.verdicts import SettingScores, better_pairs

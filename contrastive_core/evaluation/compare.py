@@ -6,8 +6,6 @@ interval of a difference is a paired bootstrap. A difference is claimed only if 
 corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three seeds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ that only reads needs no torch. Of many processes (torchrun) each encodes its sh
 one process would take, so that the rows are the same.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

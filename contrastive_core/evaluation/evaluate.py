@@ -5,8 +5,6 @@ trained. Without labels the label-free scores take the place of the accuracies. 
 is split as pages split loaded vectors: by its column `split`, or a fixed fifth of each class is scored.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ Both judge anchors against all rows: exactly up to JUDGED rows, above on a state
 block by block, so that a judgment holds no second copy of an embedding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -6,8 +6,6 @@ of order two is twice its own mean's deviation (Hoeffding 1948, Ann. Math. Stat.
 corrected together by Holm's step-down (1979, Scand. J. Stat. 6, 65).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 

@@ -6,8 +6,6 @@ each other row is placed amid its nearest landmarks. Scores are never computed o
 can be believed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

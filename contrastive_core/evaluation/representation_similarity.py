@@ -5,8 +5,6 @@ Deviation: products of many embeddings are taken at once in float32, sums in flo
 norms, so no n×n matrix is made. Rows are centered and multiplied block by block, so that no embedding is copied.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

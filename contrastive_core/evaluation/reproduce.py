@@ -5,8 +5,6 @@ may fall to its other side. Accepted is what cannot change a reading: a tenth of
 interval, two samples where that is more; 1 % of a figure that has no interval.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -12,8 +12,6 @@ The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement
 `python -m benchmarks.coverage` measures how often a difference is claimed where there is none.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

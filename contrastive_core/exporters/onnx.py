@@ -1,8 +1,6 @@
 """A run's encoder as an ONNX file, which is kept only if it gives what torch gives. The file takes `images` (n, c,
 height, width) in [0, 1] at the size that the run was trained on, any n, and gives `h` or `z` in float32."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

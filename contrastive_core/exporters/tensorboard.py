@@ -1,8 +1,6 @@
 """A run for TensorBoard: its metrics as scalars, its settings, its embedding for the projector. `tensorboard` alone
 writes them; TensorFlow is not needed."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A checkpoint from elsewhere, opened: its tensors converted in a child process with limited memory, held to those that
 an encoder and a head of ours have, and made a run."""
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 import tempfile

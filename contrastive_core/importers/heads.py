@@ -5,8 +5,6 @@ layer, or leave its bias out. In evaluation a batch norm is a scale and a shift 
 that it and the linear layer before it are one linear layer: it is folded in, exactly.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

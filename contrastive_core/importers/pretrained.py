@@ -2,8 +2,6 @@
 fetched before (weights_files.py), or, only where that is asked for, from the network; or they are random, and
 everything says so. Every file is opened as `open_checkpoint` opens one: in a child process, weights only."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import tempfile

@@ -6,8 +6,6 @@ often as a numbered Sequential, solo-learn `backbone.` with `projector.`, torchv
 without a prefix.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 places: torch hub's folder of checkpoints and Hugging Face's cache, so that what one program has fetched serves the
 others. Only `fetch` speaks to the network."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors. The encoder is frozen:
 what moves when a knob is dragged is the loss's view of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -2,8 +2,6 @@
 own memory give it as training left it. Shipped runs keep encoder and head only: then training images are encoded to
 stand in it, as training would have filled it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

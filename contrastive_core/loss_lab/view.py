@@ -1,7 +1,5 @@
 """A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a loss asks of positives by their group, instead of over the n×m matrix; for pairs related by id."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch

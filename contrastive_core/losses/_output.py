@@ -1,7 +1,5 @@
 """The result of a loss: a value and a weight per anchor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

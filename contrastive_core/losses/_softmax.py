@@ -8,8 +8,6 @@ The *effective number of negatives* is the exponential of the entropy of the sof
 anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import cached_property
 from typing import Any

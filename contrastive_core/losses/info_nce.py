@@ -5,8 +5,6 @@ positive from below: I ≥ log(1 + |N|) − L. The bilinear critic zᵀ W_k c be
 which gives W_k c as anchors, with `critic="dot"` and τ = 1.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

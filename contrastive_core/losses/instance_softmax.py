@@ -3,8 +3,6 @@
 Every image is a class of its own, whose weight vector is its slot of the bank.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

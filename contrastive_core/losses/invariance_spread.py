@@ -7,8 +7,6 @@ and the probability is over which image a row comes from. log(1 − P) is a leav
 log-sum-exp, since log1p(−P) is −inf in float32 by τ = 0.05.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -4,8 +4,6 @@ Each positive pair meets every negative of both its ends: smoothly by log-sum-ex
 one. The mean over anchors equals the paper's 1/(2|P|) Σ over unordered positive pairs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

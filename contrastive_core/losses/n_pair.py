@@ -2,8 +2,6 @@
 Loss Objective", NIPS, eq. 5), on raw rows with an L2 penalty on the anchor's length.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -5,8 +5,6 @@ log Z is a constant of the batch: kept by the method's bank and passed in with t
 as a knob; without either it is estimated from the batch's own scores, detached.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ says whether the other positives stand in each one's denominator (`all`) or not 
 for two views the two are equal.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -5,8 +5,6 @@ Positives attract like a spring; negatives repel until they are the margin apart
 D = 0 or D ≥ ε. `hinge="squared_distance"` is the other published form, D² and max(0, ε − D²).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -2,8 +2,6 @@
 arXiv 1902.01889, eq. 1): how entangled the classes are at scale τ.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -5,8 +5,6 @@ in ≤ out. The mean runs over anchors that have a positive; the published code'
 applied only when `base_temperature` is given.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -4,8 +4,6 @@ Many triplets are summed exactly in n² log n: an anchor's negatives are sorted 
 needs only the number and the sum of those nearer than D² + ε (sums in float64).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -3,8 +3,6 @@
 >>> methods.create("simclr", encoder=encoder, image_shape=(3, 32, 32), n_train=5000)
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from torch import nn

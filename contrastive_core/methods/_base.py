@@ -2,8 +2,6 @@
 compared with whom: `pairs(batch)` makes views, encodes them and says which rows belong together. `after_step(pairs)` is
 the only place where its memory changes."""
 
-from __future__ import annotations
-
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

@@ -2,8 +2,6 @@
 the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k | q·queue) → SGD
 → momentum update → enqueue."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Mapping

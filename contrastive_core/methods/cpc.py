@@ -2,8 +2,6 @@
 grid of overlapping patches, each encoded to z; a GRU reads the rows from the top down and gives a context c; W_k c
 predicts the patch k rows further down, against all other patches of the batch."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 against a memory bank: K noise slots by NCE, or (`noise=0`) the whole bank for a softmax. The bank, not the encoder,
 carries the momentum."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """InvaSpread (Ye et al. 2019, CVPR, arXiv 1904.03436): the batch itself, without any memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -2,8 +2,6 @@
 (1503.03832), lifted structure (1511.06452), N-pair (Sohn 2016), pairs (Hadsell 2006), soft nearest neighbor
 (1902.01889) and SupCon all run on these pairs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

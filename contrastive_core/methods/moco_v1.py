@@ -1,7 +1,5 @@
 """MoCo v1 (He et al. 2020, arXiv 1911.05722): a queue of keys as a dictionary, a linear head."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from contrastive_core.messages import N_

@@ -1,7 +1,5 @@
 """MoCo v2 (Chen et al. 2020, arXiv 2003.04297): v1 with an MLP head, blur, a cosine schedule."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from contrastive_core.messages import N_, message

@@ -1,7 +1,5 @@
 """SimCLR (Chen et al. 2020, arXiv 2002.05709): two views, an MLP head, the batch as negatives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

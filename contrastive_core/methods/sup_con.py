@@ -1,7 +1,5 @@
 """SupCon (Khosla et al. 2020, arXiv 2004.11362): every view of every image of a class belongs together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -2,8 +2,6 @@
 once. Units: "share" lies in 0..1 and is shown in per cent, "nats", "dimensions", "squared distance", "similarity" and
 "" are shown as they are."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar

@@ -9,8 +9,6 @@ Value and gradient are summed over blocks of rows, in float64, while a block is 
 beside X does not grow with its rows, and X may be read from a file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rows whose columns have the mean 0 and the deviation 1 of some training rows, read in blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

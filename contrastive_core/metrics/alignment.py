@@ -2,8 +2,6 @@
 positive pairs on the unit sphere. Positive pairs are augmented views of one image where the embedding brings views
 along, else rows of one class (by class sums, O(n·d), block by block)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

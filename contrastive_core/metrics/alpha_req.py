@@ -6,8 +6,6 @@ log λⱼ), with weights 1/j, as the authors fit it. Deviation: the line begins 
 hundredth, or where eigenvalues drown in float32's rounding.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

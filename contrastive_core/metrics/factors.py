@@ -6,8 +6,6 @@ and judged on test rows. A number gives R²; a factor of few whole values gives 
 held-out fifth of the training rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

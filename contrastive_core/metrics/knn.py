@@ -2,8 +2,6 @@
 similar training rows votes for its class with weight exp(s/τ). Nothing is selected on the test set: k follows from the
 number of training rows, and the curve over other k is for reading only."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

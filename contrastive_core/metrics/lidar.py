@@ -7,8 +7,6 @@ Each image is a class of its own, its augmented views are that class's rows. Σ_
 images do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

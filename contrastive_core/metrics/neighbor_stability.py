@@ -2,8 +2,6 @@
 neighbors of an image's first view among the first views of all images against those of its second view among the second
 views. Without: the neighbors by one random half of the columns against those by the other half. Needs no labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

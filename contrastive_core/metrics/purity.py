@@ -1,8 +1,6 @@
 """Purity: the share of a row's nearest rows, itself left out, that are of its class. Rows without a label are neither
 asked nor found. The interval takes the rows as independent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

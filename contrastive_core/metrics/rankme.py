@@ -2,8 +2,6 @@
 values of the features, scaled to sum 1. Deviation: squares of the singular values come from the d×d Gram matrix in
 float64, and those below its rounding count as zero instead of adding the paper's 1e-7 to each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

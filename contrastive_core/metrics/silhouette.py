@@ -6,8 +6,6 @@ distances nor n×c sums are kept. Above PAIRS pairs the mean is that of some row
 meets all rows.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

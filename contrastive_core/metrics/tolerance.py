@@ -2,8 +2,6 @@
 different rows of one class, by class sums, O(n·d). It falls as uniformity improves: a low temperature pushes apart what
 is alike in meaning."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

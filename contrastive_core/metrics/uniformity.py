@@ -2,8 +2,6 @@
 over all pairs of different rows, block by block; of more than SAMPLE rows over the pairs of so many, drawn once and
 said. The interval is that of a U-statistic (variance 4·Var of the row means / n), carried through the logarithm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ covers a 32-pixel image). torchvision's ResNets have the stem of their papers' I
 images; any name of theirs is `torchvision:NAME`, and `timm:NAME` if timm is installed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

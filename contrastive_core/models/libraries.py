@@ -5,8 +5,6 @@
 which tells classes, is left out. Nothing here reads a file or the network.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

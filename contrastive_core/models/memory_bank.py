@@ -1,8 +1,6 @@
 """What some methods remember: a queue of keys (MoCo), a bank of features (Inst Disc), an average. State lives in
 persistent buffers, so that it is saved with the weights, and changes only in the named methods, without gradient."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Which share of the true neighbors several searches found, and of their neighbors two spaces share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps that the backward pass computes again, instead of keeping what they held."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """A stated sample of rows, the same at every call: what is drawn above a size is said beside the
 figure that comes of it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -6,8 +6,6 @@ columns, which halves the products. Masks are derived from ids for the tiles tha
 range of groups and row ids in each stripe of rows, most tiles are known to be wanted whole.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

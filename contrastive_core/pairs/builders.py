@@ -4,8 +4,6 @@ Queue rows get groups of their own, so that an old key of the same image is no p
 queue rows have no row id. Views are stored image-major: row = image · views + view.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch

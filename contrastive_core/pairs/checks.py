@@ -1,7 +1,5 @@
 """Sentences for what cannot be compared: what was given, what is expected, which builder to use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

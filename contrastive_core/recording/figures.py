@@ -2,8 +2,6 @@
 losses' own dense formula, so that nothing here depends on what the training sets for the whole process (precision of
 products, number of threads), and nothing is set."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 

@@ -5,8 +5,6 @@
 `temperature` beside them. Tested in a real loop of pytorch-lightning 2.6, which comes with lightly.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import sys

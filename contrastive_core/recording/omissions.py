@@ -1,7 +1,5 @@
 """A record of what a recording leaves out, and of the reasons."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter

@@ -2,8 +2,6 @@
 meanwhile (a `DataLoader` draws from torch's generator when it is iterated), the generators of torch, NumPy and Python
 are put back; modules that were training are in evaluation mode inside, and in their own mode afterwards."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

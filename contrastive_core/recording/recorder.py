@@ -2,8 +2,6 @@
 it: if the queue is full, a copy is dropped and counted. An error here is logged once and shown in the run's status; the
 training continues."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading

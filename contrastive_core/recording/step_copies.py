@@ -1,8 +1,6 @@
 """Detached copies of a step's tensors, made by the training thread on the tensors' device. Nothing waits here: a copy
 on a GPU is queued behind the training's own work, and the recorder's thread reads it once it is done."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any

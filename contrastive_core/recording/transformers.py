@@ -8,8 +8,6 @@ keys; so are `image_embeds` and `text_embeds`. Of several micro-batches in a ste
 encode in parts (`Cached...`) are not read. Tested in real loops of transformers 5 and sentence-transformers 6.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The adviser's plan and answer, as they lie in its folder and as pages show them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re

@@ -1,7 +1,5 @@
 """Cards of the registered losses and methods: titles, sources and the texts that their pages show."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict

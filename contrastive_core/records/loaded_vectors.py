@@ -1,8 +1,6 @@
 """Vectors that were loaded, kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
 `about.json` and, where pictures came along, `images.npy`. Torch-free."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

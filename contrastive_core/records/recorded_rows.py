@@ -6,8 +6,6 @@ file each, spread over the whole recording: when there are too many, every secon
 Torch-free.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ read never raises for a damaged file, but where it says so. What is written goes
 which raises Gone where the folder was moved or deleted: no folder is made anew.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

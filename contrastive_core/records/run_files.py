@@ -1,8 +1,6 @@
 """What stands in each JSON file of a run folder, and the number of that format. Torch-free. A file that does not fit
 is damaged: the reader of one run says so, and no other run suffers."""
 
-from __future__ import annotations
-
 from dataclasses import Field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast, get_type_hints

@@ -11,8 +11,6 @@ Users' runs live in `runs_home()`, shipped ones, which nobody writes to, in `SHI
 from and written to one folder is in run.py. Torch-free.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import platform

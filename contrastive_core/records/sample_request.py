@@ -1,7 +1,5 @@
 """A table of samples that is asked for, an embedding and a loss; its file and its marks. Torch-free."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
 `samples/table_builder.py` makes tables, in a process of its own where a page asks; here they are kept and read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -2,8 +2,6 @@
 of `sweep_runner.status`. The 95 % interval of a mean is that over the seeds where there are three; with fewer, of an
 accuracy, that of a share of so many images. Torch-free."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -5,8 +5,6 @@ A field that is None takes the method's default for the data set. `loss.temperat
 the method, the recipe and the encoder; every other key names a field.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

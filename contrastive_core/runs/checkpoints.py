@@ -5,8 +5,6 @@ A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256
 are replaced by one rename, carry the hash of their tensors in their own header.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

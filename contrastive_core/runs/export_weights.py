@@ -5,8 +5,6 @@ come from anybody and these lines are meant to be run: every value enters them a
 of the names known here, or as a comment without line breaks. Torch-free.
 """
 
-from __future__ import annotations
-
 import json  # its texts are Python literals too
 
 from contrastive_core.errors import Damaged, explained

@@ -1,7 +1,5 @@
 """Check every file of a run: JSON by its schema, weights and states by their SHA-256. Torch-free, but for weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -11,8 +11,6 @@ reported. `export` writes the two files that `train --exclude` and `--relabel` r
 are named by their content, so that a run's own files never change. Torch-free.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

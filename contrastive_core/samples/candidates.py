@@ -20,8 +20,6 @@ by half the sum's relative variance. The nearest are what makes the variance sma
 is no bound but measured, on `CHECKED` samples whose losses are taken exactly too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -10,8 +10,6 @@ some drawn rows stand for its other ones; and the nearest row of a class is that
 drawn for all, `DRAWN` together, or `LEAST` of each class.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Take the loss of one sample apart: the pairs behind it, its margin, its neighbors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

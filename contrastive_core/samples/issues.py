@@ -23,8 +23,6 @@ that is found is told; a score is of what was found.
 Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

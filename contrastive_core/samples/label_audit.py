@@ -15,8 +15,6 @@ decisions on random rows can. Let p be the model's probability that a label is w
 `python -m benchmarks.coverage` measures all three.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

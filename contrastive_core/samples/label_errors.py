@@ -20,8 +20,6 @@ classes. What grows with rows × classes, five votes and their mixtures, lies in
 (storage/large_arrays.py). Measured beside cleanlab by `benchmarks/label_errors.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

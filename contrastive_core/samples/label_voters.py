@@ -15,8 +15,6 @@ The classifiers learn from `LEARNED` rows at most, drawn from the other folds; o
 enough for that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ Under torchrun the work is shared, and every process holds all rows: the anchors
 engine, which takes them from memory, and the probe's folds fit on four fifths of the rows each.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of an embedding: the loss of each row, its lists, and why it is on them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

@@ -2,8 +2,6 @@
 file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files and folders are their
 owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -2,8 +2,6 @@
 file or the new (atomic.py). JSON files may be edited by hand: their values are checked against a schema
 (json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py)."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

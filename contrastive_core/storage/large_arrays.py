@@ -1,7 +1,5 @@
 """Large arrays: in memory or memory-mapped from a file without a name, and the part of one process."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

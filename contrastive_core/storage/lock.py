@@ -5,8 +5,6 @@ to it (Windows lets nobody read a locked file: there the text stands in a file b
 machine's name, so a changed host name or a lock left by a killed process blocks nobody.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

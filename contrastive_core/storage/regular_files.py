@@ -3,8 +3,6 @@ escaped before they stand in a message. A pipe would be waited for without end, 
 opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read.
 What was parsed stays in memory until its file changes: a page reads thousands of them every second."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading

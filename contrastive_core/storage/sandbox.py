@@ -7,8 +7,6 @@ loky and `concurrent.futures` send pickles, and one crash breaks their whole poo
     python -m contrastive_core.storage.sandbox    (reads calls as lines of JSON)
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Tables that other programs open, and whose cells and headers no spreadsheet runs."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import math

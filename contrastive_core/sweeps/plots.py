@@ -2,8 +2,6 @@
 What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
 table, and in a figure a dot each and the interval of the mean. Plotly is imported late."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from typing import Any

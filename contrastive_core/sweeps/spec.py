@@ -32,8 +32,6 @@ Cells are the product of the axes and the seeds. A cell's run is named after swe
 cut off goes on where it was: done runs are kept, stopped ones are resumed (sweep_runner.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re

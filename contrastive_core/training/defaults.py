@@ -1,7 +1,5 @@
 """The settings that a run ends up with: given ones, else the method's defaults for the data set."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Why a run ended, and what to try: one sentence each."""
 
-from __future__ import annotations
-
 import errno
 import math
 

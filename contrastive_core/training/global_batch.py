@@ -6,8 +6,6 @@ those of one process on the whole batch, also for unequal shares and undefined a
 size. A single process does not call these functions; there they are the identity.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterable

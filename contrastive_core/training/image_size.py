@@ -5,8 +5,6 @@ ResNet with the stem for ImageNet. Else the median of the images' shorter sides,
 a small stem, and of ResNets where the images are so small themselves.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 

@@ -2,8 +2,6 @@
 request) or `failed` (a NaN, a collapse, no memory, a full disk, a missing folder), always with its reason and with the
 last good state to resume from."""
 
-from __future__ import annotations
-
 import math
 import signal
 import statistics

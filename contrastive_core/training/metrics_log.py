@@ -5,8 +5,6 @@ has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and `m
 (1 for the first), `step`, the mean `loss`, the total `seconds`, and the scores of the sample.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

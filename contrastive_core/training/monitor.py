@@ -2,8 +2,6 @@
 `knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on each image. Alignment is
 taken between two augmented views, the same in every epoch."""
 
-from __future__ import annotations
-
 import contextlib
 from dataclasses import dataclass
 from typing import Any

@@ -2,8 +2,6 @@
 on norms and biases (every parameter with fewer than two dimensions). The learning rate is a pure function of the step,
 so a schedule has no state that a resume could lose."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """From settings to everything that a training loop needs."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The run that a training starts from: the settings of its encoder, and whether they fit the images."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping

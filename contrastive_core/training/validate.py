@@ -1,7 +1,5 @@
 """What cannot be trained is refused beforehand, with a sentence that names the remedy."""
 
-from __future__ import annotations
-
 import copy
 import os
 import shutil

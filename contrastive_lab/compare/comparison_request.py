@@ -1,7 +1,5 @@
 """What is asked of several spaces: the values of the analysis, its key. Imports no Streamlit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The maps of several spaces side by side, turned onto the first, with one selection in all."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

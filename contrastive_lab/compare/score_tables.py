@@ -1,7 +1,5 @@
 """Compare's tables: scores and cost of each space, and every paired test between them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

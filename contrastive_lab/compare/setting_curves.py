@@ -1,7 +1,5 @@
 """A setting as an axis: runs of one method as curves of accuracy, uniformity and tolerance."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How alike spaces are, and where two of them disagree: samples that one has right, neighbors that one keeps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """What Compare compares: runs with weights, and vectors that were loaded on Explore."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from contrastive_core.records import embedding_ref, loaded_vectors

@@ -1,7 +1,5 @@
 """Compare's verdict: which space is better, by how much and why; a warning where test labels look wrong."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

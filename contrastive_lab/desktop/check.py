@@ -1,7 +1,5 @@
 """Whether the app works here, as one line of JSON, which `doctor` reads: python -m contrastive_lab.desktop.check"""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

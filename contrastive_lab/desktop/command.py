@@ -1,8 +1,6 @@
 # PYTHON_ARGCOMPLETE_OK
 """`contrastive-lab [THING]`: the app in a window; and the commands of `python -m contrastive_core`."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -2,8 +2,6 @@
 runs are at work. A small file beside the caches names its process, port, token and the processes that hold a window
 of it. It is read and written under a lock, and believed only while that process lives."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """`--install-shortcut`: the app among the programs of Linux, macOS or Windows, with its icon."""
 
-from __future__ import annotations
-
 import os
 import plistlib
 import shlex

@@ -1,8 +1,6 @@
 """What the command is asked to open, and the page that shows it: `recognize` looks at names alone and is quick;
 `prepare` does the rest while the server starts. What cannot be opened is one sentence."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass

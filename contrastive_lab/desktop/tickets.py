@@ -5,8 +5,6 @@ that a browser is started with. So this address carries a ticket: a file of its 
 server takes once, in the first minutes, and where the system says whose a connection is (Linux)
 from this user's connections only. Imports nothing of Streamlit, which starts without this package."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """A window of the app: one of its own, else a browser's without its bars, else the browser."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The head of Explore: what is looked at, its first scores, or why there is nothing to see."""
 
-from __future__ import annotations
-
 import contextlib
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Opening vectors from elsewhere: by upload or by path, with a sentence for whatever is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All scores of one space, on demand, each with how to read it; the first ones are in strip.py."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

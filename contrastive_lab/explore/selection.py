@@ -1,7 +1,5 @@
 """The selected samples: what they are, the neighbors of one of them, and the way out."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from functools import partial

@@ -1,7 +1,5 @@
 """The space that Explore looks at: which split and layer of it, its map, what else is placed on it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

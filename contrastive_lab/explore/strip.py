@@ -1,7 +1,5 @@
 """The first scores of a space as one strip of scales with intervals, raw pixels and an untrained encoder."""
 
-from __future__ import annotations
-
 import html
 from pathlib import Path
 

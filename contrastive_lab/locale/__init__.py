@@ -5,8 +5,6 @@
 `zh/LC_MESSAGES/contrastive_lab.po`, and `browser.po` for the browser parts (shared/locale.js).
 """
 
-from __future__ import annotations
-
 import gettext as standard
 import io
 import sys

@@ -1,7 +1,5 @@
 """Bring the catalogs up to date with the source: `python -m contrastive_lab.locale`."""
 
-from __future__ import annotations
-
 import sys
 
 from babel.messages.catalog import Catalog

@@ -1,7 +1,5 @@
 """The Loss Lab on a batch: rows of an encoder under a loss whose knob is dragged in the browser."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import partial

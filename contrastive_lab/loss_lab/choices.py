@@ -1,7 +1,5 @@
 """What the Loss Lab compares: loss, pairing, encoder or file, how many images, which batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The Loss Lab without an encoder: points on a circle that follow a loss's own gradient."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, fields
 from functools import partial

@@ -1,7 +1,5 @@
 """A loss on the page: its knobs, what the browser part reported, its formula, and what τ trades on a batch."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import dataclass

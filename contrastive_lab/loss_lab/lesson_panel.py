@@ -1,7 +1,5 @@
 """Which lesson is on, what the browser part gets of it, and what is heard from its panel."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -4,8 +4,6 @@ The checks are functions of the live view's state, by these names in components/
 The thresholds hold on the shipped example that all lessons open (tests/lab/test_lessons.py). `{now}`,
 `{hardest}` and `{picked}` are filled in by the browser."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from contrastive_lab.locale import N_

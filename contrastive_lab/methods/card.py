@@ -1,7 +1,5 @@
 """The card of one method: its idea and flow, its loss, its defaults, and what was measured."""
 
-from __future__ import annotations
-
 import base64
 import html
 import json

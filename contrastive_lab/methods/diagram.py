@@ -4,8 +4,6 @@ A flow is a row of boxes for each lane, from left to right; a `*` after a name s
 that leaves the box carries gradient back. Boxes of one name above each other are one box: the same
 weights, or the same memory. `updates` are what moves after a step: (from, to, how)."""
 
-from __future__ import annotations
-
 import textwrap
 import unicodedata
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A few methods side by side: when they came, how their data flow, where they differ."""
 
-from __future__ import annotations
-
 import html
 from typing import Any
 

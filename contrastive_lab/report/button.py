@@ -1,7 +1,5 @@
 """The button of pages that makes a report and then offers it. The one file here with Streamlit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path

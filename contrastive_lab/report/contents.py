@@ -1,7 +1,5 @@
 """What a report says: each run's rows, map, scores, settings and a batch, and their comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The file itself: sections in the order in which they are read, one style, one script."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from argparse import Namespace

@@ -1,7 +1,5 @@
 """HTML by type: `el` escapes every text, and only it makes markup: a class called `<script>` is shown as that."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from html import escape
 

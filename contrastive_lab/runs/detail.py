@@ -1,7 +1,5 @@
 """One run: how it stands, what can be done with it, how it is made again, used elsewhere, noted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

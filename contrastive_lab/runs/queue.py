@@ -1,8 +1,6 @@
 """What is at work on Runs: trainings, what waits or could not start, and imports. The address names the import that
 was begun here (`importing`), whose run is shown at its end."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

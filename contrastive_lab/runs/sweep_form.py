@@ -1,7 +1,5 @@
 """A new sweep: by a form, or as TOML that may start from a ready-made one."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

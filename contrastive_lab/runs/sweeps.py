@@ -1,7 +1,5 @@
 """Sweeps: choose or write one, see how long it takes, let its cells wait, watch its figure fill."""
 
-from __future__ import annotations
-
 import shlex
 from functools import partial
 from pathlib import Path

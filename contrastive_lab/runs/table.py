@@ -1,7 +1,5 @@
 """All runs as a table: search, filters, sorting, a CSV; damaged ones named; the bin."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The same samples across runs: easy for all, hard for all, hard for one."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

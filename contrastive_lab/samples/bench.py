@@ -1,7 +1,5 @@
 """The bench of the Samples page: what it shows of the list, and what is decided on it."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sample at hand on the Samples page: which one, and the ways to another."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """How many labels are wrong: a cut-off on the score of the list, and what is expected above it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

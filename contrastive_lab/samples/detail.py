@@ -1,7 +1,5 @@
 """One sample, below the bench: where it stands on every list, its neighbors, why its loss is so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

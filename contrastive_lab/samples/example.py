@@ -1,7 +1,5 @@
 """The example of the front page: digits of which thirteen labels were changed on purpose."""
 
-from __future__ import annotations
-
 import shutil
 
 import streamlit as st

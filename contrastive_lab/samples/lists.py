@@ -1,7 +1,5 @@
 """The lists of the Samples page: which one, filtered how, as a table and as pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

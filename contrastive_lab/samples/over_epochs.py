@@ -1,7 +1,5 @@
 """The loss of samples over a run's snapshots: of one, and which were learned late or forgotten."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

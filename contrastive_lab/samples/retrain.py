@@ -1,7 +1,5 @@
 """What was decided, on many at once too, and training again without it: then the comparison."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

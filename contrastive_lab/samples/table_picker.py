@@ -1,7 +1,5 @@
 """What the Samples page looks at, its tables, and the pictures behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import repeat
 from typing import Any

@@ -1,7 +1,5 @@
 """The adviser's answer on Train: verdict, table, curve, reasons, and training the winner for longer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Not sure? A look at the chosen images, and an adviser that finds settings by trying them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

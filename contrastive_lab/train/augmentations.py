@@ -1,7 +1,5 @@
 """What a training would see: some images, and the views that its recipe makes of them."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which encoder is trained, from which weights: a new one, another run's, or a library's; looked up as typed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How long a training will take: at the rate of an earlier one like it on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

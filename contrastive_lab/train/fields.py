@@ -1,7 +1,5 @@
 """The settings of a training as fields, each with its default from the catalog, the reason, and what is wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A folder of images, before it is trained on: its classes, and some of its images."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Two ways to a folder of images besides its path: a dialog of folders, and a field to drop one on."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

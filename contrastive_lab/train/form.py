@@ -1,7 +1,5 @@
 """What to train: method, data and settings, then Start; or first a look at its views."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

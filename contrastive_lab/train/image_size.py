@@ -1,7 +1,5 @@
 """To what size the images of a folder are brought, and what that takes on the disk."""
 
-from __future__ import annotations
-
 import shutil
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """A training while it runs: how far it is, its curves, its map forming, its log."""
 
-from __future__ import annotations
-
 import numpy as np
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """What every widget is: a part's one module, its packed data, and what the browser reported."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """Plain arrays, tensors and lists as a user gives them, checked: each fault has its sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -2,8 +2,6 @@
 spaces (`embeddings.ref.EmbeddingRef.values`) and settings. The module of an answer is imported when it is asked for:
 a look at a folder need not wait for torch."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Several spaces: which is better and how alike they are; the snapshots of one run likewise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_core.embeddings.graphs import Graphs

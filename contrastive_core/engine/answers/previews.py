@@ -1,7 +1,5 @@
 """What pages show before anything is trained: views of images, a folder of them, the catalog, advice."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from contrastive_core.advice.first_look import in_words

@@ -1,7 +1,5 @@
 """What is asked of one space: its scores, the loss of each sample, its map, and the files that a run keeps."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import nullcontext
 

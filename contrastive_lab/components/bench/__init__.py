@@ -1,8 +1,6 @@
 """Samples reviewed one by one in the browser, which has a stretch of the list and shows the next without asking.
 What was decided is reported in order, and again until the server says that it has it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

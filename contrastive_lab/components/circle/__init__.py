@@ -1,7 +1,5 @@
 """Points on a circle that follow a loss's own gradient, computed in the browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A histogram of a score between 0 and 1, and a cut-off on it that is dragged or clicked."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Pictures with captions, of which some can be chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

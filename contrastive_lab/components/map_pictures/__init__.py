@@ -1,7 +1,5 @@
 """Images that a map lacks, brought where pointer or view rest; the part itself is unseen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

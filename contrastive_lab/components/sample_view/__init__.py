@@ -1,7 +1,5 @@
 """One sample's loss taken apart, live: the share of each pair, its rank as a knob is dragged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A map of many points with their pictures; a selection comes back as row numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Many go as runs of neighbors or as one bit for each row, whichever is shorter: a lasso around half
 of a million rows is 170 kB at most, where their numbers as text would be 3.5 MB."""
 
-from __future__ import annotations
-
 import base64
 import warnings
 from collections.abc import Sequence

@@ -9,8 +9,6 @@ first asked for, from the files that the app serves, so that a checkout needs no
 This is no JavaScript parser. Prettier, which checks these files, writes each import and export at
 the start of a line in one of the few forms below; any other form is refused, never passed on."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

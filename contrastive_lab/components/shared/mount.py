@@ -4,8 +4,6 @@ All parts share one asset folder, this package, so that `../shared/dom.js` is a 
 folders in the pyproject.toml of installed distributions only; the app also runs from a bare checkout, so the folder is
 declared here, in the same words, to whichever runtime is active."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable

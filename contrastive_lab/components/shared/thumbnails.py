@@ -1,7 +1,5 @@
 """Thumbnails of many images in one picture, which a browser part cuts up again."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import math

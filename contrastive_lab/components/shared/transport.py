@@ -1,7 +1,5 @@
 """One packed blob for the browser: a header in JSON, then arrays at multiples of eight; transport.js unpacks it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
