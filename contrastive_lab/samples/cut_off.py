@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.records.sample_table import SampleTable, percent
+from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import cache, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
 from contrastive_lab.components.shared.mount import reported_state
@@ -69,29 +69,19 @@ def expected(score: np.ndarray, cut: float) -> str:
     p = score[score > cut]
     if not len(p):
         return _("No label scores above {cut}.").format(cut=f"{cut:.2f}")
-    spread = 1.96 * float(np.sqrt((p * (1 - p)).sum())) / len(p)
-    low, high = max(0.0, p.mean() - spread), min(1.0, p.mean() + spread)
-    text = _(
-        "Of these {listed} of {total} labels {mean} are expected to be wrong (95 %: {low} to "
-        "{high}), and {more} more below the cut-off."
-    )
-    if low > 0.99:
-        text = _(
-            "Nearly all of these {listed} of {total} labels are expected to be wrong, and {more} "
-            "more below the cut-off."
-        )
-    shares = {"mean": percent(p.mean()), "low": percent(low), "high": percent(high)}
-    more = f"{score.sum() - p.sum():,.0f}"
-    return text.format(listed=f"{len(p):,}", total=f"{len(score):,}", more=more, **shares)
+    text = _("About {wrong} of these {listed} labels look wrong to this encoder, and {more} more below the cut-off.")
+    return text.format(wrong=f"{p.sum():,.0f}", listed=f"{len(p):,}", more=f"{score.sum() - p.sum():,.0f}")
 
 
 def how_many(table: SampleTable, so_far: bool) -> str:
-    """The number of wrong labels, with its interval; only of what is scored so far, if it is."""
-    wrong, low, high = (f"{round(table.facts.get(k, 0)):,}" for k in ("wrong", "wrong_low", "wrong_high"))
-    text = _(
-        "About {wrong} of {total} labels look wrong (95 %: {low} to {high}). What the "
-        "encoder cannot tell apart is not counted: where classes overlap there are more."
-    )
+    """The least number of wrong labels that the encoder can see; only of what is scored so far, if it is. No interval:
+    noise and ambiguous classes look alike to a model, so only an audit can give one (samples/label_audit.py)."""
+    low, total = round(table.facts.get("wrong_low", 0)), f"{len(table):,}"
     if so_far:
-        text = _("About {wrong} of the {total} labels scored so far look wrong.")
-    return text.format(wrong=wrong, total=f"{len(table):,}", low=low, high=high)
+        wrong = f"{round(table.facts.get('wrong', 0)):,}"
+        return _("About {wrong} of the {total} labels scored so far look wrong.").format(wrong=wrong, total=total)
+    if not low:
+        text = _("This encoder sees no clear sign of wrong labels among {total}. There may be some.")
+    else:
+        text = _("This encoder can see at least about {wrong} wrong labels among {total}. There may be more.")
+    return text.format(wrong=f"{low:,}", total=total)

@@ -150,7 +150,7 @@ def test_two_data_sets_get_a_sentence_and_no_empty_tabs(monkeypatch: pytest.Monk
 def test_maps_are_drawn_while_scores_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedded runs without scores: their maps stand below what is being prepared."""
     drawn: list[int] = []
-    monkeypatch.setattr(maps, "draw_scatter", lambda data, *_, **__: drawn.append(len(data.ids)))
+    monkeypatch.setattr(maps.scatter, "draw_scatter", lambda data, *_, **__: drawn.append(len(data.ids)))
     monkeypatch.setattr(cache, "scores", lambda run: None)
     app = opened("compare", monkeypatch)
     assert not app.exception
