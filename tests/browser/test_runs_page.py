@@ -23,7 +23,7 @@ from servers import Server
 
 from benchmarks import browser as real
 from contrastive_core.engine import process, queue, training
-from contrastive_core.paths import SHIPPED
+from contrastive_core.paths import SHIPPED, runs_home
 from contrastive_core.records import runs
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock_holder
@@ -156,6 +156,7 @@ def opened(page: Any, server: Server, search: str, count: int = 1) -> None:
 
 def made(name: str, **config: Any) -> None:
     given = {"method": "simclr", "dataset": "digits", "epochs": 3, "seed": 0, **config}
+    shutil.rmtree(runs_home() / name, ignore_errors=True)  # of a first try
     runs.create(name, given).set_status("done")
 
 
@@ -184,6 +185,7 @@ def test_rename_tag_note_delete_undo(server: Server, home: Path, page: Any) -> N
 
 
 def test_two_settings_are_told_apart_and_a_clone_has_its_change(server: Server, home: Path, page: Any) -> None:
+    shutil.rmtree(runs_home() / "pair-clone", ignore_errors=True)  # of a first try
     made("pair-a")
     made("pair-b", seed=7)
     opened(page, server, "pair-", 2)
