@@ -17,7 +17,7 @@ import argparse
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from contrastive_core.evaluation.verdicts import SettingScores, better_pairs, compare_runs, contrast
 from contrastive_core.metrics import create
@@ -59,15 +59,9 @@ def _setting(rng: np.random.Generator, label: str, deviation: float, hard: np.nd
     for seed in range(3):
         share = np.clip(0.8 + deviation * rng.normal(), 0.02, 0.98)
         noisy = rng.normal(size=len(hard)) / 2 + hard
-        right = (noisy < np.sqrt(1.25) * _normal_quantile(share)).astype(float)
+        right = (noisy < np.sqrt(1.25) * ndtri(share)).astype(float)
         made.scores[seed], made.right[seed] = float(right.mean()), right
     return made
-
-
-def _normal_quantile(share: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(share))
 
 
 def audit_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:

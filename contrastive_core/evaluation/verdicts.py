@@ -103,7 +103,7 @@ def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
 
 def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
     """Half of the interval over seeds, from the variance that all settings share."""
-    repeated = {id(s): list(s.scores.values()) for s in (a, b, *pool) if len(s.scores) > 1}.values()
+    repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
     freedom = sum(len(values) - 1 for values in repeated)
     variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in repeated) / freedom
     share = 1 / len(a.scores) + 1 / len(b.scores)

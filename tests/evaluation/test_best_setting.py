@@ -66,6 +66,8 @@ def test_the_seeds_of_other_settings_say_how_much_seeds_vary() -> None:
     wild = [tried(str(i), 20, 60, 100) for i in range(3)]
     assert contrast(a, b, wild).shown == "no difference shown"
     assert contrast(b, a).shown == "worse"
+    again = [tried("a", 40, 41, 40), tried("b", 50, 50, 51)]  # the same settings count once
+    assert contrast(a, b, again).interval == contrast(a, b).interval
 
 
 def test_scores_alone_are_compared_by_their_seeds() -> None:
