@@ -70,7 +70,8 @@ class SampleTable:
     other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away), probe_prediction,
     knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct, wrong_by_loss,
     _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability of the label), suggested and
-    suggested_probability, between, loss_in_batches and its spread, loss_by_draw (n, draws), loss_over_knob (n, g).
+    suggested_probability, likely (n, 4: the likeliest classes), between, loss_in_batches and its spread, loss_by_draw
+    (n, draws), loss_over_knob (n, g).
     `facts` holds figures of the whole set, among them, where losses were estimated, estimate_candidates, _recall,
     _checked, _bias, _off and _correlation (samples/estimate.py), exact_up_to, the number of samples up to which a
     loss is taken that was left out here, and neighbors_recall, the share of the nearest that was found where not all

@@ -21,6 +21,7 @@ from contrastive_core.samples.issues import Issues, Pixels, find_issues
 from contrastive_core.samples.label_errors import LabelErrors
 from contrastive_core.samples.losses import LossInputs
 
+LIKELY = 4  # classes that a person chooses from: a row's own, and three others
 REPEATS = 4  # of random batches, for what training saw
 BLOCK = 1 << 14  # rows whose classes are looked at together
 GRID = 7  # values of the knob at which all losses are known
@@ -253,7 +254,9 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np
     extra["suggested_probability"] = wrong.confidence
     extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
     extra["correct"] = firsts["probe_prediction"] == rows.labels
-    first, second = _two_highest(wrong.classes)
+    highest = _highest(wrong.classes, LIKELY)
+    extra["likely"] = names[highest]
+    first, second = highest[:, 0], highest[:, min(1, highest.shape[1] - 1)]
     pairs, which = np.unique(first * len(names) + second, return_inverse=True)
     between = [
         message("{names} and {names_2}", names=names[c // len(names)], names_2=names[c % len(names)]) for c in pairs
@@ -263,13 +266,8 @@ def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np
     return extra, {"wrong": wrong.number, "wrong_low": low, "wrong_high": high}
 
 
-def _two_highest(p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of p (n, classes) is highest, and next to highest; of equals the first."""
-    found = []
-    for start in range(0, len(p), BLOCK):
-        part = np.nan_to_num(p[start : start + BLOCK])
-        every, first = np.arange(len(part)), part.argmax(1)
-        part[every, first] = -1
-        found.append(np.stack([first, part.argmax(1)]))
-    first, second = np.concatenate(found, 1)
-    return first, second
+def _highest(p: np.ndarray, most: int) -> np.ndarray:
+    """Where each row of p (n, classes) is highest, next to highest, and so on (n, most); of equals the first."""
+    most = min(most, p.shape[1])
+    parts = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
+    return np.concatenate([np.argsort(-part, 1, kind="stable")[:, :most] for part in parts])

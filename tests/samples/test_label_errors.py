@@ -66,14 +66,14 @@ def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looke
             patch.setattr(class_losses, "ROWS", 41)
             in_files = found_in(own)
             patch.setattr(table_builder, "BLOCK", 19)
-            two = table_builder._two_highest(in_files.classes)
+            two = table_builder._highest(in_files.classes, 2)
         assert isinstance(in_files.classes, np.memmap)
         assert isinstance(in_files.by_class.losses, np.memmap)
         for name in ("probability", "confidence", "classes"):
             found, expected = getattr(in_files, name), getattr(in_memory, name)
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
         assert np.array_equal(in_files.suggested, in_memory.suggested)
-        for found, expected in zip(two, table_builder._two_highest(in_memory.classes), strict=True):
+        for found, expected in zip(two, table_builder._highest(in_memory.classes, 2), strict=True):
             assert np.array_equal(found, expected)
         made.append(in_memory)
     assert np.isnan(made[1].classes[4]).all()
