@@ -111,7 +111,8 @@ def begin(port: int | None = None) -> tuple[Server, bool]:
 def _start(port: int) -> Server:
     token = os.environ.get("CONTRASTIVE_LAB_TOKEN", "").strip()
     token = secrets.token_urlsafe(24) if token in ("", "new") else token
-    command = [sys.executable, "-m", "streamlit", "run", str(BUNDLE / "app.py")]
+    command = [sys.executable, "-m", "contrastive_lab.desktop.server_process", str(os.getpid())]
+    command += [str(process_start(os.getpid())), "run", str(BUNDLE / "app.py")]
     command += ["--server.address", HOST, "--server.port", str(port), "--server.headless", "true"]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     with _log().open("wb") as log:
@@ -171,6 +172,12 @@ def let_go(server: Server, started: bool = False) -> bool:
         return not others and (started or len(others) < len(state.holders))
 
 
+def is_held(pid: int) -> bool:
+    """Whether a process waits with a window of the server with this process number."""
+    server = _read()
+    return server is not None and server.pid == pid and bool(server.holders)
+
+
 def at_work() -> list[str]:
     """Names of runs that train, begin, or wait for their turn."""
     working = [run.name for run in training.working()]
@@ -210,14 +217,16 @@ def _log() -> Path:
 def _changing() -> Iterator[Server | None]:
     """Hold the lock; gives the server that the file names, if it lives, with its living holders."""
     with lock(_path().with_suffix(".lock"), wait=LOCK_WAIT):
-        try:
-            server = Server(**json_files.read_object(_path(), STATE))
-        except (OSError, Damaged):
-            yield None
-            return
-        holders = [h for h in server.holders if is_process(h["pid"], h["started"])]
-        alive = replace(server, holders=holders)
-        yield alive if alive.is_alive() else None
+        yield _read()
+
+
+def _read() -> Server | None:
+    try:
+        server = Server(**json_files.read_object(_path(), STATE))
+    except (OSError, Damaged):
+        return None
+    holders = [h for h in server.holders if is_process(h["pid"], h["started"])]
+    return replace(server, holders=holders) if server.is_alive() else None
 
 
 def _write(server: Server) -> None:

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from PIL import Image
 
@@ -257,6 +258,19 @@ def test_the_state_of_a_server_that_died_is_not_believed() -> None:
         assert state is None
 
 
+BEGIN = (
+    "from contrastive_lab.desktop import serving as s; s.check_homes(); print(s.begin()[0].pid, flush=True); input()"
+)
+
+
+def test_a_server_ends_when_the_command_was_killed_while_it_started() -> None:
+    with subprocess.Popen([sys.executable, "-c", BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        server = psutil.Process(int(command.stdout.readline()))
+        command.kill()
+        server.wait(60)
+
+
 def test_the_last_to_let_go_ends_it() -> None:
     serving.check_homes()
     began = serving.process_start(os.getpid())
@@ -265,11 +279,13 @@ def test_the_last_to_let_go_ends_it() -> None:
     serving._write(serving.Server(os.getpid(), began, 1, "word", [other]))
     assert not serving.hold(server, only_if_free=True)
     assert serving.hold(server)
+    assert serving.is_held(os.getpid())
     assert not serving.let_go(server)  # the other holds it still
     serving._write(server)
     assert not serving.let_go(server)  # it was neither started nor held here
     assert serving.hold(server, only_if_free=True)
     assert serving.let_go(server)
+    assert not serving.is_held(os.getpid())
 
 
 # --- tickets -------------------------------------------------------------------------------------
