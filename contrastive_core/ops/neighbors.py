@@ -257,11 +257,15 @@ def _meet(
 
 
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted by value, falling, then by column, rising."""
-    by_column = columns.argsort(1)
-    values, columns = values.gather(1, by_column), columns.gather(1, by_column)
-    order = values.argsort(dim=1, descending=True, stable=True)
-    return values.gather(1, order), columns.gather(1, order)
+    """Sorted by value, falling, then by column, rising. Few rows have equal values: only these are sorted again."""
+    values, order = values.sort(dim=1, descending=True)
+    columns = columns.gather(1, order)
+    tied = (values[:, 1:] == values[:, :-1]).any(1)
+    if tied.any():
+        by_column, rising = columns[tied].sort(dim=1)
+        values[tied], order = values[tied].gather(1, rising).sort(dim=1, descending=True, stable=True)
+        columns[tied] = by_column.gather(1, order)
+    return values, columns
 
 
 def _exact_distances(q: Tensor, b: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor]:
