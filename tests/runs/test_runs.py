@@ -149,6 +149,7 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
     queue.remove("mine")
     with monkeypatch.context() as patch:
         patch.setattr(process, "pid_of", lambda name: os.getpid() if name == "mine" else None)
+        patch.setattr(training, "PATIENCE", 0.2)
         for move in (lambda: run_folders.delete("mine"), lambda: run_folders.rename("mine", "other")):
             with pytest.raises(ValueError, match="at work"):
                 move()
