@@ -5,13 +5,14 @@
     python -m benchmarks.ship --rescore    # after a change of a metric: the scores alone
     python -m benchmarks.ship --prepare    # what pages open at once, from the shipped weights
     python -m benchmarks.ship --tables     # of that, the tables of samples alone
+    python -m benchmarks.ship --loss-lab   # of that, what the Loss Lab opens on alone
 
 Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores made
 from these very weights, and four snapshots of a few images. So that pages open without torch and
 without a wait, also, all compressed: h and z of the test images in float16, their maps (PCA and
 UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-engine/answers/comparisons.py), how alike the snapshots are, and the table of the training images by
-the loss that the run was trained with (Samples). Once for all runs of a data set, in
+engine/answers/comparisons.py), how alike the snapshots are, the table of the training images by the
+loss that the run was trained with (Samples), and that loss on a batch (Loss Lab). Once for all runs of a data set, in
 checkpoints/images: its decoded test images. The published figures are of float32 rows; those in
 float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
 A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
@@ -20,26 +21,33 @@ A sweep leaves out what ships already: to train all anew, empty checkpoints/ship
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import datasets
-from contrastive_core.engine import answers, results
+from contrastive_core.engine import answers, catalog, results
 from contrastive_core.engine.answers.scores import scores
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
+from contrastive_core.loss_lab.batch import load_batch
+from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.progress import ignore_progress
-from contrastive_core.records import embedding_ref, runs, sample_table
+from contrastive_core.records import embedding_ref, lab_files, runs, sample_table
 from contrastive_core.records.evaluation import read_published, write_evaluation
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.sweeps import spec as sweep_spec
+from contrastive_lab import loss_setting
+from contrastive_lab.loss_lab import lessons
+from contrastive_lab.loss_lab.choices import FIRST_SIZE
 from contrastive_lab.samples import example
 
 SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
@@ -102,6 +110,7 @@ def prepare(run: Run, known: ScoreCache) -> None:
         path = results.shipped_path("snapshots", run.name, "train", layer)
         _write_small(path, results.arrays_of(made))
     keep_table(run)
+    keep_loss_lab(run)
 
 
 def keep_table(run: Run) -> None:
@@ -119,6 +128,37 @@ def _write_tables(run: Run, folder: Path) -> None:
         made = sample_table.path_of(run, what, loss, "train")
         if made.exists():
             _write_small(folder / made.name, json_files.read_npz(made))
+
+
+def keep_loss_lab(run: Run) -> None:
+    """What the Loss Lab opens on: the run's own loss on a batch, and those of the lessons."""
+    shutil.rmtree(run.path / lab_files.FOLDER, ignore_errors=True)
+    pairing, weights, cards = loss_setting.default_pairing(run), run.weights_hash(), catalog.read()["losses"]
+    request = loss_setting.request_of("z", pairing, FIRST_SIZE, 0)
+    batch = load_batch(run, request)
+    assert batch.thumbs is not None  # of a data set
+    firsts = {str(run.config["loss"]): run.config.get("loss_knobs", {})}
+    if run.name == lessons.RUN:
+        addresses = [lesson.address for lesson in lessons.LESSONS if "rows" in lesson.address]
+        firsts = {address["loss"]: _knobs(cards[address["loss"]], address) for address in addresses} | firsts
+    for loss, first in firsts.items():
+        known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}
+        asked = {name: value for name, value in known.items() if value is not None}
+        knobs = loss_setting.knobs_to_compute(cards[loss], asked)
+        question = lab_files.question(weights, request, pairing, loss, json.dumps(knobs, sort_keys=True))
+        view = compute_view(batch, pairing, loss, knobs)
+        _write_small(lab_files.path_of(run, loss), lab_files.view_arrays(question, view))
+    thumbs = lab_files.with_meta(lab_files.question(weights, request), {}, thumbs=batch.thumbs)
+    _write_small(lab_files.path_of(run, lab_files.THUMBS), thumbs)
+
+
+def _knobs(card: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
+    """Knobs as an address has them."""
+    defaults = {name: knob["default"] for name, knob in card["knobs"].items() if name in address}
+    return {
+        name: address[name] == "yes" if isinstance(default, bool) else type(default)(address[name])
+        for name, default in defaults.items()
+    }
 
 
 def keep_scores(run: Run, known: ScoreCache) -> None:
@@ -159,12 +199,13 @@ def main() -> None:
     options.add_argument("--only", nargs="*", help="names; default: all in shipped.toml")
     options.add_argument("--rescore", action="store_true", help="scores alone, of what is shipped")
     options.add_argument("--prepare", action="store_true", help="what pages open, of what is shipped")
+    options.add_argument("--loss-lab", action="store_true", help="what the Loss Lab opens on alone")
     options.add_argument("--tables", action="store_true", help="the tables alone, of what is shipped")
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
     cache, known = ScoreCache(), ScoreCache()
     for name in args.only or named:
-        if args.rescore or args.prepare or args.tables:
+        if args.rescore or args.prepare or args.tables or args.loss_lab:
             made = runs.load(name)
             if args.rescore:
                 rescore(made, cache)
@@ -173,6 +214,8 @@ def main() -> None:
                 prepare(made, known)
             elif args.tables:
                 keep_table(made)
+            elif args.loss_lab:
+                keep_loss_lab(made)
         else:
             source = runs_home() / name
             if not (source / "run.json").exists():
@@ -183,7 +226,7 @@ def main() -> None:
         assert evaluation is not None
         knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)
-    if not (args.rescore or args.tables):
+    if not (args.rescore or args.tables or args.loss_lab):
         for dataset in sorted({str(runs.load(name).config["dataset"]) for name in args.only or named}):
             ship_images(dataset)
     total = size(SHIPPED) + size(IMAGES)

@@ -19,6 +19,15 @@ def live_knob(about: dict[str, Any]) -> str | None:
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 
+def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+    """The knobs that the library computes a batch with: a softmax at its default τ, since the browser computes every
+    other."""
+    live = live_knob(about)
+    if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
+        return knobs | {live: about["knobs"][live]["default"]}
+    return knobs
+
+
 def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
     """What is dragged: its label, range and value."""
     k = about["knobs"][live]

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import client
-from contrastive_core.records import lab_view, loaded_vectors, runs
+from contrastive_core.records import lab_files, lab_view, loaded_vectors, runs
 from contrastive_core.records.lab_view import SOURCES, BatchRequest, LabBatch, LabView
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params, recordings
@@ -19,7 +19,7 @@ from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
 from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_setting import live_knob, setting_of
+from contrastive_lab.loss_setting import knobs_to_compute, live_knob, setting_of
 from contrastive_lab.report import button
 
 SETTINGS = "lab-settings"  # the expander
@@ -68,7 +68,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     if panels.panel == "formula":
         formula(loss, about)
     if live_knob(about) == "temperature":
-        offer_trade(run, view, _classes(setting, view), float(knobs["temperature"]))
+        offer_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
     button.offer([run.name])
 
 
@@ -87,14 +87,14 @@ def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray
 
 def computed(setting: LabSetting) -> LabView:
     """The loss on the batch; a softmax at its default τ, since the browser computes every other. Raises ValueError."""
-    live, about, knobs = live_knob(setting.about), setting.about, setting.knobs
-    where = (*setting.rows, setting.pairing, setting.loss)
-    if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
-        at_default = knobs | {live: about["knobs"][live]["default"]}
-        view = _view(*where, json.dumps(at_default, sort_keys=True))
-        if view.kernel is not None:
-            return view.with_knob(live, knobs[live])
-    return _view(*where, json.dumps(knobs, sort_keys=True))
+    live, where = live_knob(setting.about), (*setting.rows, setting.pairing, setting.loss)
+    at_first = knobs_to_compute(setting.about, setting.knobs)
+    view = _view(*where, json.dumps(at_first, sort_keys=True))
+    if at_first == setting.knobs or live is None:
+        return view
+    if view.kernel is not None:
+        return view.with_knob(live, setting.knobs[live])
+    return _view(*where, json.dumps(setting.knobs, sort_keys=True))
 
 
 def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
@@ -181,6 +181,9 @@ def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str) -> LabView:
+    asked = lab_files.question(weights, request, pairing, loss, knobs)
+    if (shipped := lab_files.read_view(runs.load(run), loss, asked)) is not None:
+        return shipped
     batch, values = _batch(run, weights, request), json.loads(knobs)
     view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, values)
     return view
@@ -188,4 +191,5 @@ def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet:
-    return thumbnail_sheet(_batch(run, weights, request).thumbs)
+    thumbs = lab_files.read_thumbs(runs.load(run), lab_files.question(weights, request))
+    return thumbnail_sheet(_batch(run, weights, request).thumbs if thumbs is None else thumbs)

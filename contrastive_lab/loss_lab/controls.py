@@ -1,7 +1,7 @@
 """A loss on the page: its knobs, what the browser part reported, its formula, and what τ trades on a batch."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,12 +117,14 @@ NEGATIVE = 2  # of the view's mask
 SCHEDULE = (0.1, 1.0)  # ends of a schedule that moves τ, as Kukleva et al. 2023 take them
 
 
-def offer_trade(run: Run, view: LabView, classes: tuple[np.ndarray, np.ndarray] | None, at: float) -> None:
-    """The section, where it is asked for. Args: classes: of the anchors (n) and of the candidates (w), −1 where there
-    is none; at: the τ that the slider was let go at."""
+def offer_trade(
+    run: Run, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
+) -> None:
+    """The section, where it is asked for. Args: classes_of: gives classes of the anchors (n) and of the candidates
+    (w), −1 where there is none; at: the τ that the slider was let go at."""
     if not query_params.switch(st.toggle, _("What τ trades"), name="trade"):
         return
-    same = None
+    same, classes = None, classes_of()
     if classes is not None and (classes[0] >= 0).any():
         same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)
     try:

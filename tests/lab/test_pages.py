@@ -13,6 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.engine import client
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.importing import preview
 from contrastive_core.engine.training import Task
@@ -237,14 +238,17 @@ def test_an_embedded_run_has_its_map_while_it_is_scored(monkeypatch: pytest.Monk
     assert [s.label for s in app.selectbox if s.label == "Color by"]
 
 
-@pytest.mark.parametrize("page", ["explore", "compare"])
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_run_opens_without_any_preparing(page: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare asks the worker for its verdict; rows, maps and scores came along."""
+def test_every_page_opens_on_a_shipped_run_and_nothing_is_computed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare asks the worker for its verdict; rows, maps, scores, tables and the Loss Lab's batch came along."""
     begun: list[str] = []
     monkeypatch.setattr(Task, "start", lambda task, **_: begun.append(task.key))
-    app = opened(page, monkeypatch, run=name)
-    assert not app.exception
-    assert begun == []
-    waits_for = [bar.proto.text for bar in app.get("progress")]
-    assert set(waits_for) == ({"Comparing: starting"} if page == "compare" else set())
+    monkeypatch.setattr(client, "call", lambda function, *_: begun.append(function))
+    monkeypatch.setattr(Question, "start", lambda question, label="": begun.append(question.kind))
+    app = opened("home", monkeypatch, run=name)
+    for page in PAGES:
+        app.query_params.clear()  # as the menu does
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception, page
+        assert set(begun) == ({"comparison"} if page == "compare" else set()), page
+        begun.clear()
