@@ -99,6 +99,12 @@ class EmbeddingSet:
         zero = ~bad & ~np.concatenate([part.any(1) for part in self._blocks()])  # (n)
         return {"not_finite": np.flatnonzero(bad), "zero": np.flatnonzero(zero)}
 
+    @cached_property
+    def texts(self) -> np.ndarray | None:
+        """What each row says (n): of the columns of text that tell most rows apart the longest; None without one."""
+        columns = [v for v in self.columns.values() if v.dtype.kind == "U" and 2 * len(np.unique(v)) > len(v)]
+        return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
+
     def class_name(self, label: int) -> str:
         return self.classes[label] if 0 <= label < len(self.classes) else str(label)
 

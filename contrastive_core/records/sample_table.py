@@ -164,15 +164,20 @@ def reason(table: SampleTable, name: str, row: int) -> str:
 
 def _reason_of_label(table: SampleTable, row: int) -> str:
     """What each voter says of a sample that may be labeled wrong."""
+    wrong, likely = table.columns["mislabeled"][row], table.extra["suggested_probability"][row]
     voted = ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
-    return message(
+    template = N_(
         "labeled {label}, wrong with {wrong}; likely {suggested} ({likely}): the loss says {min_loss_class}, neighbors "
-        "{knn_prediction}, the probe {probe_prediction}, the discriminant {discriminant_prediction}",
-        label=str(table.columns["label"][row]),
-        wrong=percent(table.columns["mislabeled"][row]),
-        likely=percent(table.extra["suggested_probability"][row]),
-        **{name: table.extra[name][row] for name in voted},
+        "{knn_prediction}, the probe {probe_prediction}, the discriminant {discriminant_prediction}"
     )
+    if wrong <= 0.5:  # another class would contradict the label that is probably right
+        template = N_(
+            "labeled {label}, wrong with {wrong}: the loss says {min_loss_class}, neighbors {knn_prediction}, the "
+            "probe {probe_prediction}, the discriminant {discriminant_prediction}"
+        )
+    values = {name: table.extra[name][row] for name in voted}
+    label = str(table.columns["label"][row])
+    return message(template, label=label, wrong=percent(wrong), likely=percent(likely), **values)
 
 
 def _reason_of_negative(table: SampleTable, row: int, other: str) -> str:

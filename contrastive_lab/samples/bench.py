@@ -13,15 +13,22 @@ from contrastive_core.records.sample_table import SampleTable, percent, reason
 from contrastive_lab import cache
 from contrastive_lab.components.bench import Bench, BenchItem, ShownNeighbor, draw_bench, reported, sheets
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import look_at, moves
 from contrastive_lab.samples.findings import Findings, window
 from contrastive_lab.samples.table_picker import Pictures, embedding_of
 
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
+LIKELY = 3  # other classes that have a key
 STEP = 24  # samples by which the stretch that the browser has moves on
 NEAR = 6  # pictures beside a suspect
+VOTED = ("min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
+NEAREST = {
+    "image": (N_("Nearest images, cosine similarity"), N_("Nearest images labeled {classes}")),
+    "text": (N_("Nearest texts, cosine similarity"), N_("Nearest texts labeled {classes}")),
+    "row": (N_("Nearest rows, cosine similarity"), N_("Nearest rows labeled {classes}")),
+}
 
 
 class Nearest(NamedTuple):
@@ -98,27 +105,47 @@ def _item(
 ) -> BenchItem:
     """A sample in the words of the bench; the pictures at its right join those that are `beside`."""
     table, (request, own, at) = findings.table, findings.of(row)
-    title, some = _beside(request, own, name, at, nearest)
+    title, some = _beside(findings.pictures, request, own, name, at, nearest)
     near = [_place(findings.pictures, one, beside) for one in some]
+    text = findings.pictures.text(str(own.columns["id"][at]), request.split)
     mark = findings.marked.get(findings.id(row), {})
     given = str(table.columns["label"][row])
     suggested = str(table.extra["suggested"][row]) if "suggested" in table.extra else ""
     split = request.split if len(findings.requests) > 1 else ""
     said = (_sentence(table, name, row, given, suggested), reason(own, name, at), title)
-    decided = (mark.get("what", ""), mark.get("label") or "")
-    return BenchItem(findings.id(row), split, given, suggested, *said, near, *decided)
+    decided, likely = (mark.get("what", ""), mark.get("label") or ""), _likely(table, row, given, suggested)
+    keep_first = bool(given) and not is_probably_wrong(table, row)
+    return BenchItem(findings.id(row), split, given, suggested, *said, near, *decided, likely, keep_first, text)
+
+
+def is_probably_wrong(table: SampleTable, row: int) -> bool:
+    """Whether another class is likelier than the label."""
+    return "suggested" in table.extra and bool(table.columns["mislabeled"][row] > 0.5)
 
 
 def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
     if not given:
         return _("It has no label.")
     wrong = table.columns["mislabeled"][row]
-    template = _("Labeled {given}. Rather {suggested}: the label is wrong with {wrong}.")
-    if not suggested or not np.isfinite(wrong):
+    if is_probably_wrong(table, row):
+        template = _("Labeled {given}, more likely {suggested}: the label is wrong with probability {wrong}.")
+    elif name == "mislabeled" and np.isfinite(wrong):
+        template = _("Labeled {given}, which is probably right: it is wrong with probability {wrong}.")
+    else:
         template = _("Labeled {given}.")
-    elif name != "mislabeled" and wrong <= 0.5:
-        template = _("Labeled {given}, which is wrong with {wrong}.")
     return template.format(given=given, suggested=suggested, wrong=percent(wrong))
+
+
+def _likely(table: SampleTable, row: int, given: str, suggested: str) -> list[str]:
+    """The likeliest classes besides the label; of tables without them those that the voters name."""
+    if not suggested:
+        return []
+    if "likely" in table.extra:
+        ranked = table.extra["likely"][row].tolist()
+    else:
+        voted = [str(table.extra[name][row]) for name in VOTED if name in table.extra]
+        ranked = sorted(voted, key=lambda name: -voted.count(name))
+    return [name for name in dict.fromkeys([suggested, *ranked]) if name != given][:LIKELY]
 
 
 def _nearest_of(findings: Findings, name: str, part: np.ndarray) -> dict[int, Nearest]:
@@ -163,21 +190,22 @@ def _places(content: str, _ids: tuple[str, ...]) -> dict[str, int]:
 
 
 def _beside(
-    request: SampleRequest, table: SampleTable, name: str, at: int, nearest: Nearest | None
+    pictures: Pictures, request: SampleRequest, table: SampleTable, name: str, at: int, nearest: Nearest | None
 ) -> tuple[str, list[NamedPicture]]:
     """Title and pictures at the right: for likely wrong labels of the suggested class, else of all."""
     vectors = embedding_of(request)
     if vectors is None or nearest is None:
         return "", []
+    of_all, of_class = NEAREST[pictures.kind]
     ids, split = [vectors.ids[j] for j in nearest.rows], request.split
     labels = [label_of(table, i) or i for i in ids]
     if nearest.label is not None:
-        title = _("Nearest images labeled {classes}").format(classes=vectors.classes[nearest.label])
+        title = _(of_class).format(classes=vectors.classes[nearest.label])
         return title, [NamedPicture(split, *one) for one in zip(ids, labels, strict=True)]
     first = [one] if (one := confused_with(request, table, name, at)) else []
     texts = [f"{label} {s:.2f}" for label, s in zip(labels, nearest.similarity, strict=True)]
     near = [NamedPicture(split, *one) for one in zip(ids, texts, strict=True)]
-    return _("Nearest images, cosine similarity"), [*first, *near][:NEAR]
+    return _(of_all), [*first, *near][:NEAR]
 
 
 def confused_with(request: SampleRequest, table: SampleTable, name: str, at: int) -> NamedPicture | None:
@@ -202,7 +230,7 @@ def label_of(table: SampleTable, sample: str) -> str:
 def _place(pictures: Pictures, one: NamedPicture, beside: dict[tuple[str, str], int]) -> ShownNeighbor:
     """Where a picture stands among all of them, which it joins."""
     if pictures.get(one.id, one.split) is None:
-        return ShownNeighbor(-1, f"{one.id} · {one.text}")
+        return ShownNeighbor(-1, f"{one.id} · {one.text}", pictures.text(one.id, one.split))
     return ShownNeighbor(beside.setdefault((one.split, one.id), len(beside)), one.text)
 
 

@@ -23,6 +23,7 @@ SPLITS = {"train": N_("Train"), "test": N_("Test"), BOTH: N_("Both splits")}
 SPLIT = "samples-split"
 MANY = 50_000  # rows, whose lists take minutes
 MINUTES = 17.0  # of a million rows of 256 on two cores, measured: benchmarks/scale.py
+LONGEST = 2_000  # characters of a text that is shown
 SHOWN = 50  # snapshots of a recording that are offered
 
 
@@ -178,6 +179,22 @@ class Pictures:
         """An image (c, h, w) uint8, or None."""
         images, places = cache.sample_images(self.request.name, split or self.request.split)
         return None if images is None or sample not in places else np.asarray(images[places[sample]])
+
+    @property
+    def kind(self) -> str:
+        """What the samples are: "image", "text" or "row"."""
+        request = self.request
+        if cache.sample_images(request.name, request.split)[0] is not None:
+            return "image"
+        rows = embedding_of(request)
+        return "row" if rows is None or rows.texts is None else "text"
+
+    def text(self, sample: str, split: str) -> str:
+        """What a sample says, where samples are texts."""
+        images, places = cache.sample_images(self.request.name, split)
+        rows = embedding_of(request_of(self.request.name, split, self.request.loss)) if images is None else None
+        texts = None if rows is None else rows.texts
+        return "" if texts is None or sample not in places else str(texts[places[sample]])[:LONGEST]
 
     def stack(self, samples: Sequence[str], splits: Sequence[str] | None = None) -> np.ndarray | None:
         """Images (n, c, h, w) of samples of the request's split, or of a split for each; None where one has none."""

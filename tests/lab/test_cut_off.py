@@ -77,5 +77,5 @@ def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
         }
         extra["suggested_probability"] = np.array([p])
         table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
-        assert bench._sentence(table, "mislabeled", 0, "4", "3").endswith(f" wrong with {told}.")
+        assert bench._sentence(table, "mislabeled", 0, "4", "3").endswith(f" with probability {told}.")
         assert f"wrong with {told}; likely 3 ({told})" in reason(table, "mislabeled", 0)

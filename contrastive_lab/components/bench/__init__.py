@@ -16,10 +16,11 @@ LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of
 
 @dataclass(frozen=True)
 class ShownNeighbor:
-    """A picture at the right: its number among all of them, −1 where it has none, and its text."""
+    """A sample at the right: the number of its picture among all of them, −1 where it has none, and its caption."""
 
     picture: int
     text: str
+    body: str = ""  # the sample itself, where it is a text
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class BenchItem:
     near: Sequence[ShownNeighbor] = ()
     mark: str = ""  # keep, relabel, drop; "": undecided
     label: str = ""  # of a relabel
+    likely: Sequence[str] = ()  # the likeliest other classes, each with a key
+    keep_first: bool = False  # its label is probably right
+    text: str = ""  # the sample itself, where it is a text
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 // A bench to review samples at: one suspect, three buttons, what it is taken for; by keys, by touch, without waiting.
 
+import { classOf, isTyped, keysOf } from "./keys.js";
 import { decide, kept, markOf, newLog, undo } from "./log.js";
 import { drawPicture } from "./pictures.js";
 import { el, say } from "../shared/dom.js";
@@ -7,9 +8,9 @@ import { languageOf, unpack } from "../shared/transport.js";
 import { _, mountIn, N_ } from "../shared/locale.js";
 
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
-const OWN = "input, select, textarea, [contenteditable=true], [role=slider], [role=combobox], [role=listbox]";
-const OWN_ARROWS =
-  "canvas, [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
+const FIELDS = "input, select, textarea, [contenteditable=true]";
+const ARROWS =
+  "canvas, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
@@ -41,7 +42,7 @@ export default function ({ parentElement, data, setStateValue }) {
 
 function build(parent) {
   /** @type {any} */
-  const view = { of: null, at: 0, sheets: [null, null] };
+  const view = { of: null, at: 0, drawn: null };
   const button = (text, key, act, kind) =>
     el("button", { type: "button", onclick: act, "aria-keyshortcuts": key, class: kind }, text, el("kbd", {}, key));
   view.keep = button(_("Keep"), "K", () => choose(view, "keep"), "what");
@@ -54,13 +55,18 @@ function build(parent) {
   view.classes.onkeydown = (event) => {
     if (event.key === "Enter") choose(view, "relabel");
   };
-  view.classes.onchange = () => say(view.status, statusOf(view));
+  view.classes.onchange = () => {
+    say(view.status, statusOf(view));
+    offer(view, itemAt(view));
+  };
+  view.likely = el("div", { class: "likely", role: "group", "aria-label": _("Likely classes") });
   view.place = el("h2", {});
   view.sentence = el("p", { class: "said" });
   view.why = el("p", { class: "why" });
   view.unlabeled = el("p", { class: "why", id: "unlabeled" }, _(UNLABELED));
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
+  view.text = el("p", { class: "text", lang: "" });
   view.badge = el("span", { class: "badge" });
   view.name = el("span", { class: "name" });
   view.title = el("h3", {});
@@ -71,6 +77,7 @@ function build(parent) {
     el("div", { class: "top" }, view.place, view.status),
     view.sentence,
     el("div", { class: "whats" }, view.keep, view.relabel, view.drop),
+    view.likely,
     el("label", { class: "right" }, _("Relabel as "), view.classes),
     view.unlabeled,
     el("div", { class: "ways" }, view.back, view.next, view.undo),
@@ -82,7 +89,7 @@ function build(parent) {
     el(
       "div",
       { class: "desk" },
-      el("div", { class: "suspect" }, view.picture, el("p", {}, view.badge, view.name)),
+      el("div", { class: "suspect" }, view.picture, view.text, el("p", {}, view.badge, view.name)),
       view.middle,
       el("div", { class: "near" }, view.title, view.near),
     ),
@@ -108,20 +115,28 @@ function load(view, data) {
     picked = view.classes.value; // a class that was chosen while the page answered stays
   view.classes.replaceChildren(...meta.classes.map((name) => el("option", { value: name }, name)));
   view.shown = null;
-  view.blind = !data.pictures.length; // vectors may have no pictures
-  view.root.classList.toggle("blind", view.blind);
-  ["pictures", "near"].forEach((name, k) => {
-    const bytes = data[name];
-    view.sheets[k] = null;
-    if (!bytes.length) return;
-    createImageBitmap(new Blob([bytes])).then((sheet) => {
-      if (view.meta !== meta) return;
-      view.sheets[k] = sheet;
-      paint(view);
-    });
-  });
+  view.root.classList.toggle("blind", !data.pictures.length); // vectors may have no pictures
+  decode(view, data);
   show(view);
   if (shown && shown === view.shown && meta.classes.includes(picked)) view.classes.value = picked;
+}
+
+/** The pictures of a stretch take the place of those of the one before once all are decoded: none is blank meanwhile. */
+function decode(view, { meta, pictures, near }) {
+  if (view.drawn && same(view.drawn.bytes, [pictures, near])) {
+    Object.assign(view.drawn, { meta });
+    return;
+  }
+  const sheet = (bytes) => (bytes.length ? createImageBitmap(new Blob([bytes])) : null);
+  Promise.all([sheet(pictures), sheet(near)]).then((sheets) => {
+    if (view.meta !== meta) return;
+    view.drawn = { meta, sheets, bytes: [pictures, near] };
+    paint(view);
+  });
+}
+
+function same(some, others) {
+  return some.every((bytes, k) => bytes.length === others[k].length && bytes.every((b, i) => b === others[k][i]));
 }
 
 function itemAt(view) {
@@ -138,7 +153,7 @@ function show(view) {
   say(view.place, outside ? _("Not on this list") : placeOf(view.at + 1, meta));
   for (const what of ["keep", "relabel", "drop"]) {
     view[what].setAttribute("aria-pressed", String(mark === what));
-    view[what].disabled = !item || (what === "relabel" && !meta.classes.length);
+    view[what].disabled = !item;
   }
   view.back.disabled = view.at <= 0;
   view.next.disabled = view.at + 1 >= meta.total;
@@ -146,16 +161,17 @@ function show(view) {
   const labeled = Boolean(meta.classes.length);
   view.classes.parentElement.hidden = !labeled;
   view.unlabeled.hidden = labeled;
-  view.relabel.title = labeled ? "" : _(UNLABELED);
   if (labeled) view.relabel.removeAttribute("aria-describedby");
   else view.relabel.setAttribute("aria-describedby", "unlabeled");
   if (!item) {
-    for (const part of ["sentence", "why", "title", "badge", "name", "status"])
+    for (const part of ["sentence", "why", "title", "badge", "name", "status", "text"])
       say(view[part], part === "sentence" ? "…" : "");
     view.near.replaceChildren();
+    view.likely.replaceChildren();
     return;
   }
-  if (view.shown !== item.id) view.classes.value = label || item.suggested || item.given;
+  if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
+  offer(view, item);
   view.shown = item.id;
   say(view.sentence, item.sentence);
   say(view.why, item.why);
@@ -163,6 +179,8 @@ function show(view) {
   say(view.badge, item.badge);
   view.badge.hidden = !item.badge;
   say(view.name, item.id);
+  say(view.text, item.text);
+  view.root.classList.toggle("texts", Boolean(item.text));
   say(view.status, statusOf(view));
   paint(view);
 }
@@ -180,25 +198,52 @@ function statusOf(view) {
   return mark === "relabel" ? _("relabeled as {label}", { label }) : DONE[mark] ? _(DONE[mark]) : _("undecided");
 }
 
-function paint(view) {
-  const item = itemAt(view);
-  if (!item) return;
-  const { pictures: one, near } = view.meta,
-    position = view.blind ? -1 : view.at - view.meta.start;
-  drawPicture(
-    view.picture,
-    view.sheets[0],
-    one,
-    position,
-    _("image {id}, labeled {given}", { id: item.id, given: item.given }),
+/** What can be decided on a sample: the button that its sentence suggests comes forward, and a class is one key away. */
+function offer(view, item) {
+  const { classes } = view.meta,
+    own = view.classes.value === item.given;
+  view.relabel.disabled = !classes.length || own;
+  view.relabel.title = classes.length ? (own ? _("Choose another class first.") : "") : _(UNLABELED);
+  view.keep.classList.toggle("first", item.keepFirst);
+  view.relabel.classList.toggle("first", !item.keepFirst && !view.relabel.disabled);
+  const keys = keysOf(item.likely, classes);
+  view.likely.replaceChildren(
+    ...item.likely.map((name, k) =>
+      el(
+        "button",
+        { type: "button", onclick: () => relabel(view, name), "aria-keyshortcuts": keys[k] },
+        el("kbd", {}, keys[k]),
+        name,
+      ),
+    ),
   );
+}
+
+function paint(view) {
+  const item = itemAt(view),
+    { meta, sheets } = view.drawn || { meta: view.meta, sheets: [] };
+  if (!item) return;
+  const position = meta.items.findIndex(({ id }) => id === item.id), // −1: its pictures are still being decoded
+    { near } = meta.items[position] || item,
+    beside = position < 0 ? null : sheets[1];
+  const alt = item.text ? "" : _("image {id}, labeled {given}", { id: item.id, given: item.given });
+  drawPicture(view.picture, sheets[0], meta.pictures, sheets[0] === null ? -1 : position, alt);
   view.near.replaceChildren(
-    ...item.near.map(({ picture, text }) => {
+    ...near.map(({ picture, text, body }) => {
       const canvas = el("canvas", { role: "img" });
-      drawPicture(canvas, view.sheets[1], near, picture, _("image {text}", { text }));
-      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text));
+      drawPicture(canvas, beside, meta.near, picture, _("image {text}", { text }));
+      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text), body ? el("p", { class: "text" }, body) : "");
     }),
   );
+}
+
+/** Decide for a class: the sample keeps its label where that is it. */
+function relabel(view, name) {
+  const item = itemAt(view);
+  if (!item || !view.meta.classes.includes(name)) return;
+  view.classes.value = name;
+  offer(view, item);
+  choose(view, name === item.given ? "keep" : "relabel");
 }
 
 function choose(view, what) {
@@ -244,15 +289,20 @@ function report(view) {
 function onKey(view, event) {
   const on = event.composedPath()[0];
   if (event.ctrlKey || event.metaKey || event.altKey || !view.root.isConnected) return;
-  if (on.closest && on.closest(OWN)) return;
-  const arrow = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (arrow && on.closest && on.closest(OWN_ARROWS) && !view.root.contains(on)) return;
-  const what = { k: "keep", r: "relabel", d: "drop" }[event.key.toLowerCase()];
+  if (event.key === "Escape" && on.matches && on.matches(FIELDS)) setTimeout(() => on.blur()); // after what it closes
+  if (isTyped(on)) return;
+  const key = event.key.toLowerCase(),
+    arrow = { arrowright: 1, arrowleft: -1 }[key],
+    item = itemAt(view);
+  if (arrow && on.closest && on.closest(ARROWS) && !view.root.contains(on)) return;
+  const what = { k: "keep", r: "relabel", d: "drop" }[key],
+    name = item && classOf(key, item.likely, view.meta.classes);
+  if (!arrow && !what && !name && key !== "u") return;
+  event.preventDefault(); // where it is held down too: it types into no picker
+  event.stopImmediatePropagation();
   if (arrow) step(view, arrow);
   else if (event.repeat) return;
   else if (what) choose(view, what);
-  else if (event.key.toLowerCase() === "u") takeBack(view);
-  else return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
+  else if (name) relabel(view, name);
+  else takeBack(view);
 }
