@@ -7,7 +7,8 @@ it in 93 to 99 % of simulations. A false "better" should come in at most 6 %. Th
 
 - **Settings**: four equal settings of three seeds each. Their accuracy on n images deviates between seeds.
 - **Audit**: a model says how likely each label is wrong, rightly, too sure, unsure, or blind to half of the wrong ones.
-  A person checks random rows, and some suspects. The stop rule is looked at after each 60 checks.
+  A person checks random rows, and some suspects. The stop rule is looked at after each 60 checks; between two looks
+  every other person decides on 30 more suspects, as long as many of the last 30 were wrong.
 - **Scores**: a score's interval on rows drawn anew, against its mean over all draws.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
+from scipy.stats import beta
 
 from contrastive_core.evaluation.verdicts import SettingScores, better_pairs, compare_runs, contrast
 from contrastive_core.metrics import create
@@ -32,6 +34,8 @@ MODELS = {  # share of wrong labels, how far the model's logits are off, share o
     "20 % wrong, unsure": (0.2, -1.5, 0.0),
     "5 % wrong, too sure": (0.05, 1.5, 0.0),
     "5 % wrong, half unseen": (0.05, 0.0, 0.5),
+    "15 % wrong, half unseen": (0.15, 0.0, 0.5),
+    "5 % wrong, none seen": (0.05, 0.0, 1.0),
 }
 SCORES = ("purity", "silhouette", "alignment", "uniformity", "tolerance")
 SHAPES = {"balanced": (1, 1, 1, 1), "long tail": (20, 8, 3, 1), "two classes": (1, 1)}
@@ -67,20 +71,39 @@ def _setting(rng: np.random.Generator, label: str, deviation: float, hard: np.nd
 def audit_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
     """Coverage of the number of wrong labels, of the stop rule at any look, and the calibration after the audit."""
     for shape, (share, shift, unseen) in MODELS.items():
-        inside, held, errors = 0, 0, []
+        inside, held, errors, widths, plain = 0, 0, [], [], []
         for seed in range(simulations):
             wrong = rng.random(3000) < share
             evidence = rng.normal(size=3000) + 3 * (wrong & (rng.random(3000) >= unseen))
             p = expit(logit(share) + 3 * evidence - 4.5 + shift)
-            order, top = draw(p, 480, seed), np.argsort(-p)[: 30 * (seed % 2)]
-            found, y = _checked(p, wrong, order[:120], top, seed)
+            order, ranked = draw(p, 480, seed), np.argsort(-p)
+            found, y = _checked(p, wrong, order[:120], ranked[: 30 * (seed % 2)], seed)
             inside += found.interval[0] <= wrong.sum() <= found.interval[1]
+            widths.append(found.interval[1] - found.interval[0])
+            plain.append(_exact_width(len(p), 120, int(wrong[:120].sum())))
             errors.append(_calibration(found.probability, wrong, ~np.isfinite(y)))
-            looks = [_checked(p, wrong, order[:size], top, seed) for size in range(180, 481, 60)]
-            held += all((wrong & ~np.isfinite(y)).mean() <= look.bound for look, y in looks)
+            held += _holds_at_each_look(p, wrong, order, ranked, seed)
         yield "wrong labels, 120 checks", shape, inside / simulations, COVERS[0] <= inside / simulations
+        ratio = float(np.mean(widths) / np.mean(plain))
+        yield "width beside an exact interval of 120 plain checks", shape, ratio, ratio <= 1
         yield "stop rule, every look", shape, held / simulations, held / simulations >= 0.95
         yield "calibration error, 120 checks", shape, float(np.mean(errors)), float(np.mean(errors)) <= ECE
+
+
+def _holds_at_each_look(p: np.ndarray, wrong: np.ndarray, order: np.ndarray, ranked: np.ndarray, seed: int) -> bool:
+    reach = 0
+    for size in range(60, 481, 60):
+        if seed % 2 and (not reach or wrong[ranked[reach - 30 : reach]].mean() > 0.3):
+            reach += 30
+        look, y = _checked(p, wrong, order[:size], ranked[:reach], seed)
+        if (wrong & ~np.isfinite(y)).mean() > look.bound:
+            return False
+    return True
+
+
+def _exact_width(size: int, n: int, k: int) -> float:
+    """Width of the exact (Clopper-Pearson) interval of the number, from n uniform checks of which k are wrong."""
+    return size * float(beta.ppf(0.975, k + 1, n - k) - (beta.ppf(0.025, k, n - k + 1) if k else 0.0))
 
 
 def _checked(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, top: np.ndarray, seed: int):  # type: ignore[no-untyped-def]

@@ -1,38 +1,40 @@
-"""How many labels are wrong, from a person's decisions: an estimate with an interval, and a stop rule.
+"""How many labels are wrong, from a person's decisions: an estimate with an interval, and a stop rule. Torch-free.
 
 No estimate from a model alone can promise coverage, because wrong labels and ambiguous classes look alike. A few
 decisions on random rows can. Let p be the model's probability that a label is wrong.
 
-- **Draws.** The first `EQUAL` rows come equally from strata of equal Σ √(p(1−p)), where few checks tell most. Later
-  rows are drawn uniformly.
+- **Draws.** Every third row comes in turn from strata of equal Σ √(p(1−p)), where few checks tell most. The others are
+  drawn uniformly: they find wrong labels that the model does not see.
 - **Estimate.** Each stratum has a Beta posterior. Its prior is worth `PRIOR` checks at the mean of the recalibrated p.
-  Rows that nobody checked are drawn from the posterior.
+  Rows that nobody checked are drawn from the posterior. Each end of the interval has a prior of its own, nearer to the
+  exact (Clopper-Pearson) one, because p may miss wrong labels.
 - **Stop rule.** `bound` is the share of labels that is still wrong at most, once all decisions are applied. It inverts
   the prior-posterior ratio of the uniform draws, a martingale under sampling without replacement (Waudby-Smith &
   Ramdas 2020, arXiv 2006.04347). It holds with 95 % however often somebody looks.
 - **Recalibration.** Platt scaling of p by the decisions, with a weak prior on the identity.
 
-`python -m benchmarks.coverage` measures all three.
+`python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import lgamma, log
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import betaln, expit, gammaln, logit
 
-__all__ = ["Audit", "audit", "draw", "recalibrate", "strata_of"]
+__all__ = ["Audit", "audit", "bounds", "calibrate", "draw", "plain_bound", "recalibrate", "strata_of"]
 
 STRATA = 6
-EQUAL = 120  # rows drawn equally from all strata
+TURN = 3  # of so many rows the first is drawn from a stratum, the others uniformly
 FLOOR = 1e-3  # of p, so that rows of which the model is certain are sampled too
 PRIOR = 2.0  # checks that a stratum's prior is worth
-EXTRA_WRONG, EXTRA_RIGHT = 0.05, 0.25  # added to the prior; more would push rare errors up
+EXTRA = {"number": (0.05, 0.25), "low": (0.0, 0.75), "high": (0.15, 0.25)}  # wrong and right ones added to the prior
 LEVEL = 0.95
 DRAWS = 4000  # from the posterior
 GRID = 4000  # counts that the bound tries
 RANKED = 0.9  # decided share of the top of the list, down to which it counts as worked through
 NEAR_ZERO = 0.05  # of the bound's prior Beta(0.05, 1): few wrong labels are expected where one thinks of stopping
+LEAST_SLOPE = 0.01  # of Platt scaling: recalibrated rows keep their order
 
 
 @dataclass(frozen=True)
@@ -60,51 +62,74 @@ def strata_of(p: np.ndarray, count: int = STRATA) -> np.ndarray:
 
 def draw(p: np.ndarray, size: int, seed: int = 0) -> np.ndarray:
     """Return random rows to check, in the order to show them. A larger size starts with the rows of a smaller one."""
-    rng, stratum = np.random.default_rng(seed), strata_of(p)
-    shuffled = rng.permutation(np.flatnonzero(stratum >= 0))
+    stratum, shuffled, rows = strata_of(p), _shuffled(p, [seed, 0]), dict[int, None]()
     turn = np.empty(len(p), int)  # of each row within its stratum
     for h in range(STRATA):
         members = shuffled[stratum[shuffled] == h]
         turn[members] = np.arange(len(members))
-    in_turn = shuffled[np.lexsort((stratum[shuffled], turn[shuffled]))]
-    return np.concatenate([in_turn[:EQUAL], rng.permutation(in_turn[EQUAL:])])[:size]
+    by_stratum = iter(shuffled[np.lexsort((stratum[shuffled], turn[shuffled]))])
+    uniform = iter(_shuffled(p, [seed, 1]))
+    for place in range(min(size, len(shuffled))):
+        rows[next(int(r) for r in (uniform if place % TURN else by_stratum) if r not in rows)] = None
+    return np.array([*rows], int)
+
+
+def _shuffled(p: np.ndarray, seed: list[int]) -> np.ndarray:
+    return np.random.default_rng(seed).permutation(np.flatnonzero(np.isfinite(p)))
 
 
 def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) -> Audit:
     """Estimate the number of wrong labels, and bound the share that is left.
 
     Args: p: (n) the model's probability that a label is wrong, NaN without a label; wrong: (n) 1 where a person found
-        the label wrong, 0 right, NaN undecided; drawn: rows of `draw` in their order, decided or not.
+        the label wrong, 0 right, NaN undecided; drawn: rows of `draw` in their order, decided or not; seed: of `draw`.
     """
     rng, decided = np.random.default_rng(seed), np.isfinite(wrong)
-    labeled, hits = np.isfinite(p), np.nan_to_num(wrong) > 0.5
-    is_drawn = np.zeros(len(p), bool)
-    is_drawn[drawn] = True
+    hits, is_drawn = np.nan_to_num(wrong) > 0.5, _mask(len(p), drawn)
     top, probability = _worked_through(p, decided), recalibrate(p, wrong)
     part = 2 * strata_of(p) + (np.nan_to_num(p) > 0.5)  # a stratum of both kinds would hide what p tells
     part[top] = 2 * STRATA  # the top of the list is a part of its own
-    number = np.full(DRAWS, float((hits & labeled).sum()))
+    known = float((hits & np.isfinite(p)).sum())
+    number, ends = known, {end: np.full(DRAWS, known) for end in ("low", "high")}
     for h in range(2 * STRATA + 1):
         rows = part == h
-        checks, left = rows & decided & (is_drawn | top), rows & ~decided
-        if left.any():
-            n, k, mean = checks.sum(), (checks & hits).sum(), probability[left].mean()
-            a, b = PRIOR * mean + EXTRA_WRONG + k, PRIOR * (1 - mean) + EXTRA_RIGHT + n - k
-            number += rng.binomial(left.sum(), rng.beta(a, b, DRAWS))
-    low, high = np.quantile(number, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        checks, left = rows & decided & (is_drawn | top), int((rows & ~decided).sum())
+        if left:
+            n, k, mean = checks.sum(), (checks & hits).sum(), probability[rows & ~decided].mean()
+            a, b = PRIOR * mean + k, PRIOR * (1 - mean) + n - k
+            number += left * (a + EXTRA["number"][0]) / (a + b + sum(EXTRA["number"]))
+            for end, draws in ends.items():
+                draws += rng.binomial(left, rng.beta(a + EXTRA[end][0], b + EXTRA[end][1], DRAWS))
+    low, high = np.quantile(ends["low"], (1 - LEVEL) / 2), np.quantile(ends["high"], (1 + LEVEL) / 2)
     random = is_drawn & decided
+    bound = _bound(p, wrong, is_drawn, top, seed)
     return Audit(
-        float(number.mean()),
-        (float(low), float(high)),
-        _bound(wrong, drawn, top, labeled),
-        int(random.sum()),
-        int((random & hits).sum()),
-        probability,
+        float(number), (float(low), float(high)), bound, int(random.sum()), int((random & hits).sum()), probability
     )
 
 
+def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int], seed: int = 0) -> list[float]:
+    """Return the bound after each number of random checks, with all other decisions as they are."""
+    found, top = [], _worked_through(p, np.isfinite(wrong))
+    for size in sizes:
+        then = wrong.copy()
+        then[np.setdiff1d(drawn[size:], np.flatnonzero(top))] = np.nan
+        found.append(_bound(p, then, _mask(len(p), drawn[:size]), top, seed))
+    return found
+
+
+def plain_bound(labels: int, checks: int, share: float) -> float:
+    """Return the bound after so many uniform checks alone, if they find their share of wrong labels."""
+    return _most(labels, checks, round(share * checks), round(share * checks), checks) / max(1, labels)
+
+
 def recalibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) corrected by the decisions (n): 0 and 1 where decided, Platt scaling elsewhere.
+    """Return p (n) corrected by the decisions (n): 0 and 1 where decided, `calibrate` elsewhere."""
+    return np.where(np.isfinite(wrong) & np.isfinite(p), wrong, calibrate(p, wrong))
+
+
+def calibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+    """Return p (n) after Platt scaling by the decisions (n); rows keep their order.
 
     The slope turns about the logit of the mean of p, because decisions on suspects alone say little about other rows.
     """
@@ -112,16 +137,44 @@ def recalibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     decided = np.isfinite(wrong) & known
     if not decided.any():
         return p
-    pivot = logit(np.clip(p[known].mean(), FLOOR, 1 - FLOOR))
-    scores = logit(np.clip(p, FLOOR, 1 - FLOOR)) - pivot
-    x, y = scores[decided], wrong[decided]
+    pivot = float(_logit(p[known].mean()))
+    scores = _logit(p) - pivot
+    x, y = np.stack([np.ones(decided.sum()), scores[decided]], 1), wrong[decided]
+    theta = _platt(x, y, pivot, np.array([0.0, 1.0]), 2)
+    if theta[1] < LEAST_SLOPE:
+        theta = _platt(x, y, pivot, np.array([0.0, LEAST_SLOPE]), 1)
+    return _expit(pivot + theta[0] + theta[1] * scores)
+
+
+def _platt(x: np.ndarray, y: np.ndarray, pivot: float, theta: np.ndarray, free: int) -> np.ndarray:
+    """Offset and slope of the least cost by damped Newton steps; `free`: so many of them move."""
+    weight, center = np.array([0.25, 2.0]), np.array([0.0, 1.0])
 
     def cost(theta: np.ndarray) -> float:
-        z = pivot + theta[0] + theta[1] * x
-        return float(np.logaddexp(0, z).sum() - (y * z).sum() + theta[0] ** 2 / 8 + (theta[1] - 1) ** 2)
+        z = pivot + x @ theta
+        return float(np.logaddexp(0, z).sum() - y @ z + 0.5 * weight @ (theta - center) ** 2)
 
-    offset, slope = minimize(cost, np.array([0.0, 1.0]), method="L-BFGS-B", bounds=[(None, None), (0, None)]).x
-    return np.where(decided, wrong, expit(pivot + offset + slope * scores))
+    for _ in range(50):
+        q = _expit(pivot + x @ theta)
+        gradient = x.T @ (q - y) + weight * (theta - center)
+        curvature = (x.T * (q * (1 - q))) @ x + np.diag(weight)
+        step = np.zeros(2)
+        step[:free] = np.linalg.solve(curvature[:free, :free], gradient[:free])
+        while cost(theta - step) > cost(theta) + 1e-9:
+            step /= 2
+        theta = theta - step
+        if np.abs(step).max() < 1e-6:
+            break
+    return theta
+
+
+def _logit(p: np.ndarray | float) -> np.ndarray:
+    clipped = np.clip(p, FLOOR, 1 - FLOOR)
+    return np.asarray(np.log(clipped / (1 - clipped)))
+
+
+def _expit(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(z / 2))
 
 
 def _worked_through(p: np.ndarray, decided: np.ndarray) -> np.ndarray:
@@ -134,27 +187,51 @@ def _worked_through(p: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return top & np.isfinite(p)
 
 
-def _bound(wrong: np.ndarray, drawn: np.ndarray, top: np.ndarray, labeled: np.ndarray) -> float:
+def _bound(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray, seed: int) -> float:
     """The share of labels that is wrong at most after all decisions, from the uniform draws alone.
 
-    Undecided rows of the top and of the first draws count as wrong. Other decided rows are known.
+    Undecided rows of the top count as wrong. Of the rest, the uniform order's start as far as it is drawn is a simple
+    random sample.
     """
-    decided, uniform = np.isfinite(wrong), np.zeros(len(wrong), bool)
-    uniform[drawn[EQUAL:]] = True
-    first = np.zeros(len(wrong), bool)
-    first[drawn[:EQUAL]] = True
-    population = labeled & ~top & ~first & (uniform | ~decided)
-    sample = population & uniform & decided
-    size, n, k = int(population.sum()), int(sample.sum()), int((wrong[sample] > 0.5).sum())
-    counts = np.unique(np.linspace(k, size - n + k, min(GRID, size - n + 1)).astype(int))
-    marginal = betaln(NEAR_ZERO + k, 1 + n - k) - betaln(NEAR_ZERO, 1)
-    likelihood = _log_falling(counts, k) + _log_falling(size - counts, n - k) - _log_falling(np.array([size]), n)
-    possible = counts[marginal - likelihood < np.log(1 / (1 - LEVEL))]
-    most = possible.max() - k if len(possible) else 0
-    unknown = (labeled & ~decided & (top | first)).sum()
-    return float((most + unknown) / max(1, labeled.sum()))
+    labeled, decided = np.isfinite(p), np.isfinite(wrong)
+    uniform = _shuffled(p, [seed, 1])
+    reached = is_drawn[uniform]
+    start = uniform[: len(uniform) if reached.all() else int(reached.argmin())]
+    rest = labeled & ~top
+    sample, known = wrong[start[(rest & decided)[start]]], wrong[rest & decided]
+    wrong_ones = int((known > 0.5).sum())
+    most = _most(int(rest.sum()), len(sample), int((sample > 0.5).sum()), wrong_ones, len(known))
+    return float((most + (labeled & top & ~decided).sum()) / max(1, labeled.sum()))
 
 
-def _log_falling(x: np.ndarray, k: int) -> np.ndarray:
-    """log x(x − 1)…(x − k + 1), −inf where x < k."""
-    return np.where(x >= k, gammaln(x + 1.0) - gammaln(np.maximum(x - k, 0) + 1.0), -np.inf)
+def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:
+    """How many of `size` labels are still wrong at most: n of them drawn at random had k wrong ones; of `known` in all
+    `wrong` are."""
+    last = size - known + wrong
+    counts = np.unique(np.linspace(wrong, last, min(GRID, last - wrong + 1)).astype(int))
+    falling = [_log_falling(size, x, m) for x, m in ((counts, k), (size - counts, n - k), (np.array([size]), n))]
+    likelihood = falling[0] + falling[1] - falling[2]
+    marginal = _beta_ln(NEAR_ZERO + k, 1 + n - k) - _beta_ln(NEAR_ZERO, 1)
+    possible = np.flatnonzero(marginal - likelihood < log(1 / (1 - LEVEL)))
+    return int(counts[min(possible[-1] + 1, len(counts) - 1)]) - wrong if len(possible) else 0
+
+
+def _mask(size: int, rows: np.ndarray) -> np.ndarray:
+    mask = np.zeros(size, bool)
+    mask[rows] = True
+    return mask
+
+
+def _beta_ln(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+@lru_cache(2)
+def _log_factorials(size: int) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size + 1)))])
+
+
+def _log_falling(size: int, x: np.ndarray, k: int) -> np.ndarray:
+    """log x(x − 1)…(x − k + 1) of x up to `size`, −inf where x < k."""
+    table = _log_factorials(size)
+    return np.where(x >= k, table[x] - table[np.maximum(x - k, 0)], -np.inf)

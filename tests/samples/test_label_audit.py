@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from contrastive_core.samples.label_audit import EQUAL, Audit, audit, draw, recalibrate, strata_of
+from contrastive_core.samples.label_audit import STRATA, Audit, audit, bounds, draw, plain_bound, recalibrate, strata_of
 
 
 def world(seed: int, n: int = 3000, share: float = 0.05, shift: float = 0.0, hidden: float = 0.0):
@@ -43,21 +43,21 @@ def test_strata_have_equal_spread_and_rows_without_a_label_have_none() -> None:
     assert p[stratum == 0].max() <= p[stratum == 5].min()
 
 
-def test_a_larger_draw_starts_with_a_smaller_one_and_its_first_rows_come_equally_from_the_strata() -> None:
+def test_a_larger_draw_starts_with_a_smaller_one_and_a_third_of_it_comes_equally_from_the_strata() -> None:
     p, _ = world(1)
     rows = draw(p, 400)
     assert len(set(rows.tolist())) == 400
     assert (draw(p, 40) == rows[:40]).all()
-    assert set(np.bincount(strata_of(p)[rows[:EQUAL]])) == {EQUAL // 6}
+    assert np.abs(np.bincount(strata_of(p)[rows[:360:3]], minlength=STRATA) - 20).max() <= 5
     assert not (draw(p, 40, seed=1) == rows[:40]).all()
-    assert len(draw(p, 5000)) == len(p)
+    assert sorted(draw(p, 5000).tolist()) == list(range(len(p)))
 
 
-def test_later_draws_are_uniform() -> None:
-    """Of many draws, each fifth of the rows not drawn before gets its share."""
+def test_the_other_draws_are_uniform() -> None:
+    """Of many draws, each fifth of the rows gets its share."""
     p, _ = world(2)
-    later = np.concatenate([draw(p, EQUAL + 200, seed)[EQUAL:] for seed in range(40)])
-    part = np.bincount((np.argsort(np.argsort(p))[later] * 5) // len(p), minlength=5) / len(later)
+    others = np.concatenate([np.delete(draw(p, 210, seed), np.s_[::3]) for seed in range(40)])
+    part = np.bincount((np.argsort(np.argsort(p))[others] * 5) // len(p), minlength=5) / len(others)
     assert np.abs(part - 0.2).max() < 0.03
 
 
@@ -95,13 +95,13 @@ def test_the_bound_holds_at_every_look() -> None:
         p, wrong = world(seed, n=2000, share=0.01)
         order = draw(p, 700, seed)
         top = np.argsort(-p)[:25]
-        bounds, left = [], []
+        seen, left = [], []
         for size in range(130, 700, 60):
             y = decided(wrong, order[:size], top)
-            bounds.append(audit(p, y, order[:size], seed).bound)
+            seen.append(audit(p, y, order[:size], seed).bound)
             left.append((wrong & ~np.isfinite(y)).sum() / len(p))
-        failed += any(share > bound for share, bound in zip(left, bounds, strict=True))
-        below += bounds[-1] < 0.01
+        failed += any(share > bound for share, bound in zip(left, seen, strict=True))
+        below += seen[-1] < 0.01
     assert failed <= 5
     assert below >= 8  # it can be reached
 
@@ -155,3 +155,13 @@ def test_rows_without_a_label_count_nowhere() -> None:
     found = audit(p, decided(wrong, rows), rows)
     assert abs(found.number - wrong[1::2].sum()) < 60
     assert np.isnan(found.probability[::2]).all()
+
+
+def test_the_curve_of_bounds_ends_at_the_bound_and_falls_below_that_of_a_plain_audit() -> None:
+    p, wrong = world(9, n=2000)
+    rows = draw(p, 240)
+    y = decided(wrong, rows, np.argsort(-p)[:120])
+    curve = bounds(p, y, rows, [40, 120, 240])
+    assert curve[-1] == audit(p, y, rows).bound
+    assert curve == sorted(curve, reverse=True)
+    assert curve[-1] < plain_bound(2000, 240, wrong.mean()) < plain_bound(2000, 40, wrong.mean())
