@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
+from contrastive_core import losses, methods
 from contrastive_core.advice.held_out import FEWEST
 from contrastive_core.advice.suggestions import USUAL_BATCH, Facts, Suggestion, suggestions
 from contrastive_core.data import datasets
@@ -69,7 +70,9 @@ def look(
         h = _untrained(train, chosen, method, device)
         facts["random_encoder"] = float((vote_of(h[asked], h[others], labels[others], device) == labels[asked]).mean())
     on_progress(N_("what follows"), 0.9)
-    defaults = {"recipe": Recipe(), "batch_size": USUAL_BATCH, "method": method, **usual_settings(method, train)}
+    card = methods.get(method).card
+    about = {"needs_labels": card.needs_labels, "has_temperature": "temperature" in losses.knobs(card.default_loss)}
+    defaults = {"recipe": Recipe(), "batch_size": USUAL_BATCH, **about, **usual_settings(method, train)}
     facts["batch_size"] = defaults["batch_size"]
     return Look(name, facts, tuple(suggestions(name, facts, defaults)))
 

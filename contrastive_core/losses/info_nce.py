@@ -1,7 +1,8 @@
 """InfoNCE, the loss of CPC (van den Oord et al. 2018, arXiv 1807.03748, eq. 4).
 
-Each positive against the negatives alone. The value bounds the mutual information of anchor and
-positive from below: I ≥ log(1 + |N|) − L. The bilinear critic zᵀ W_k c belongs to its method,
+Each positive against the negatives alone. A lower bound on the mutual information of anchor and
+positive follows from the value: I ≥ log(1 + |N|) − L. It cannot exceed log(1 + |N|), however large I is.
+The bilinear critic zᵀ W_k c belongs to its method,
 which gives W_k c as anchors, with `critic="dot"` and τ = 1.
 """
 
@@ -31,8 +32,8 @@ class InfoNCE(SoftmaxLoss):
             r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
         ),
         summary=N_(
-            "Tell the true partner from the negatives, as a classifier over candidates would. Its value bounds the "
-            "mutual information between the two from below."
+            "Tell the true partner from the negatives, as a classifier over candidates would. log(1 + |N|) minus the "
+            "value is a lower bound on the mutual information of the two; it saturates at log(1 + |N|)."
         ),
     )
 
@@ -53,10 +54,10 @@ class InfoNCE(SoftmaxLoss):
 
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
         if not (weight > 0).any():
-            return {"mutual_information_bound": 0.0}
+            return {"mutual_information_bound": 0.0, "mutual_information_bound_limit": 0.0}
         most = LossOutput((1 + relation_counts(pairs)[1]).log().to(value.dtype), weight).value
         bound = most - LossOutput(value, weight).value
-        return {"mutual_information_bound": float(bound.detach())}
+        return {"mutual_information_bound": float(bound.detach()), "mutual_information_bound_limit": float(most)}
 
     def kernel(self) -> Kernel:
         return self._kernel(denominator="own_positive")

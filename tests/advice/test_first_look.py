@@ -62,7 +62,11 @@ def test_sides_that_name_the_class_are_not_mirrored(tmp_path: Path) -> None:
 def test_two_classes_hold_many_false_negatives(tmp_path: Path) -> None:
     seen = look(folder(tmp_path, by_side), device="cpu")
     assert seen.facts["same_class_negatives"] == pytest.approx(0.5)
-    assert suggested(seen, "loss.temperature").text == "0.2 to 1"
+    assert suggested(seen, "loss.temperature").text == "0.05 to 1"
+    assert "negatives" in suggested(seen, "batch_size").reason
+    supervised = look(folder(tmp_path / "again", by_side), method="sup_con", device="cpu")
+    assert "are its positives" in suggested(supervised, "batch_size").reason
+    assert "no negative is false" in suggested(supervised, "loss.temperature").reason
     assert suggested(seen, "batch_size").values["batch_size"] <= 15  # of 120 images
 
 

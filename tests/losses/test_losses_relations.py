@@ -118,6 +118,7 @@ def test_info_nce_bound() -> None:
     out = losses.create("info_nce")(made)
     bound = out.extras["mutual_information_bound"]
     assert bound == pytest.approx(math.log(7) - out.value.item())
+    assert out.extras["mutual_information_bound_limit"] == pytest.approx(math.log(7))
 
 
 @pytest.mark.parametrize("form", ["source", "paper"])
