@@ -42,7 +42,12 @@ STYLE = """<style>
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-map-choices > * { flex: none; }
   .st-key-samples-desk { flex-direction: column-reverse; }
+  .st-key-runs-filters:not(:has(.st-key-runs-filters-shown input:checked)) .stColumn ~ .stColumn { display: none; }
+  .stElementContainer:has(> * .stPlotlyChart) { overflow: visible; margin-top: 1.75rem; }
+  .stPlotlyChart .js-plotly-plot { overflow: visible !important; }
+  .stPlotlyChart .modebar-container { top: -1.75rem !important; }
 }
+@media (min-width: 601px) { .st-key-runs-filters-shown { display: none; } }
 [data-testid="stCaptionContainer"] {
   opacity: 1;
   color: color-mix(in srgb, currentcolor 78%, transparent);

@@ -23,6 +23,22 @@ def errors_shown() -> Iterator[None]:
 
 
 @contextmanager
+def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
+    """As `errors_shown`, for an `st.form`: the error stays while the page is redrawn, until the form is sent again.
+    Args: values: what the form was sent with: another visit begins with others."""
+    key = f"error of {form}"
+    if is_sent:
+        st.session_state.pop(key, None)
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.session_state[key] = (values, error)
+    sent_with, refused = st.session_state.get(key, (None, None))
+    if refused is not None and sent_with == values:
+        st.error(format.plain(refused))
+
+
+@contextmanager
 def on_its_own(name: str) -> Iterator[None]:
     """Draw a row or a section of one run; where its files are damaged, a line says so instead."""
     try:

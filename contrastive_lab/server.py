@@ -29,7 +29,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
-from contrastive_lab import locale
+from contrastive_lab import locale, scrolling
 from contrastive_lab.desktop import tickets
 
 PUBLIC = ("/_stcore/health",)  # asked by launchers and tests that hold no token
@@ -172,5 +172,5 @@ def guards() -> list[Middleware]:
     """The middleware of the app, by Streamlit's configuration and the environment."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()))
+    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()) + scrolling.SCRIPT)
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]

@@ -75,7 +75,12 @@ def pick_run() -> None:
 
 
 def _run_picked() -> None:
-    st.session_state["run"] = query_params.chosen(RUN)
+    choose_run(query_params.chosen(RUN))
+
+
+def choose_run(name: str) -> None:
+    """Make it the run of all pages, from the next time one is drawn."""
+    st.session_state["run"] = name
     st.session_state["vectors"] = ""  # a run is looked at, no longer loaded vectors
 
 

@@ -11,7 +11,7 @@ from contrastive_lab.train.adviser import adviser
 from contrastive_lab.train.augmentations import preview
 from contrastive_lab.train.folder import contents
 from contrastive_lab.train.form import form
-from contrastive_lab.train.watch import is_at_work, watch
+from contrastive_lab.train.watch import comes_first, watch
 
 
 def page() -> None:
@@ -21,13 +21,13 @@ def page() -> None:
         data = form()
     with right:
         first, second = st.container(), st.container()
-        at_work = is_at_work()  # then it comes first: it is what moves
-        with second if at_work else first:
+        is_first = comes_first()
+        with second if is_first else first:
             if values := st.session_state.get("preview"):
                 preview(values)
             elif data.files:
                 contents(data.files)
-        with first if at_work else second:
+        with first if is_first else second:
             watch()
     if data.name and data.method and not data.download:
         adviser(data.name, data.method)

@@ -9,7 +9,7 @@ from contrastive_core.engine.run_tools import export_weights, run_verify
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, number_inputs, recordings
+from contrastive_lab import cache, format, guard, locale, number_inputs, recordings, state
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import table
@@ -65,25 +65,25 @@ def _heading(run: Run, status: Status) -> None:
             st.warning(format.plain(_("{why}. It is left as it is.").format(why=why)))
 
 
-def act(run: Run, state: str) -> None:
+def act(run: Run, status: str) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
-    can_resume = state in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
+    can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     if line.button(_("Explore"), icon=":material/scatter_plot:", disabled=not has_rows(run)):
-        st.session_state["run"] = run.name
+        state.choose_run(run.name)
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
         line.button(_("Resume"), disabled=True, help=_("It waits for its turn already"))
     elif run.is_recording:
-        if state == "running":
+        if status == "running":
             line.caption(_("It ends with the training that it is of."))
-    elif state in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
+    elif status in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
         training.stop(run.name)
         st.toast(_("It saves its state and stops."))
     elif can_resume and line.button(_("Resume"), icon=":material/play_arrow:", type="primary"):
         with guard.errors_shown():
             queue.resume(run.name)
             _watch(run.name)
-    locked = run.shipped or state in ("running", "starting")
+    locked = run.shipped or status in ("running", "starting")
     if line.button(_("Delete"), icon=":material/delete:", disabled=locked):
         table.remove([run])
 
@@ -125,9 +125,9 @@ def clone(run: Run) -> None:
             help="Any setting of the command line's --set; all others stay as they are.",
         )
         pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
-        if pressed and not of_epochs + of_seed:
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            with guard.errors_shown():
+        with guard.errors_kept(f"clone-{run.name}", (name, epochs, seed, text), pressed):
+            if pressed and not of_epochs + of_seed:
+                lines = [line.strip() for line in text.splitlines() if line.strip()]
                 config = with_settings(from_dict(run.config), [f"epochs={epochs}", f"seed={seed}", *lines])
                 queue.enqueue(name.strip(), settings_of(config.to_dict()))
                 _watch(name.strip())
@@ -147,9 +147,9 @@ def annotate(run: Run) -> None:
         title = b.text_input(_("Title"), str(meta.get("title") or ""))
         tags = st.text_input(_("Tags"), ", ".join(map(str, meta.get("tags") or [])), help=_("separated by commas"))
         note = st.text_area(_("Note"), str(meta.get("note") or ""))
-        if st.form_submit_button(_("Save")):
-            tag_list = [t.strip() for t in tags.split(",") if t.strip()]
-            with guard.errors_shown():
+        pressed, tag_list = st.form_submit_button(_("Save")), [t.strip() for t in tags.split(",") if t.strip()]
+        with guard.errors_kept(f"meta-{run.name}", (name, title, tags, note), pressed):
+            if pressed:
                 run.set_meta(title=title.strip(), tags=tag_list, note=note)
                 if name != run.name:
                     table.renamed(run.name, run_folders.rename(run.name, name).name)

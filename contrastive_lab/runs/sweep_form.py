@@ -42,9 +42,10 @@ def by_form(folder: Path) -> str:
         label, line = _("Hours after which no new run starts"), FORMS.index("line")
         hours, of_hours = number_inputs.form_number(b.number_input, label, 0.1, 1000.0, 3.0)
         form = c.selectbox(_("Drawn as"), FORMS, line, format_func=locale.text, placeholder=choose)
-        if st.form_submit_button(_("Save the sweep"), type="primary") and not of_epochs + of_hours:
-            base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
-            with guard.errors_shown():
+        pressed = st.form_submit_button(_("Save the sweep"), type="primary")
+        base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
+        with guard.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
+            if pressed and not of_epochs + of_hours:
                 return save(folder, name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
     return ""
 
@@ -56,8 +57,9 @@ def as_toml(folder: Path) -> str:
         name = st.text_input(_("Name"), f"my-{start}")
         content = ready[start].read_text(encoding="utf-8")
         text = st.text_area("TOML", content.replace(f'name = "{start}"', ""), height=420)
-        if st.form_submit_button(_("Save the sweep"), type="primary"):
-            with guard.errors_shown():
+        pressed = st.form_submit_button(_("Save the sweep"), type="primary")
+        with guard.errors_kept(f"toml-from-{start}", (name, text), pressed):
+            if pressed:
                 return save(folder, name.strip(), text)
     return ""
 

@@ -113,8 +113,15 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         return
     titles, key = sweep_plots.ACCURACIES, cache.digest(sweep.name)
     there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]
+    unscored = sweep_runner.unscored(sweep)
     accuracy = query_params.one_of(
-        st.segmented_control, _("Accuracy"), there, name="accuracy", format_func=titles.get, key=f"accuracy-{key}"
+        st.segmented_control,
+        _("Accuracy"),
+        there,
+        name="accuracy",
+        default=there[0] if unscored else "knn test",  # once there are test scores, they decide
+        format_func=titles.get,
+        key=f"accuracy-{key}",
     )
     zoom = sweep.form != "table" and query_params.switch(
         st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."), key=f"zoom-{key}"
@@ -132,10 +139,10 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     line = st.container(horizontal=True)
     line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv")
     _offer_comparison(sweep, rows, line)
-    if run_names := sweep_runner.unscored(sweep):  # no scores on the test images yet: another process makes them
-        last = evaluation_path(runs.load(run_names[-1]))
+    if unscored:  # no scores on the test images yet: another process makes them
+        last = evaluation_path(runs.load(unscored[-1]))
         task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        on_demand(task, message("Score {run_names} runs on the test images", run_names=len(run_names)), line)
+        on_demand(task, message("Score {run_names} runs on the test images", run_names=len(unscored)), line)
 
 
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
@@ -187,8 +194,9 @@ def text(path: Path) -> None:
             return
         with st.form(f"toml-{path.stem}"):
             written = st.text_area("TOML", content, height=360)
-            if st.form_submit_button(_("Save")):
-                with guard.errors_shown():
+            pressed = st.form_submit_button(_("Save"))
+            with guard.errors_kept(f"toml-{path.stem}", written, pressed):
+                if pressed:
                     read(written, path.name)
                     atomic.write_bytes(path, written.encode())
                     st.rerun()

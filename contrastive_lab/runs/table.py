@@ -17,6 +17,7 @@ from contrastive_lab.tables import draw_table
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
 OFTEN_EMPTY = ("title", N_("kNN made of"), "tags")  # columns that stand where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
+LONG_NAME, WIDEST = 28, 210  # characters of a name, and pixels of its column
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
     N_("kNN %"): st.column_config.NumberColumn(
@@ -42,8 +43,9 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     for r in visible:
         r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
     same_selection([r["name"] for r in visible])
+    columns = COLUMNS | {"name": st.column_config.Column(pinned=True, width=_width_of([r["name"] for r in visible]))}
     look = {"hide_index": True, "column_order": [k for k in visible[0] if k != "note"], "placeholder": "–"}
-    drawn = draw_table(visible, COLUMNS, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
+    drawn = draw_table(visible, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
     picked = drawn.selection.rows
     more = _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
     text = _(
@@ -57,11 +59,17 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
 
 
+def _width_of(names: Sequence[str]) -> int | None:
+    """Pixels of the first column, which stays while the table scrolls: on a phone, as many as Streamlit lets stay."""
+    return WIDEST if max(map(len, names)) > LONG_NAME else None
+
+
 def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     """The fields of the search and the filters; returns the rows that pass, and the origin chosen."""
-    a, b, c, d = st.columns([3, 2, 2, 4])
+    a, b, c, d = st.container(key="runs-filters").columns([3, 2, 2, 4])
     help = _("All words must stand in the name, title, tags, note, method or data of a run.")
     text = a.text_input(_("Search"), placeholder=_("name, title, tag, note"), key="runs-search", help=help)
+    a.toggle(_("Filters"), key="runs-filters-shown")  # on a phone, where they fold (app.py)
     method_names = sorted({str(_method(r)) for r in all_runs})
     states = query_params.many_of(b.multiselect, _("Status"), STATES, name="status", placeholder=_("all"))
     methods = query_params.many_of(

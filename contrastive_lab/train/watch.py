@@ -1,26 +1,29 @@
-"""A training while it runs: how far it is, its curves, its map forming, its log."""
+"""A training while it runs: how far it is, its curves, its map forming, its log; and where to go once it is done."""
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.engine import importing, process, queue, training
 from contrastive_core.records import Progress, runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader, labeled_images
 from contrastive_core.records.score import wilson
-from contrastive_lab import format, forming_map, guard, locale, plots, query_params
+from contrastive_lab import format, forming_map, guard, locale, plots, query_params, scrolling, state
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
+AT_WORK = "training"  # of the session: the run that is chosen once it is done
 FEW_STEPS = 300  # points of a curve
 
 
 def watch_next(name: str) -> None:
-    """Watch this run from the next time the page is drawn."""
-    st.session_state[WATCHED] = name
+    """Watch this run from the next time the page is drawn, which then scrolls to it."""
+    st.session_state[WATCHED] = st.session_state[AT_WORK] = name
+    scrolling.scroll_next()
 
 
 def watched() -> str | None:
@@ -29,10 +32,11 @@ def watched() -> str | None:
     return chosen or next((run.name for run in training.working()), None)
 
 
-def is_at_work() -> bool:
-    """Whether what is watched waits, begins or trains."""
+def comes_first() -> bool:
+    """Whether the training stands above the views and the folder: while it is at work, and once it is done until views
+    are asked for."""
     name = watched()
-    return name is not None and queue.progress_of(name) is not None
+    return name is not None and (not st.session_state.get("preview") or queue.progress_of(name) is not None)
 
 
 def watch() -> None:
@@ -42,7 +46,7 @@ def watch() -> None:
         st.info(_("Nothing is training. Choose a method and data, and press Start."))
         st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes."))
         return
-    watch_next(name)
+    st.session_state[WATCHED] = name
     options = list(dict.fromkeys([name, *busy, *(job.name for job in queue.queue())]))
     if len(options) == 1:
         query_params.keep(watch=name)
@@ -51,11 +55,12 @@ def watch() -> None:
         name = query_params.one_of(
             st.segmented_control, _("Watch"), options, name="watch", key=PICKER, on_change=_picked
         )
-    live(name)
+    with scrolling.in_view():
+        live(name)
 
 
 def _picked() -> None:
-    watch_next(query_params.chosen(PICKER))
+    st.session_state[WATCHED] = query_params.chosen(PICKER)
 
 
 @st.fragment(run_every=1.0)
@@ -67,6 +72,13 @@ def live(name: str) -> None:
     except (ValueError, OSError) as error:
         not_yet(name, error)
         return
+    if queue.progress_of(name) is not None:
+        st.session_state[AT_WORK] = name
+    elif st.session_state.get(AT_WORK) == name and run.status()["status"] == "done":
+        del st.session_state[AT_WORK]
+        scrolling.scroll_next()
+        state.choose_run(name)
+        st.rerun()
     progress(run)
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
@@ -112,28 +124,39 @@ def in_line(name: str) -> bool:
 def progress(run: Run) -> None:
     """How it stands, and what can be done with it."""
     status = training.status_of(run)
-    state, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
+    now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     st.header(run.name)
-    if state == "running" and (now := queue.progress_of(run.name)):
-        bar(now, state)
+    if now == "running" and (told := queue.progress_of(run.name)):
+        bar(told, now)
     else:
         epoch, template = status.get("epoch") or 0, _("{state}: epoch {epoch} of {epochs}")
-        text = template.format(state=locale.text(state), epoch=epoch, epochs=epochs)
+        text = template.format(state=locale.text(now), epoch=epoch, epochs=epochs)
         st.progress(min(1.0, epoch / max(1, epochs)), text)
-    a, b, c = st.columns(3)
-    if state in ("running", "starting") and a.button(_("Stop"), icon=":material/stop:", key="stop"):
+    row = st.container(horizontal=True)
+    if now in ("running", "starting") and row.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
-    if not in_line(run.name) and state in ("stopped", "failed") and not run.shipped:
-        (st.error if state == "failed" else st.info)(format.plain(status.get("reason") or state))
+    if not in_line(run.name) and now in ("stopped", "failed") and not run.shipped:
+        (st.error if now == "failed" else st.info)(format.plain(status.get("reason") or now))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
-        if b.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
+        if row.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
             with guard.errors_shown():
                 queue.resume(run.name)
+                watch_next(run.name)
                 st.rerun()  # all of the page: the sidebar tells of it too
-    if state == "done" and c.button(_("Explore it"), icon=":material/scatter_plot:", key="explore"):
-        st.session_state["run"] = run.name
-        st.switch_page("pages/explore.py")
+    if now == "done":
+        _ways_on(run, row)
+
+
+def _ways_on(run: Run, row: DeltaGenerator) -> None:
+    """To the pages that show what a finished training has learned; labels can be wrong where there are any."""
+    page = "explore" if row.button(_("Explore it"), icon=":material/scatter_plot:", key="explore") else ""
+    if run.manifest.get("classes"):
+        label, icon = _("Find wrong labels"), ":material/image_search:"
+        page = "samples" if row.button(label, icon=icon, key="find-wrong-labels") else page
+    if page:
+        state.choose_run(run.name)
+        st.switch_page(f"pages/{page}.py")
 
 
 def curves(run: Run, metrics: MetricsReader) -> None:

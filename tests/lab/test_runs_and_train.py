@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from opened_page import opened
 
-from contrastive_core.records import runs
+from contrastive_core.engine import sweep_results, sweep_runner
+from contrastive_core.records import BUNDLE, runs
 from contrastive_lab import cache
 
 
@@ -77,6 +78,45 @@ def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> 
     next(b for b in app.button if b.label == "Save the sweep").click().run()
     assert not app.exception
     assert ["unknown data set" in e.value for e in app.error] == [True]
+    app.run()  # as the page does by itself each second
+    assert ["unknown data set" in e.value for e in app.error] == [True]
+
+
+def test_a_scored_sweep_is_judged_on_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as every run has test scores; what a person chose stays."""
+    cells = sweep_results.load(BUNDLE / "sweeps" / "temperature.toml").trained()
+    rows = [{"run": c.run, "seed": c.seed, "status": "done", "knn_train_sample": 0.5, **c.at} for c in cells]
+    monkeypatch.setattr(sweep_runner, "status", lambda sweep: [{**r, "images": {}} for r in rows])
+    monkeypatch.setattr(sweep_runner, "estimate", lambda sweep: 0.0)
+    for row in rows:
+        runs.create(row["run"], {})
+    app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "knn_train_sample"
+    for row in rows:
+        row |= {"knn test": 0.6, "linear_probe test": 0.7}
+    app.run()
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "knn test"
+    picker.set_value("linear_probe test").run()
+    assert not app.exception
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "linear_probe test"
+
+
+def test_a_finished_training_is_chosen_and_offers_its_wrong_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits", "epochs": 2}, classes=["0", "1"])
+    app = opened("train", monkeypatch)
+    app.session_state["run"] = "simclr-digits"
+    run.set_status("running", epoch=1)
+    app.session_state["watched"] = app.session_state["training"] = "mine"
+    app.run()
+    assert app.session_state["run"] == "simclr-digits"
+    run.set_status("done", epoch=2)
+    app.run()
+    assert not app.exception
+    assert app.session_state["run"] == app.selectbox(key="run-picker").value == "mine"
+    assert app.button(key="find-wrong-labels").label == "Find wrong labels"
 
 
 def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
