@@ -7,13 +7,12 @@ import numpy as np
 from contrastive_core.data.image_list import read_table
 from contrastive_core.errors import BadSetting
 from contrastive_core.records.sample_table import SampleTable
-from contrastive_core.samples.label_audit import Audit, audit, draw
+from contrastive_core.samples.label_audit import CLEAN, Audit, audit, draw
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable
 from contrastive_core.storage.tables import write_table
 
 ANSWERS = {"": np.nan, "no": 0.0, "0": 0.0, "yes": 1.0, "1": 1.0}  # is the label wrong?
-CLEAN = 0.01  # share of wrong labels below which a person may stop
 
 
 def audit_labels(table: SampleTable, file: Path, checks: int) -> tuple[JsonObject, str]:
@@ -84,4 +83,6 @@ def _summary(file: Path, found: Audit, labels: int, rows: int) -> tuple[JsonObje
         return record, f"{text} You can stop: with your decisions applied, fewer than 1 % are still wrong (95 %)."
     if found.bound < 1:
         text += f" With your decisions applied, at most {found.bound:.1%} are still wrong (95 %)."
+    if found.remaining is not None:
+        text += f" You can stop once {found.remaining} more random rows are right."
     return record, text

@@ -101,6 +101,13 @@ class SampleTable:
             self._orders[name] = order[np.isfinite(score[order])].astype(np.int32)
         return self._orders[name]
 
+    def rescored(self, name: str, score: np.ndarray) -> "SampleTable":
+        """The same table with other scores of a list, whose order stays."""
+        self.ranked(name)
+        other = replace(self, columns={**self.columns, name: score})
+        other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels")})
+        return other
+
     def row(self, sample: str) -> int | None:
         """Where a sample stands, or None."""
         names = self.columns["id"]

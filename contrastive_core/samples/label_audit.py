@@ -22,18 +22,33 @@ from math import lgamma, log
 
 import numpy as np
 
-__all__ = ["Audit", "audit", "bounds", "calibrate", "draw", "plain_bound", "recalibrate", "strata_of"]
+from contrastive_core.storage.json_files import JsonObject
+
+__all__ = [
+    "CLEAN",
+    "Audit",
+    "audit",
+    "bounds",
+    "calibrate",
+    "draw",
+    "is_wrong",
+    "plain_bound",
+    "recalibrate",
+    "strata_of",
+]
 
 STRATA = 6
 TURN = 3  # of so many rows the first is drawn from a stratum, the others uniformly
 FLOOR = 1e-3  # of p, so that rows of which the model is certain are sampled too
 PRIOR = 2.0  # checks that a stratum's prior is worth
-EXTRA = {"number": (0.05, 0.25), "low": (0.0, 0.75), "high": (0.15, 0.25)}  # wrong and right ones added to the prior
+EXTRA = {"number": (0.05, 0.25), "low": (1e-3, 0.75), "high": (0.15, 0.25)}  # wrong and right ones added to the prior
 LEVEL = 0.95
 DRAWS = 4000  # from the posterior
 GRID = 4000  # counts that the bound tries
 RANKED = 0.9  # decided share of the top of the list, down to which it counts as worked through
 NEAR_ZERO = 0.05  # of the bound's prior Beta(0.05, 1): few wrong labels are expected where one thinks of stopping
+CLEAN = 0.01  # share of wrong labels below which a person may stop
+LABEL_LISTS = ("", "mislabeled", "random", "ambiguous", "loss")  # where to keep or drop a sample judges its label
 LEAST_SLOPE = 0.01  # of Platt scaling: recalibrated rows keep their order
 
 
@@ -47,6 +62,43 @@ class Audit:
     checked: int  # random rows that were decided
     found: int  # of these, wrong
     probability: np.ndarray  # (n) recalibrated; 0 or 1 where decided
+    remaining: int | None  # random checks until the bound is below CLEAN, if all are right; None: more than there are
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the bound is computed from: the rows below the worked-through top, and a random sample of them."""
+
+    labels: int
+    open_top: int  # undecided rows of the top, which count as wrong
+    size: int  # rows below the top
+    known: int  # of these, decided
+    wrong: int  # of these, wrong
+    n: int  # of the sample, decided
+    k: int  # of these, wrong
+
+    def bound(self, more: int = 0) -> float:
+        """The share of labels that is still wrong at most, `more` right rows from now."""
+        most = _most(self.size, self.n + more, self.k, self.wrong, self.known + more)
+        return (most + self.open_top) / max(1, self.labels)
+
+    def remaining(self) -> int | None:
+        """Random checks, all right, until the bound is below CLEAN."""
+        low, high = -1, self.size - self.known
+        if self.bound(high) >= CLEAN:
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.bound(max(0, middle)) < CLEAN else (middle, high)
+        return -(-high * TURN // (TURN - 1))
+
+
+def is_wrong(mark: JsonObject) -> float:
+    """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label."""
+    what, judges = mark.get("what"), str(mark.get("list") or "") in LABEL_LISTS
+    if what == "relabel":
+        return float(mark.get("label") != mark.get("given"))
+    return {"keep": 0.0, "drop": 1.0}.get(str(what), np.nan) if judges else np.nan
 
 
 def strata_of(p: np.ndarray, count: int = STRATA) -> np.ndarray:
@@ -102,19 +154,20 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) ->
                 draws += rng.binomial(left, rng.beta(a + EXTRA[end][0], b + EXTRA[end][1], DRAWS))
     low, high = np.quantile(ends["low"], (1 - LEVEL) / 2), np.quantile(ends["high"], (1 + LEVEL) / 2)
     random = is_drawn & decided
-    bound = _bound(p, wrong, is_drawn, top, seed)
+    evidence = _evidence(p, wrong, is_drawn, top, _shuffled(p, [seed, 1]))
     return Audit(
-        float(number), (float(low), float(high)), bound, int(random.sum()), int((random & hits).sum()), probability
+        *(number, (float(low), float(high)), evidence.bound(), int(random.sum()), int((random & hits).sum())),
+        *(probability, evidence.remaining()),
     )
 
 
 def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int], seed: int = 0) -> list[float]:
     """Return the bound after each number of random checks, with all other decisions as they are."""
-    found, top = [], _worked_through(p, np.isfinite(wrong))
+    found, top, uniform = [], _worked_through(p, np.isfinite(wrong)), _shuffled(p, [seed, 1])
     for size in sizes:
-        then = wrong.copy()
-        then[np.setdiff1d(drawn[size:], np.flatnonzero(top))] = np.nan
-        found.append(_bound(p, then, _mask(len(p), drawn[:size]), top, seed))
+        then, later = wrong.copy(), drawn[size:]
+        then[later[~top[later]]] = np.nan
+        found.append(_evidence(p, then, _mask(len(p), drawn[:size]), top, uniform).bound())
     return found
 
 
@@ -187,21 +240,22 @@ def _worked_through(p: np.ndarray, decided: np.ndarray) -> np.ndarray:
     return top & np.isfinite(p)
 
 
-def _bound(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray, seed: int) -> float:
-    """The share of labels that is wrong at most after all decisions, from the uniform draws alone.
+def _evidence(
+    p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray, uniform: np.ndarray
+) -> _Evidence:
+    """What the uniform draws alone say of the rows below the top.
 
-    Undecided rows of the top count as wrong. Of the rest, the uniform order's start as far as it is drawn is a simple
-    random sample.
+    The start of the uniform order is a simple random sample of them, as far as it is drawn.
     """
     labeled, decided = np.isfinite(p), np.isfinite(wrong)
-    uniform = _shuffled(p, [seed, 1])
     reached = is_drawn[uniform]
     start = uniform[: len(uniform) if reached.all() else int(reached.argmin())]
     rest = labeled & ~top
     sample, known = wrong[start[(rest & decided)[start]]], wrong[rest & decided]
-    wrong_ones = int((known > 0.5).sum())
-    most = _most(int(rest.sum()), len(sample), int((sample > 0.5).sum()), wrong_ones, len(known))
-    return float((most + (labeled & top & ~decided).sum()) / max(1, labeled.sum()))
+    return _Evidence(
+        *(int(labeled.sum()), int((labeled & top & ~decided).sum()), int(rest.sum())),
+        *(len(known), int((known > 0.5).sum()), len(sample), int((sample > 0.5).sum())),
+    )
 
 
 def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:
