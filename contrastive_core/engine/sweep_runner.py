@@ -12,7 +12,6 @@ from contrastive_core.engine import process, queue
 from contrastive_core.messages import N_, message
 from contrastive_core.records import runs
 from contrastive_core.records.evaluation import read_evaluation
-from contrastive_core.records.run_metrics import labeled_images
 from contrastive_core.records.sweep_grid import Cell, Sweep, config_of
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
@@ -23,8 +22,8 @@ MEASURED = 12  # cells at most whose steps are timed; the others take their mean
 
 
 def status(sweep: Sweep) -> list[JsonObject]:
-    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores; `images`, of how many each
-    accuracy is, and `evaluation`, where it was scored. Cells that share a run have a row each."""
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores, and `evaluation` where it was
+    scored. Cells that share a run have a row each."""
     run_by_name = {run.name: run for run in runs.list_runs()}
     rows = []
     for cell in sweep.cells():
@@ -34,19 +33,17 @@ def status(sweep: Sweep) -> list[JsonObject]:
             row["status"] = run.status().get("status", "")
             lines = [line for line in run.metrics() if "images_per_s" not in line]
             row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
-            scores = _test_scores(run)
-            row |= scores | {"images": scores["images"] | {"knn_train_sample": labeled_images(run)}}
+            row |= _test_scores(run)
         rows.append(row)
     return rows
 
 
 def _test_scores(run: runs.Run) -> JsonObject:
-    """What a run scored on test images, as `linear_probe test`, `knn test`, and on how many."""
+    """What a run scored on test images, as `linear_probe test` and `knn test`."""
     if (evaluation := read_evaluation(run)) is None:
-        return {"images": {}}
-    scores = {f"{m} test": s for m in SCORED if (s := evaluation.score("h", m)) is not None}
-    images = {k: int(s.number("n") or 0) for k, s in scores.items()}
-    return {k: s.value for k, s in scores.items()} | {"images": images, "evaluation": evaluation}
+        return {}
+    scores = {f"{m} test": s.value for m in SCORED if (s := evaluation.score("h", m)) is not None}
+    return scores | {"evaluation": evaluation}
 
 
 def estimate(sweep: Sweep) -> float | None:

@@ -1,6 +1,6 @@
 """A sweep: its axes and cells, what is drawn along what, and what the seeds of a cell gave together. Rows are those
-of `sweep_runner.status`. The 95 % interval of a mean is that over the seeds where there are three; with fewer, of an
-accuracy, that of a share of so many images. Torch-free."""
+of `sweep_runner.status`. A mean has a 95 % interval over its seeds where there are three; with fewer nothing is known
+of their spread, and an interval over images alone would be narrower than that of three seeds. Torch-free."""
 
 import itertools
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.score import over_seeds, wilson
+from contrastive_core.records.score import over_seeds
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.storage.json_files import JsonObject
 
@@ -22,10 +22,6 @@ ACCURACIES = {  # which figure of a row "accuracy" is
     "linear_probe test": N_("linear probe on test, %"),
     "knn test": N_("kNN on test, %"),
 }
-OF_IMAGES = N_("Intervals: 95 % of a share of {range} images; how much another seed would differ is not in them.")
-OF_IMAGES_TOO = N_(
-    "Intervals of fewer {dot}s: 95 % of a share of {range} images; how much another seed would differ is not in them."
-)
 
 Row = JsonObject
 
@@ -138,15 +134,12 @@ def as_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure of one cell: its seeds and their values, their mean, its interval, and of what that
-    interval is: a number of seeds, or of images; both 0 where it is not known."""
+    """A measure of one cell: its seeds and their values, their mean, and its interval over the seeds."""
 
     seeds: tuple[int, ...]
     values: tuple[float, ...]
     mean: float | None = None
     interval: tuple[float, float] | None = None
-    of_seeds: int = 0
-    of_images: int = 0
 
     @property
     def deviation(self) -> float | None:
@@ -174,15 +167,10 @@ def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
         return Figure((), ())
     seeds, values = tuple(m["seed"] for m, _ in found), tuple(v for _, v in found)
     mean = statistics.fmean(values)
-    if interval := over_seeds(values):
-        if measure == "accuracy":  # no share lies outside of 0 to 100 %
-            interval = max(0.0, interval[0]), min(100.0, interval[1])
-        return Figure(seeds, values, mean, interval, of_seeds=len(values))
-    n = min(m.get("images", {}).get(accuracy, 0) for m, _ in found) if measure == "accuracy" else 0
-    if not n:
-        return Figure(seeds, values, mean)
-    low, high = wilson(round(mean * n / 100), n)
-    return Figure(seeds, values, mean, (100 * low, 100 * high), of_images=n)
+    interval = over_seeds(values)
+    if interval and measure == "accuracy":  # no share lies outside of 0 to 100 %
+        interval = max(0.0, interval[0]), min(100.0, interval[1])
+    return Figure(seeds, values, mean, interval)
 
 
 def value_of(row: Row, measure: str, accuracy: str) -> float | None:
@@ -196,14 +184,11 @@ def value_of(row: Row, measure: str, accuracy: str) -> float | None:
 def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
     """What the dots and intervals of some figures that are drawn together are of."""
     figures = [f for f in figures if f.mean is not None]
-    seeds, images = {f.of_seeds for f in figures} - {0}, {f.of_images for f in figures} - {0}
-    parts = []
+    seeds, parts = {len(f.values) for f in figures if f.interval}, []
     if any(len(f.values) > 1 for f in figures):
         parts.append(message("A dot is a {dot}, the line goes through their means.", dot=dot))
     if seeds:
         parts.append(message("Intervals: 95 % of the mean over {range} {dot}s.", range=_range(seeds), dot=dot))
-    if images:
-        parts.append(message(OF_IMAGES_TOO if seeds else OF_IMAGES, dot=dot, range=_range(images)))
     if any(f.interval is None for f in figures):
         parts.append(message("Without an interval: fewer than three {dot}s, of which no spread is known.", dot=dot))
     return join(" ", parts)

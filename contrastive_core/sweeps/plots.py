@@ -137,9 +137,8 @@ def _ticks(places: Sequence[float | None]) -> Row:
 def _series(figure: Any, cells: Sequence[Row], x: str, measure: str, name: str, color: str) -> None:
     """One curve. Its interval need not lie evenly about the mean."""
     at, found = [str(c[x]) if (n := _as_number(c[x])) is None else n for c in cells], [c[measure] for c in cells]
-    ends = [f.interval or (f.mean, f.mean) for f in found]
-    bars: Row = {"array": [high - f.mean for f, (_, high) in zip(found, ends, strict=True)]}
-    bars["arrayminus"] = [f.mean - low for f, (low, _) in zip(found, ends, strict=True)]
+    bars: Row = {"array": [f.interval and f.interval[1] - f.mean for f in found]}
+    bars["arrayminus"] = [f.interval and f.mean - f.interval[0] for f in found]
     bars |= {"visible": any(f.interval for f in found), "color": color, "thickness": 1.5}
     style: Row = {"mode": "lines+markers", "line": {"color": color}}
     figure.add_scatter(x=at, y=[f.mean for f in found], error_y=bars, name=name, legendgroup=name, **style)

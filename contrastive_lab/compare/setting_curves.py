@@ -147,8 +147,7 @@ def _found(points: Points, layer: str, metric: str) -> dict[Any, Figure]:
     rows: dict[Any, list[dict[str, Any]]] = {}
     for value, run in points:
         if (score := _score(run, layer, metric)) is not None:
-            cell = {"status": "done", "seed": int(run.config.get("seed") or 0)}
-            cell |= {metric: score.value, "images": {metric: int(score.number("n") or 0)}}
+            cell = {"status": "done", "seed": int(run.config.get("seed") or 0), metric: score.value}
             rows.setdefault(value, []).append(cell)
     measure = "accuracy" if metric == "knn" else metric
     return {value: figure_of(some, measure, metric) for value, some in rows.items()}

@@ -86,7 +86,7 @@ def test_a_scored_sweep_is_judged_on_test_images(monkeypatch: pytest.MonkeyPatch
     """As soon as every run has test scores; what a person chose stays."""
     cells = sweep_results.load(BUNDLE / "sweeps" / "temperature.toml").trained()
     rows = [{"run": c.run, "seed": c.seed, "status": "done", "knn_train_sample": 0.5, **c.at} for c in cells]
-    monkeypatch.setattr(sweep_runner, "status", lambda sweep: [{**r, "images": {}} for r in rows])
+    monkeypatch.setattr(sweep_runner, "status", lambda sweep: [dict(r) for r in rows])
     monkeypatch.setattr(sweep_runner, "estimate", lambda sweep: 0.0)
     for row in rows:
         runs.create(row["run"], {})

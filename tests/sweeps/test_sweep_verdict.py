@@ -44,7 +44,6 @@ def test_a_sweep_says_what_its_test_images_show() -> None:
     for cell, wrong in zip(found.cells(), (80, 40, 42, 82, 41, 40, 79, 41, 42), strict=True):
         scored(cell.run, wrong)
     rows = sweep_runner.status(found)
-    assert [row["images"] for row in rows] == [{"knn test": N, "knn_train_sample": 3}] * 9
     said, rests_on = verdict(found, rows, "knn test")
     assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
     assert rests_on == "95 % intervals over images and seeds, from 3 seeds or more of each, corrected for 3 pairs."
