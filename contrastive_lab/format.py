@@ -20,13 +20,27 @@ def figure_of(score: Score | None) -> str:
     return f"{100 * score.value:.1f} %" if score.unit == "share" else f"{score.value:.3g}"
 
 
-def interval_of(score: Score | ClassShare) -> str:
+class Interval(str):
+    """An interval as a page shows it; two columns of numbers in a CSV file."""
+
+    ends: tuple[float | None, float | None] = (None, None)
+
+
+def interval(ends: tuple[float, float] | None, digits: str = ".3g") -> Interval:
+    """Two ends as text; "" where there are none."""
+    if ends is None:
+        return Interval("")
+    low, high = (f"{end:{digits}}" for end in ends)
+    text = Interval(_("{low} to {high}").format(low=low, high=high))
+    text.ends = float(low), float(high)
+    return text
+
+
+def interval_of(score: Score | ClassShare) -> Interval:
     """The 95 % interval of a score, or of a class's share, as text; "" where there is none."""
-    if score.interval is None:
-        return ""
     is_share = not isinstance(score, Score) or score.unit == "share"
-    low, high = (f"{100 * end:.1f}" if is_share else f"{end:.3g}" for end in score.interval)
-    return _("{low} to {high}").format(low=low, high=high)
+    ends = score.interval and (100 * score.interval[0], 100 * score.interval[1]) if is_share else score.interval
+    return interval(ends, ".1f" if is_share else ".3g")
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
@@ -95,9 +109,20 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
 def table_csv(rows: Iterable[dict[str, Any]]) -> str:
     """Rows of plain values as CSV; each is asked for when it is written."""
     out, table = io.StringIO(), None
-    for row in rows:
+    for row in map(_cells, rows):
         if table is None:
             table = csv.DictWriter(out, list(row))
             table.writerow({k: safe_cell(k) for k in row})
         table.writerow({k: safe_cell("" if v is None else v) for k, v in row.items()})
     return out.getvalue()
+
+
+def _cells(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with two columns of numbers for each interval."""
+    cells: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, Interval):
+            cells |= dict(zip((f"{name} low", f"{name} high"), value.ends, strict=True))
+        else:
+            cells[name] = value
+    return cells

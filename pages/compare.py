@@ -7,12 +7,15 @@ import streamlit as st
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab import guard, query_params, state
-from contrastive_lab.compare import maps, score_tables, setting_curves, similarity, space_picker
+from contrastive_lab.compare import disagreements, maps, score_tables, setting_curves, similarity, space_picker
 from contrastive_lab.compare.verdict import comparable, verdict
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
-VIEWS = (N_("Maps"), N_("Every test"), N_("How alike"), N_("Where they disagree"), N_("A setting as an axis"))
+VIEWS = (
+    *(N_("Maps"), N_("Scores"), N_("Every test"), N_("By class")),
+    *(N_("Where they disagree"), N_("How alike"), N_("A setting as an axis")),
+)
 
 
 def page() -> None:
@@ -27,9 +30,11 @@ def page() -> None:
         if not comparable(spaces):
             return
         comparison = verdict(spaces)
-        if comparison is not None and all(space.run for space in spaces):
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        show_as = {"name": "view", "label_visibility": "collapsed", "width": "content"}
+        view = query_params.one_of(st.segmented_control, _("Show"), VIEWS, **show_as)
+        if comparison is not None:
             button.offer(names, "test", layer)
-    view = query_params.one_of(st.segmented_control, _("Show"), VIEWS, name="view", label_visibility="collapsed")
     if view == "A setting as an axis":
         setting_curves.axis(ready, layer, names)
     elif comparison is not None:
@@ -40,14 +45,19 @@ def page() -> None:
 
 
 def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    if view == "Maps":
-        maps.maps(spaces)
-    elif view == "Every test":
-        score_tables.tests(comparison)
-    elif view == "How alike":
-        similarity.alike(spaces, comparison)
-    else:
-        similarity.disagree(spaces, comparison)
+    match view:
+        case "Maps":
+            maps.maps(spaces)
+        case "Scores":
+            score_tables.table(spaces, comparison)
+        case "Every test":
+            score_tables.tests(comparison)
+        case "By class":
+            disagreements.classes(spaces, comparison)
+        case "Where they disagree":
+            disagreements.disagree(spaces, comparison)
+        case _:
+            similarity.alike(spaces, comparison)
 
 
 state.run(page)

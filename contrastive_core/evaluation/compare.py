@@ -137,7 +137,9 @@ def compare_scored(
     }
     correct = {m: v == 1 for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
-    judged = {m: v[:, labeled & ~np.isnan(v).any(0)] == 1 for m, v in values.items()}
+    is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
+    judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
+    predictions = {m: [s[m].arrays.get("predicted") for s in scores] for m in correct}
     return Comparison(
         names,
         sets[0].ids,
@@ -154,13 +156,15 @@ def compare_scored(
         list(scores) if every_score else [],
         {m: compare_methods(groups, right) for m, right in judged.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
+        judged=is_judged,
+        predicted={m: np.stack(p) for m, p in predictions.items() if all(one is not None for one in p)},
     )
 
 
 def _tested(scores: Scores) -> dict[str, tuple[float, np.ndarray]]:
-    """The scores of a space that have a value for each sample."""
+    """The scores of a space that each sample has a part in."""
     return {
-        name: (s.value, s.per_sample) for name, s in scores.items() if s.value is not None and s.per_sample is not None
+        name: (s.value, s.influence) for name, s in scores.items() if s.value is not None and s.influence is not None
     }
 
 

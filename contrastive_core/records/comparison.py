@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.messages import N_, message
-from contrastive_core.records.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.records.score import Z95, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
 
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
@@ -37,6 +37,17 @@ class Difference:
         return (low > 0 or high < 0) and self.p_corrected < 0.05
 
 
+@dataclass(frozen=True)
+class ClassDifference:
+    """Accuracies of two runs on the samples of one class, and their difference."""
+
+    label: int
+    n: int
+    accuracies: tuple[float, float]
+    value: float
+    interval: tuple[float, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """Everything that the Compare page draws. Matrices are (runs, runs)."""
@@ -58,6 +69,8 @@ class Comparison:
     made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
     # made of, where some are of a sample or of approximate neighbors (Score.approximation)
     recall: float | None = None  # of the graphs, where they are approximate
+    judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs are judged on it
+    predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) classes, where known
 
     @property
     def right(self) -> np.ndarray | None:
@@ -79,11 +92,34 @@ class Comparison:
             for metric, accuracy in self.accuracy.items()
         }
 
+    @property
+    def n_judged(self) -> int:
+        """How many samples the verdict rests on; all where none is judged."""
+        judged = next(iter(self.judged.values()), None)
+        return len(self.ids) if judged is None else int(judged.sum())
+
+    def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
+        """The difference of an accuracy between runs a and b for each class, with its own 95 % interval by Agresti and
+        Min (2005, Stat. Med. 24, 729): half a sample is added to each of the four outcomes."""
+        assert self.labels is not None
+        right, found = self.correct[metric], []
+        labels = np.where(self.judged[metric], self.labels, -1)
+        for label in np.unique(labels[labels >= 0]).tolist():
+            first, second = right[a][labels == label], right[b][labels == label]
+            n, only_a, only_b = len(first) + 2, (first & ~second).sum() + 0.5, (second & ~first).sum() + 0.5
+            middle = (only_a - only_b) / n
+            half = Z95 * np.sqrt(((only_a + only_b) / n - middle**2) / n)
+            accuracies = float(first.mean()), float(second.mean())
+            interval = max(-1.0, float(middle - half)), min(1.0, float(middle + half))
+            found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval))
+        return found
+
     def arrays(self) -> dict[str, np.ndarray]:
         """What is not plain values, by name."""
         names = ("labels", "cka", "overlap", "procrustes", "graphs")
         arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
-        return arrays | {f"correct:{metric}": v for metric, v in self.correct.items()}
+        by_accuracy = {"correct": self.correct, "judged": self.judged, "predicted": self.predicted}
+        return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
 
     def plain(self) -> JsonObject:
         """The rest, as plain values."""
@@ -103,41 +139,65 @@ class Comparison:
             "scores": [scores_from_json(scores) for scores in plain["scores"]],
             "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
         }
-        correct = {metric: arrays[f"correct:{metric}"] for metric in plain["accuracy"]}
+        names = ("correct", "judged", "predicted")
+        found = {k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names}
         matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
-        return cls(labels=arrays.get("labels"), correct=correct, **fields, **matrices)
+        return cls(labels=arrays.get("labels"), **found, **fields, **matrices)
 
 
 def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference]) -> str:
     best = names[int(np.argmax(accuracy))]
-    claimed = [d for d in differences if d.claimed]
+    claimed, of_best = [d for d in differences if d.claimed], [d for d in differences if best in (d.a, d.b)]
     if not claimed:
-        return N_("No difference that these data can show.")
-    of_best = [d for d in differences if best in (d.a, d.b)]
-    beaten = [d for d in of_best if d.claimed]
+        return _no_difference(max(differences, key=lambda d: abs(d.value)), len(names))
+    beaten = sorted((d for d in of_best if d.claimed), key=lambda d: abs(d.value))
     if not beaten:
-        first = max(claimed, key=lambda d: abs(d.value))
-        return message("No winner that these data can show, but {sentence}", sentence=_sentence(first))
-    text = _sentence(min(beaten, key=lambda d: abs(d.value)))
-    if len(beaten) == 2:
-        text += message(" It is better than the other too.")
-    elif len(beaten) > 2:
-        text += message(" It is better than {others} others too.", others=len(beaten) - 1)
-    undecided = [d.b if d.a == best else d.a for d in of_best if not d.claimed]
-    if undecided:
-        who = ", ".join(undecided)
-        if len(undecided) > 1:
-            who = message("{undecided} others ({listed})", undecided=len(undecided), listed=who)
-        text += message(" Between it and {who} there is no difference that these data can show.", who=who)
+        none = message("None of these {n} runs is shown to be the best. ", n=len(names))
+        return none + _better(max(claimed, key=lambda d: abs(d.value)), len(names))
+    text = _better(beaten[0], len(names))
+    if more := [d.b if d.a == best else d.a for d in beaten[1:]]:
+        text += message(" It is also better than {listed}.", listed=", ".join(more))
+    if undecided := [d.b if d.a == best else d.a for d in of_best if not d.claimed]:
+        text += message(" No difference is shown between it and {listed}.", listed=", ".join(undecided))
     return text
 
 
-def _sentence(d: Difference) -> str:
-    """The better one, the difference and its interval."""
-    better, worse, sign = (d.a, d.b, 1) if d.value > 0 else (d.b, d.a, -1)
-    low, high = sorted(100 * sign * v for v in d.interval)
-    values = {"better": better, "worse": worse, "accuracies": ACCURACIES[d.metric]}
-    values |= {"sign": f"{100 * sign * d.value:.1f}", "low": f"{low:.1f}", "high": f"{high:.1f}"}
+def _better(d: Difference, n: int) -> str:
+    """The better one of n runs, the difference and its interval."""
+    if n == 2:
+        return message(
+            "Of these two runs, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
+            "samples: {low} to {high}).",
+            **_figures(d),
+        )
     return message(
-        "{better} is better than {worse} by {sign} points of {accuracies} (95 %: {low} to {high}).", **values
+        "Of these {n} runs, {first} is better than {second} by {points} points of {accuracy} (95 % CI over samples: "
+        "{low} to {high}).",
+        n=n,
+        **_figures(d),
     )
+
+
+def _no_difference(d: Difference, n: int) -> str:
+    """That n runs show no difference, with the largest."""
+    if n == 2:
+        return message(
+            "These two runs show no difference in {accuracy}: {first} − {second} = {points} points (95 % CI over "
+            "samples: {low} to {high}).",
+            **_figures(d),
+        )
+    return message(
+        "These {n} runs show no difference in {accuracy}. The largest: {first} − {second} = {points} points (95 % CI "
+        "over samples: {low} to {high}).",
+        n=n,
+        **_figures(d),
+    )
+
+
+def _figures(d: Difference) -> dict[str, str]:
+    """The higher run, the lower run, the difference and its interval, in points."""
+    first, second, sign = (d.a, d.b, 1) if d.value >= 0 else (d.b, d.a, -1)
+    low, high = sorted(100 * sign * v for v in d.interval)
+    points = {"points": 100 * sign * d.value, "low": low, "high": high}
+    values = {name: f"{value:.1f}".replace("-", "−") for name, value in points.items()}
+    return {"first": first, "second": second, "accuracy": ACCURACIES[d.metric], **values}

@@ -7,9 +7,10 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_
 
+FORM = 2  # of the answer; a change makes kept ones stale
 CLAIMED = N_(
-    "A difference is claimed if its 95 % interval excludes zero and its p, corrected for "
-    "the number of pairs and of accuracies, is below 0.05."
+    "A difference is shown if its 95 % interval excludes zero and its p, corrected for the number of pairs and "
+    "accuracies, is below 0.05. Trained with another seed, a run may come out differently."
 )
 
 
@@ -21,4 +22,4 @@ def comparison_of(spaces: Sequence[EmbeddingRef]) -> dict[str, Any]:
             config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
             method = f"{config.get('method')} {digest(sorted(config.items(), key=str))[:4]}"
             group[:] = method, int(run.config.get("seed") or 0)
-    return {"names": [s.title for s in spaces], "spaces": [s.values for s in spaces], "groups": groups}
+    return {"names": [s.title for s in spaces], "spaces": [s.values for s in spaces], "groups": groups, "form": FORM}

@@ -26,7 +26,8 @@ def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
 
 def maps(spaces: list[EmbeddingRef]) -> None:
     """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    kind = query_params.one_of(st.segmented_control, _("Map"), ["pca", "umap"], name="map", format_func=str.upper)
+    look = {"name": "map", "format_func": str.upper, "label_visibility": "collapsed"}
+    kind = query_params.one_of(st.segmented_control, _("Map"), ["pca", "umap"], **look)
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
         st.info(_("An embedding is still being made."))
@@ -88,7 +89,7 @@ def _draw(
         lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
     )
     data = scatter.side_by_side(data, [m[part] for m in xy], [s.title for s in spaces])
-    scatter.draw_scatter(data, selection, height={2: 430, 3: 360}.get(len(xy), 600), key=key)
+    scatter.draw_scatter(data, selection, height={2: 370, 3: 340}.get(len(xy), 600), key=key)
     if pictured is not None:
         images = pictures.of(spaces[0])
         bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)

@@ -5,118 +5,152 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records.comparison import Comparison
+from contrastive_core.engine import catalog
+from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _
+from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.tables import draw_table
 
-TITLES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe accuracy"), "purity": N_("Purity")}
-TITLES |= {"silhouette": N_("Silhouette"), "alignment": N_("Alignment"), "tolerance": N_("Tolerance")}
-TITLES |= {"uniformity": N_("Uniformity")}
 COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
 COST |= {"parameters": "parameters"}
-P_VALUES = {k: st.column_config.NumberColumn(format="%.2g") for k in ("p", N_("p, corrected"))}
 SHARES = ("knn", "linear_probe", "purity")
+LEAST = (0.1, 0.5, 1.0, 2.0, 5.0)  # points
+SMALLEST_P = 1e-4  # smaller ones are not told apart
+RESULTS = {  # by whether a higher score is better, and the sign of A − B
+    (True, 1): N_("✓ A better"),
+    (True, -1): N_("✓ B better"),
+    (False, 1): N_("✓ B better"),
+    (False, -1): N_("✓ A better"),
+    (None, 1): N_("✓ A higher"),
+    (None, -1): N_("✓ B higher"),
+}
+
+
+def references(spaces: list[EmbeddingRef]) -> dict[str, Scores]:
+    """Scores of raw pixels and of the untrained encoder, by source, of the first space that has them."""
+    run = next((run for s in spaces if not s.is_loaded and (run := s.run)), None)
+    record = cache.scores(run) if run else None
+    return {k: record.scores[k] for k in ("raw", "random") if record and k in record.scores}
 
 
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """Scores with intervals and cost of each run, then the references of the first: raw pixels, untrained."""
-    rows = []
-    for space, scores in zip(spaces, comparison.scores, strict=True):
+    """A row for each score and cost, a column for each space and for raw pixels and the untrained encoder."""
+    names = comparison.names
+    if len(set(names)) < len(names):  # files of one name
+        names = [f"{number}. {name}" for number, name in enumerate(names, 1)]
+    columns = {}
+    for name, space, scores in zip(names, spaces, comparison.scores, strict=True):
         cost: Mapping[str, Any] = cost_of(run) if (run := space.run) else {}
-        rows.append({"run": space.title, **_cells(scores), **{text: cost.get(k) for k, text in COST.items()}})
-    run = next((s.run for s in spaces if not s.is_loaded), None)
-    record = cache.scores(run) if run else None
-    by_source = record.scores if record else {}
-    rows += [{"run": _(SOURCES[k]), **_cells(by_source[k])} for k in ("raw", "random") if k in by_source]
-    accuracies = (N_("kNN accuracy, %"), N_("Linear probe accuracy, %"))
-    first = ["run", *(head for name in accuracies for head in (name, f"{name} (95 %)"))]
-    known = dict.fromkeys(k for row in rows for k in row)
-    heads = [h for h in first if h in known] + [h for h in known if h not in first]
-    short = {h: "95 %" for h in heads if h.endswith(" (95 %)")}
+        labels = {N_("trained with labels"): _("yes")} if run and needs_labels(run) else {}
+        columns[name] = {
+            **labels,
+            **_cells(scores),
+            **{text: v for k, text in COST.items() if (v := cost.get(k)) is not None},
+        }
+    columns |= {_(SOURCES[k]): _cells(scores) for k, scores in references(spaces).items()}
+    heads = [h for h in dict.fromkeys(h for cells in columns.values() for h in cells) if not h.endswith(BEHIND)]
+    rows = [{"score": _(head), **{name: _shown(cells, head) for name, cells in columns.items()}} for head in heads]
+    pinned = {"score": st.column_config.TextColumn(pinned=True)}
     alt = _("Scores and cost of each run")
-    draw_table(rows, hide_index=True, column_order=heads, column_config=short, placeholder="–", alt=alt)
+    draw_table(rows, hide_index=True, height="content", column_config=pinned, placeholder="–", alt=alt)
+    full = dict.fromkeys(h for cells in columns.values() for h in cells)
+    listed = [{"run": name, **{h: cells.get(h) for h in full}} for name, cells in columns.items()]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(_("Click a column's head to sort. Times and memory are those of the machine that trained."))
-        full = [{h: row.get(h) for h in heads} for row in rows]
-        st.download_button(_("Table as CSV"), format.table_csv(full), "compare.csv", "text/csv")
+        text = _(
+            "In parentheses: 95 % intervals over samples, not seeds. Times and memory are those of the machine that "
+            "trained."
+        )
+        st.caption(text)
+        st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv")
+    for run in (run for space in spaces if (run := space.run)):
+        if not scored_or_wait(run):  # after the verdict: it needs no reference
+            return
+
+
+def needs_labels(run: Run) -> bool:
+    """Whether its method learns from labels; of recordings nobody knows."""
+    methods = cache.catalog()["methods"] if catalog.is_ready() else {}
+    return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
+
+
+BEHIND = (" (95 %)", " (made of)")  # what stands behind a value
 
 
 def _cells(scores: Scores) -> dict[str, Any]:
     """Values and intervals of one run's scores, by the heads of their columns."""
     row: dict[str, Any] = {}
-    for score in scores.values():
+    first = [scores[name] for name in ACCURACIES if name in scores]
+    for score in dict.fromkeys([*first, *scores.values()]):
         if score.value is None:
             continue
-        share = score.unit == "share"
-        head = score.title + (", %" if share else "")
-        row[head] = round(100 * score.value, 1) if share else round(score.value, 3)
-        if text := format.interval_of(score):
-            row[f"{head} (95 %)"] = text
+        is_share = score.unit == "share"
+        head = score.title + (", %" if is_share else "")
+        row[head] = round(100 * score.value, 1) if is_share else round(score.value, 3)
+        if score.interval:
+            row[head + BEHIND[0]] = format.interval_of(score)
         if score.approximation:
-            row[f"{head} (made of)"] = score.approximation
+            row[head + BEHIND[1]] = score.approximation
     return row
 
 
+def _shown(cells: Mapping[str, Any], head: str) -> str | None:
+    """A value with its interval and what it is made of, as one cell."""
+    if (value := cells.get(head)) is None:
+        return None
+    behind = [str(cells[head + name]) for name in BEHIND if head + name in cells]
+    return (value if isinstance(value, str) else f"{value:,g}") + "".join(f" ({text})" for text in behind)
+
+
 def tests(comparison: Comparison) -> None:
-    """Paired differences of every score between every two runs, corrected for their number."""
-    for metric in comparison.verdicts:
-        st.markdown(f"**{_(TITLES[metric])}**")
-        rows = [
-            {
-                "A": d.a,
-                "B": d.b,
-                N_("A − B, points"): round(100 * d.value, 2),
-                "95 %": _interval(*d.interval, 100, "+.1f"),
-                N_("p, corrected"): d.p_corrected,
-                N_("only A right"): d.only_a,
-                N_("only B right"): d.only_b,
-                N_("shown by the data"): d.claimed,
-            }
-            for d in comparison.differences
-            if d.metric == metric
-        ]
-        draw_table(rows, hide_index=True, column_config=P_VALUES)
-    if comparison.differences:
+    """Paired differences of every score between every two runs, against the smallest that matters."""
+    if not comparison.tests:
+        st.info(_("No score has a value for each sample, so there is no paired test."))
+        return
+    label, help = _("Smallest difference that matters, points"), _("One point is 0.01 of a score.")
+    least = query_params.one_of(st.segmented_control, label, LEAST, name="least", default=1.0, help=help)
+    of_accuracy = {(d.metric, d.a, d.b): d.interval for d in comparison.differences}  # the verdict's
+    rows = []
+    for test in comparison.tests:
+        interval = of_accuracy.get((test["score"], test["a"], test["b"]), (test["low"], test["high"]))
+        rows.append(_test(comparison, test, interval, least / 100))
+    draw_table(rows, hide_index=True, height="content" if len(rows) < 12 else "auto")
+    text = _(
+        "✓: the whole 95 % interval lies beyond the smallest difference that matters, and p, corrected by Holm for "
+        "{tests} tests, is below 0.05. “Too small”: the whole interval lies below it. p is for no difference at all "
+        "(McNemar's exact test for right or wrong, else a paired t test) and says nothing about its size."
+    )
+    st.caption(text.format(tests=len(comparison.tests)))
+    with st.container(horizontal=True, vertical_alignment="center"):
         text = _(
-            "McNemar's exact test on who is right, corrected by Holm for the number of pairs and "
-            "accuracies; the interval is a paired bootstrap."
+            "These rows are about these runs: intervals and p contain the variation over samples, not between seeds. "
+            "For a statement about methods, choose three seeds of both."
         )
         st.caption(text)
-    _other_tests(comparison)
+        st.download_button(_("Table as CSV"), format.table_csv(rows), "tests.csv", "text/csv")
 
 
-def _other_tests(comparison: Comparison) -> None:
-    """The tests of scores that have no table of their own."""
-    rows = []
-    for t in (t for t in comparison.tests if t["score"] not in comparison.verdicts):
-        title, unit = TITLES[t["score"]], 100 if t["score"] in SHARES else 1
-        rows.append(
-            {
-                "score": _(title) + (_(", points") if unit == 100 else ""),
-                "A": t["a"],
-                "B": t["b"],
-                "A − B": round(unit * t["value"], 3),
-                "95 %": _interval(t["low"], t["high"], unit, "+.3g"),
-                "p": t["p"],
-                N_("p, corrected"): t["p_corrected"],
-                N_("shown by the data"): t["p_corrected"] < 0.05 and (t["low"] > 0 or t["high"] < 0),
-            }
-        )
-    if rows:
-        st.markdown(_("**Every other score**: {rows} paired tests on the same samples").format(rows=len(rows)))
-        draw_table(rows, hide_index=True, column_config=P_VALUES)
-        text = _(
-            "Right or wrong by McNemar's exact test, means by a paired t test; all p values, the "
-            "accuracies' among them, are corrected together by Holm for {tests} tests. One seed "
-            "each: for a claim about methods choose three seeds of both."
-        )
-        st.caption(text.format(tests=len(comparison.tests)))
-
-
-def _interval(low: float, high: float, unit: int, digits: str) -> str:
-    return _("{low} to {high}").format(low=f"{unit * low:{digits}}", high=f"{unit * high:{digits}}")
+def _test(
+    comparison: Comparison, test: Mapping[str, Any], interval: tuple[float, float], least: float
+) -> dict[str, Any]:
+    """One row of the tests."""
+    score = comparison.scores[0][test["score"]]
+    unit, digits = (100, ".1f") if test["score"] in SHARES else (1, ".3f")
+    p, (low, high) = test["p_corrected"], interval
+    sign = int(low > least) - int(high < -least)
+    result = N_("too small") if max(abs(low), abs(high)) <= least else N_("unclear")
+    return {
+        "score": _(score.title) + (_(", points") if unit == 100 else ""),
+        "A": test["a"],
+        "B": test["b"],
+        "A − B": float(f"{unit * test['value']:{digits}}"),
+        "95 %": format.interval((unit * low, unit * high), digits),
+        N_("matters from"): unit * least,
+        N_("result"): _(RESULTS[score.higher_is_better, sign] if sign and p < 0.05 else result),
+        N_("p, corrected"): f"{p:.2g}" if p >= SMALLEST_P else f"< {SMALLEST_P:g}",
+    }

@@ -5,7 +5,9 @@ from itertools import permutations
 import numpy as np
 import streamlit as st
 
+from contrastive_core.engine import questions
 from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.engine.training import Task
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
@@ -29,34 +31,46 @@ def comparable(spaces: list[EmbeddingRef]) -> bool:
 
 
 def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
-    """Who is better, by how much, and a table of scores; None while it is not known."""
-    scored = [scored_or_wait(run) for s in spaces if (run := s.run)]  # a line for each that is not
-    if not all(scored):
+    """Who is better, by how much; None while it is not known. The untrained encoder and raw pixels can wait."""
+    runs = [run for space in spaces if (run := space.run)]
+    large = [run for run in runs if isinstance(questions.evaluation(run), Task)]  # tasks that outlive the app
+    if not all(scored_or_wait(run) for run in large):  # a line for each that is not
         return None
     result = answer_or_wait("comparison", comparison_of(spaces), message("Comparing"))
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)
-    by = _("By kNN: ") if "knn" in comparison.verdicts else ""
-    st.header(by + format.plain(comparison.verdict))
-    if probe := comparison.verdicts.get("linear_probe"):
-        st.markdown(_("By the linear probe: {probe}").format(probe=format.plain(probe)))
-    for text in filter(None, comparison.seeds.values()):
-        st.markdown(f"**{format.plain(text)}**")
+    seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
+    first, *more = [*seeds, *(comparison.verdicts.values() or [comparison.verdict])]
+    st.subheader(format.plain(first), help=_(CLAIMED))
+    for text in more:
+        st.markdown(format.plain(text))
+    if comparison.accuracy:
+        st.markdown(_accuracies(spaces, comparison, next(iter(comparison.accuracy))))
     _warn(spaces, comparison)
     st.caption(_rests_on(comparison, spaces))
-    score_tables.table(spaces, comparison)
     return comparison
 
 
+def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str) -> str:
+    """What each space reaches by an accuracy, and the references, where they are known."""
+    shown = [*zip(comparison.names, comparison.scores, strict=True)]
+    shown += [(_(SOURCES[k]), scores) for k, scores in score_tables.references(spaces).items() if metric in scores]
+    values = (f"{format.plain(name)} **{format.figure_of(scores[metric])}**" for name, scores in shown)
+    return f"{_(shown[0][1][metric].title)}: {' · '.join(values)}"
+
+
 def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
-    """How many samples and which features the verdict is of, and when a difference is claimed."""
-    n, whole = len(comparison.ids), max(len(rows) for s in spaces if (rows := cache.embedding(s)))
-    text = _("{n} samples that all have in common").format(n=f"{n:,}")
+    """How many samples and which features the verdict is of, who saw labels, and what varies in the intervals."""
+    n, whole = comparison.n_judged, max(len(rows) for s in spaces if (rows := cache.embedding(s)))
+    text = _("Judged on {n} samples").format(n=f"{n:,}")
     text += _(" of {whole}. ").format(whole=f"{whole:,}") if n < whole else _(". ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
-    return text + _(CLAIMED)
+    if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
+        names = format.plain(", ".join(with_labels))
+        text += _("Trained with labels: {names}. ").format(names=names)
+    return text + _("Intervals contain the variation over samples, not between seeds.")
 
 
 def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:

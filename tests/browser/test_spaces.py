@@ -104,7 +104,7 @@ def plant_points() -> str:
 
 def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
     page.goto(f"{planted.address}/compare?runs=good,same")
-    page.get_by_role("heading", name="No difference that these data can show").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name="These two runs show no difference in kNN accuracy: ").wait_for(timeout=SLOW)
     page.get_by_text("How alike", exact=True).click()
     page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
 
@@ -120,7 +120,7 @@ def test_the_better_run_is_named_with_an_interval_that_holds_the_truth_and_its_i
     assert value == 10.0 == 100 * WRONG / 360
     assert 0 < low < 10 < high < 20
     page.get_by_text("Where they disagree", exact=True).click()
-    page.get_by_text(f"{WRONG} samples").wait_for(timeout=SLOW)
+    page.get_by_text(f"{WRONG} of 360 samples").wait_for(timeout=SLOW)
     listed = page.locator(".gallery button")
     listed.nth(WRONG - 1).wait_for(timeout=SLOW)
     ids = sorted(text.split()[-1] for text in listed.all_inner_texts())

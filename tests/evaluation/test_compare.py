@@ -18,6 +18,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 
 RNG = np.random.default_rng
 Entry = compare.Entry
+PAIR = comparison.Comparison(["a", "b"], (), None, {}, {}, [], *[np.eye(2)] * 3, 1, np.empty(0), [], [])
 
 
 def space(n: int, noise: float, seed: int = 0, split: str = "test") -> EmbeddingSet:
@@ -32,7 +33,8 @@ def space(n: int, noise: float, seed: int = 0, split: str = "test") -> Embedding
 def test_identical_spaces_give_no_difference() -> None:
     a, train = space(400, 0.5), space(800, 0.5, split="train")
     found = compare.compare([Entry("a", train, a), Entry("b", train, a)])
-    assert found.verdict == "No difference that these data can show."
+    said = "These two runs show no difference in kNN accuracy: a − b = 0.0 points (95 % CI over samples: 0.0 to 0.0)."
+    assert found.verdict == said
     assert found.differences[0].value == 0
     assert not found.differences[0].claimed
     assert found.cka[0, 1] == pytest.approx(1)
@@ -52,7 +54,7 @@ def test_a_better_space_is_named_with_an_interval_that_holds_the_truth() -> None
     assert found.verdict == found.verdicts["knn"]
     for d in found.differences:
         accuracy = big.accuracy[d.metric]
-        assert found.verdicts[d.metric].startswith("good is better than bad by ")
+        assert found.verdicts[d.metric].startswith("Of these two runs, good is better than bad by ")
         assert comparison.ACCURACIES[d.metric] in found.verdicts[d.metric]
         assert d.claimed
         assert d.interval[0] < accuracy[0] - accuracy[1] < d.interval[1]
@@ -73,8 +75,8 @@ def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
         return Entry(name, *sets)
 
     found = compare.compare([entry("small", 0.05), entry("large", 10.0)])
-    assert found.verdicts["knn"].startswith("large is better than small by ")
-    assert found.verdicts["linear_probe"] == "No difference that these data can show."
+    assert found.verdicts["knn"].startswith("Of these two runs, large is better than small by ")
+    assert found.verdicts["linear_probe"].startswith("These two runs show no difference in linear probe")
     alone = compare.compare([entry("small", 0.05), entry("large", 10.0)], ["linear_probe"])
     assert [*alone.verdicts] == ["linear_probe"]
     assert alone.accuracy["linear_probe"] == found.accuracy["linear_probe"]
@@ -95,7 +97,8 @@ def test_a_comparison_comes_back_from_plain_values() -> None:
     assert again.verdicts == made.verdicts
     assert again.differences == made.differences
     assert again.scores[1]["knn"].interval == made.scores[1]["knn"].interval
-    assert np.array_equal(again.correct["linear_probe"], made.correct["linear_probe"])
+    for name in ("correct", "judged", "predicted"):
+        assert np.array_equal(getattr(again, name)["linear_probe"], getattr(made, name)["linear_probe"])
 
 
 def test_recorded_scores_are_what_a_comparison_shows() -> None:
@@ -153,11 +156,29 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
         planted = dataclasses.replace(made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found)
         return planted.verdict
 
-    assert said(0.9, 0.9) == "No difference that these data can show."
     text = said(0.5, 0.9, 0.9)
-    assert text.startswith("b is better than a by 40.0 points")
-    assert text.endswith("Between it and c there is no difference that these data can show.")
-    assert "2 others (c, d)" in said(0.5, 0.9, 0.9, 0.9)
+    assert text.startswith("Of these 3 runs, b is better than a by 40.0 points")
+    assert text.endswith("No difference is shown between it and c.")
+    assert said(0.5, 0.9, 0.9, 0.9).endswith("between it and c, d.")
+    assert said(0.9, 0.6, 0.5).endswith("It is also better than c.")
+    none = "These 3 runs show no difference in kNN accuracy. The largest: b − a = 0.2 points (95 % CI over samples: "
+    assert said(0.9, 0.902, 0.9).startswith(none)
+
+
+def test_differences_of_classes_have_intervals_that_cover() -> None:
+    """Two runs that are right at random, A more often in one class; one sample has no label, one is not judged."""
+    rng, truth, covered, n = RNG(0), np.array([0.0, 0.1]), 0, 400
+    labels = np.r_[np.arange(60) % 2, -1, 0]
+    for _ in range(n):
+        right = np.stack([rng.random(62) < 0.8 + truth[labels], rng.random(62) < 0.8])
+        made = dataclasses.replace(PAIR, labels=labels, correct={"knn": right}, judged={"knn": labels >= 0})
+        made.judged["knn"][-1] = False
+        found = made.by_class("knn", 0, 1)
+        assert [d.n for d in found] == [30, 30]
+        assert found[1].value == pytest.approx(found[1].accuracies[0] - found[1].accuracies[1])
+        covered += sum(d.interval[0] <= t <= d.interval[1] for d, t in zip(found, truth, strict=True))
+    assert 0.93 <= covered / (2 * n) <= 0.99
+    assert made.n_judged == 60
 
 
 def test_holm_corrects_for_the_number_of_tests() -> None:
@@ -254,7 +275,7 @@ def test_the_influence_of_each_sample_gives_uniformity_its_spread() -> None:
     for seed in range(60):
         x = (RNG(seed).normal(size=(120, 3)) + np.array([1, 0, 0])).astype(np.float32)
         result = metrics.create("uniformity")(None, EmbeddingSet(x))
-        own = paired_tests.influence("uniformity", result.value, result.per_sample)
+        own = result.arrays["influence"]
         values.append(result.value)
         spreads.append(own.std(ddof=1) / np.sqrt(len(own)))
     assert np.mean(spreads) == pytest.approx(np.std(values, ddof=1), rel=0.35)

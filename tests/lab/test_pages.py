@@ -155,7 +155,7 @@ def test_maps_are_drawn_while_scores_are_taken(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cache, "scores", lambda run: None)
     app = opened("compare", monkeypatch)
     assert not app.exception
-    assert "Preparing" in text_of(app)
+    assert "Comparing" in text_of(app)
     assert len(drawn) == 1
     monkeypatch.setattr(cache, "embedding", lambda space: None)
     app.run()

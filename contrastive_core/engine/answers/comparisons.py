@@ -16,6 +16,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import OF_SAMPLES
 from contrastive_core.records.score import Scores, scores_from_json
 
 MOST = 2000  # rows; all against all in NumPy is a moment up to here
@@ -29,7 +30,7 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     entries = []
     for number, (space, name, group) in enumerate(_spaces_of(values), 1):
         part = prefixed(on_progress, f"{number} of {len(values['spaces'])}")
-        entries.append(Entry(name, *_judged(space, part, device), group, recorded_of(space)))
+        entries.append(Entry(name, *judged(space, part, device), group, recorded_of(space)))
     on_progress(N_("the differences and their tests"), None)
     report = compare(entries, every_score=True, device=device, on_progress=on_progress)
     return Result(report.plain(), report.arrays())
@@ -41,8 +42,8 @@ def _spaces_of(values: Values) -> list[tuple[EmbeddingRef, str, tuple[str, int]]
     return list(zip(spaces, values["names"], groups, strict=True))
 
 
-def _judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
-    """Training rows and judged rows of a space; the file they are copies of is let go."""
+def judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
+    """Training rows and judged rows of a space."""
     rows = rows_of(space, on_progress, device)
     train, test, _, _ = test_rows(space, rows, on_progress, device)
     return train, test
@@ -94,8 +95,8 @@ def _in_order_of(cut: EmbeddingSet, rows: EmbeddingSet, scores: Scores) -> Score
     at = {name: row for row, name in enumerate(rows.ids)}
     order = np.array([at[name] for name in cut.ids])
     for score in scores.values():
-        if (each := score.per_sample) is not None:
-            score.arrays["per_sample"] = each[order]
+        for part in set(OF_SAMPLES) & set(score.arrays):
+            score.arrays[part] = score.arrays[part][order]
     return scores
 
 

@@ -50,7 +50,7 @@ export function offerPicture(canvases, paper, name, words = "", ink = "#000") {
 /** A cell of a CSV file; text that a spreadsheet would run as a formula is quoted. */
 function csvCell(value) {
   if (typeof value === "number") return String(value);
-  const text = (/^[=+\-@\t\r]/.test(value) ? "'" : "") + value;
+  const text = (/^[=+\-@\t\r]/.test(value) && !Number.isFinite(Number(value)) ? "'" : "") + value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
