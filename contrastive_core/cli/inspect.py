@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of, score_text
+from contrastive_core.cli import sources
+from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of, score_text
 from contrastive_core.data import datasets
 from contrastive_core.distributed import collectives
-from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.engine import answers, results
-from contrastive_core.evaluation.compare import check_accuracies, entry_of_run
+from contrastive_core.engine.answers.comparisons import judged
+from contrastive_core.evaluation.compare import Entry, check_accuracies, entry_of_run
 from contrastive_core.evaluation.compare import compare as compare_entries
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
@@ -25,6 +26,7 @@ from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
+from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, read_evaluation
 from contrastive_core.records.score import recall_text, scores_from_json
@@ -37,7 +39,7 @@ def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         out, run = collectives.raise_together(
-            lambda: (args.out and out_path(args.out, ".npz", ".parquet"), runs.load(args.run))
+            lambda: (args.out and out_path(args.out, ".npz", ".parquet"), sources.encoder_of(args.run))
         )
         for layer in args.layer if out else "hz":
             rows = embed_run(run, args.split, layer, args.device, fraction_of(on_progress, "embedding"))
@@ -55,22 +57,30 @@ def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
     chosen, path = _names(args.metrics), Path(args.run)
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
-        if path.suffix in file_formats.ENDINGS:
+        if collectives.raise_together(lambda: sources.is_file(args.run)):
+            if args.split == "train":
+                raise ValueError("a file is scored on its test rows; --split train goes with a run")
             train, labels = (Path(name) if name else None for name in (args.train, args.labels))
-            record: Mapping[str, Any] = evaluate_file(path, train, chosen, args.device, on_progress, labels)
+            record: Mapping[str, Any] = evaluate_file(
+                path, train, chosen, args.device, on_progress, labels, args.leave_out
+            )
             scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
-        elif args.labels:
-            raise ValueError(OWN_LABELS)
+        elif space := collectives.raise_together(lambda: sources.loaded_space(args.run, args)):
+            names = metric_names(chosen)
+            made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
+            record = {"space": space.title, **{k: made[k] for k in ("n_test", "n_train")}}
+            record |= {"scores": {name: made["scores"]["own"][name] for name in names}}
+            scored = {space.title: scores_from_json(record["scores"])}
         else:
-            run = collectives.raise_together(lambda: runs.load(args.run))
-            evaluation = evaluate_run(run, chosen, args.split, args.device, on_progress).only(metric_names(chosen))
+            run, split = collectives.raise_together(lambda: sources.run_of(args.run, args)), args.split or "test"
+            evaluation = evaluate_run(run, chosen, split, args.device, on_progress).only(metric_names(chosen))
             record = evaluation.to_json()
             scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
             if world.is_rank0:
-                note_left_out(run, args.split)
-    name = path.name if "file" in record else f"{args.run}, {args.split}"
+                note_left_out(run, split)
+    name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
     lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
     for source, scores in scored.items():
         lines += ["", f"{source}:", *(f"  {s.title:<24}{score_text(s)}" for s in scores.values())]
@@ -111,19 +121,14 @@ def _rows_and_map(
     args: Namespace, settings: JsonObject, on_progress: OnProgress
 ) -> tuple[EmbeddingSet, np.ndarray, JsonObject]:
     """The embedding to draw, its map and facts on it; a run's map is the one that the app shows too."""
-    if Path(args.source).suffix in file_formats.ENDINGS:
-        rows = file_formats.read(Path(args.source))
-        if args.labels:
-            rows = label_files.labeled(rows, args.labels)
+    if sources.is_file(args.source):
+        rows = sources.read_file(args, args.source)
         graphs, on_fraction = Graphs(args.device, on_progress=on_progress), fraction_of(on_progress, "UMAP's layout")
         projection = map_of(rows, args.method, graphs, on_fraction, **settings)
         return rows, projection.xy, {"settings": projection.settings, "quality": projection.quality}
-    if args.labels:
-        raise ValueError(OWN_LABELS)
-    run = runs.load(args.source)
-    on_fraction = fraction_of(on_progress, "embedding")
-    rows = embed_run(run, args.split, "h", args.device, on_fraction)
-    values = {"space": embedding_ref.of_run(run, args.split).values, "kind": args.method, **settings}
+    space = sources.space_of(args.source, args)
+    rows = answers.rows_of(space, on_progress, args.device)
+    values = {"space": space.values, "kind": args.method, **settings}
     result = answers.make("map", values, on_progress, args.device)
     return rows, result.arrays["xy"], result.meta
 
@@ -132,9 +137,9 @@ def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
-    chosen = [runs.load(name) for name in args.runs]
+    spaces = sources.spaces_of(args)
     with progress_of(args) as on_progress:
-        entries = [entry_of_run(r, args.split, "h", args.device, on_progress) for r in chosen]
+        entries = [_entry(space, args.device, on_progress) for space in spaces]
         comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
     lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [comparison.verdict]
     for d in comparison.differences:
@@ -159,10 +164,16 @@ def compare(args: Namespace) -> None:
     print_result(args, record, "\n".join(lines))
 
 
+def _entry(space: EmbeddingRef, device: str, on_progress: OnProgress) -> Entry:
+    if run := space.run:
+        return entry_of_run(run, space.split, space.layer, device, on_progress)
+    return Entry(space.title, *judged(space, on_progress, device))
+
+
 def export(args: Namespace) -> None:
     """Write a run's encoder as ONNX, or its metrics and embedding for TensorBoard."""
     out = Path(args.out) if args.to == "tensorboard" else out_path(args.out, ".onnx")
-    run = runs.load(args.run)
+    run = sources.encoder_of(args.run)
     with progress_of(args) as on_progress:
         if args.to == "onnx":
             on_progress("the encoder", None)

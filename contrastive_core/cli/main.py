@@ -49,16 +49,30 @@ COMMON = (
     _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
 )
 DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+OF_FILE = "--labels, --leave-out and --pictures go with a file of vectors; what a run was trained on has its own"
 LABELS = _option(
     "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
 )
+LEAVE_OUT = _option(
+    "--leave-out",
+    metavar="COLUMNS",
+    type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+    default=[],
+    help="of a table: columns of numbers that are no part of the vectors, comma-separated",
+)
+PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
 LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
 ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
 
 
 RUN = _option("run")
-RUNS = _option("runs", nargs="+", metavar="RUN")
+SOURCE = "a run, a recording, or a file of vectors: .npy, .npz, .parquet, .csv"
+RUNS = _option("runs", nargs="+", metavar="RUN", help=SOURCE)
 OF_TEST = (_split(), DEVICE)
+SPLIT = _option(
+    "--split", choices=("train", "test"), help="default: test; of a file: all rows, or those marked as such"
+)
+OF_VECTORS = (LABELS, LEAVE_OUT, SPLIT, DEVICE)
 
 
 def _set(help: str) -> Option:
@@ -86,16 +100,16 @@ COMMANDS = {
     "evaluate": Command(
         "inspect.evaluate",
         "score a run beside raw pixels and a random encoder",
-        _option("run", help="a run, or a file of vectors: .npy, .npz, .parquet, .csv"),
+        _option("run", help=SOURCE),
         _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
         _option("--metrics", help="comma-separated; default: all that apply"),
-        *(LABELS, *OF_TEST),
+        *OF_VECTORS,
     ),
     "project": Command(
         "inspect.project",
         "make a map (columns id, x, y, label)",
-        _option("source", help="a run, or a file of embeddings"),
-        *(LABELS, *OF_TEST),
+        _option("source", help=SOURCE),
+        *OF_VECTORS,
         _option("--method", choices=("umap", "pca"), default="umap"),
         _option("--seed", type=int, default=0),
         _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
@@ -106,8 +120,9 @@ COMMANDS = {
     "samples": Command(
         "samples.samples",
         "list every sample with its loss and what is odd about it",
-        _option("run", help="a run, or a file of embeddings"),
-        *(LABELS, _split("train"), DEVICE),
+        _option("run", help=SOURCE),
+        *(LABELS, LEAVE_OUT, DEVICE),
+        _option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
         _option("--loss", help="default: the run's own"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
         _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
@@ -115,14 +130,14 @@ COMMANDS = {
     ),
     "compare": Command(
         "inspect.compare",
-        "compare runs on the same samples",
-        *(RUNS, *OF_TEST),
+        "compare runs, recordings or files of vectors on the same samples",
+        *(RUNS, LAYER, *OF_VECTORS),
         _option("--metrics", help="knn, linear_probe; default: both"),
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
-        "write one HTML file of some runs: maps, scores, verdict, the live loss view",
-        *(RUNS, LAYER, *OF_TEST),
+        "write one HTML file of runs, recordings or files of vectors: maps, scores, verdict, the live loss view",
+        *(RUNS, LAYER, PICTURES, *OF_VECTORS),
         _option("--out", required=True, help=".html"),
         _option("--map", choices=("umap", "pca"), default="pca"),
     ),

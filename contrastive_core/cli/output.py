@@ -17,7 +17,6 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
 from contrastive_core.storage.regular_files import escape
 
-OWN_LABELS = "--labels goes with a file of vectors; what a run was trained on has its own"
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal
 REFRESH = 0.1  # seconds between two drawings of a bar

@@ -2,16 +2,13 @@
 
 from argparse import Namespace
 from functools import partial
-from pathlib import Path
 
+from contrastive_core.cli import sources
 from contrastive_core.cli.label_audit import audit_labels
-from contrastive_core.cli.output import OWN_LABELS, note_left_out, out_path, print_result, progress_of
+from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
-from contrastive_core.embeddings import file_formats, label_files
 from contrastive_core.engine.answers.scores import sample_table
 from contrastive_core.progress import OnProgress
-from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
-from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.sample_request import request_of
 from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.samples import run_samples
@@ -52,30 +49,17 @@ def _of_losses(table: SampleTable) -> str:
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
-    if Path(args.run).suffix in file_formats.ENDINGS:
-        rows = collectives.raise_together(lambda: file_formats.read(Path(args.run)))
-        if args.labels:
-            rows = collectives.raise_together(partial(label_files.labeled, rows, args.labels))
+    if collectives.raise_together(partial(sources.is_file, args.run)):
+        rows = collectives.raise_together(partial(sources.read_file, args, args.run))
         inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, build_table(inputs, on_progress)
-    if args.labels:
-        raise ValueError(OWN_LABELS)
-    if space := collectives.raise_together(lambda: _existing_rows(args)):
+    if space := collectives.raise_together(partial(sources.loaded_space, args.run, args, "train")):
         place = space.recorded
         own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
         request = request_of(space.name, space.split, args.loss or own)
         return space.name, sample_table(request, on_progress, args.device)
-    run = runs.load(args.run)
-    table = run_samples.samples_of_run(run, args.loss, args.split, on_progress, args.device)
+    run, split = collectives.raise_together(partial(sources.run_of, args.run, args)), args.split or "train"
+    table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device)
     if collectives.world().is_rank0:
-        note_left_out(run, args.split)
+        note_left_out(run, split)
     return run.name, table
-
-
-def _existing_rows(args: Namespace) -> EmbeddingRef | None:
-    """Loaded vectors, or rows of a recording; None for a run that is there."""
-    if args.run.startswith(loaded_vectors.PREFIX):
-        return embedding_ref.of_vectors(args.run.removeprefix(loaded_vectors.PREFIX), args.split)
-    if args.run.startswith(recorded_rows.PREFIX) or runs.load(args.run).is_recording:
-        return embedding_ref.of_name(args.run)
-    return None

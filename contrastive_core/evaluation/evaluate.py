@@ -28,7 +28,7 @@ from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, 
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evaluation, write_evaluation
 from contrastive_core.records.run import Run
-from contrastive_core.records.score import Score, Scores, scores_to_json
+from contrastive_core.records.score import INFLUENCE, Score, Scores, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["evaluate", "evaluate_file", "evaluate_sets", "metric_names"]
@@ -94,8 +94,9 @@ def evaluate_sets(
         elif earlier.per_sample is not None:
             scores[name] = earlier
         else:
-            arrays = _score(metric, train, test, graphs).arrays
-            scores[name] = dataclasses.replace(earlier, arrays=arrays)
+            anew = _score(metric, train, test, graphs)
+            interval = anew.interval if INFLUENCE in anew.arrays else earlier.interval  # of an earlier version
+            scores[name] = dataclasses.replace(earlier, interval=interval, arrays=anew.arrays)
     return scores
 
 
@@ -157,11 +158,13 @@ def evaluate_file(
     device: str = "auto",
     on_progress: OnProgress = ignore_progress,
     labels: Path | None = None,
+    leave_out: Sequence[str] = (),
 ) -> JsonObject:
     """Score the vectors of a file; every process calls, and gets the same record.
 
     Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of
-        labels, one for each row, that count instead of the file's own.
+        labels, one for each row, that count instead of the file's own; leave_out: columns of numbers
+        that are no part of the vectors.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
     names = metric_names(chosen)
@@ -169,12 +172,12 @@ def evaluate_file(
     rows = HERE if collectives.is_single_process() else SPREAD
     part = (world.rank, world.size)
     on_progress("reading", None)
-    test = collectives.raise_together(lambda: file_formats.read(path, part))
+    test = collectives.raise_together(lambda: file_formats.read(path, part, leave_out))
     if labels:
         of = (rows.number(len(test)), rows.start(len(test)))
         test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
     if train:
-        train_rows: EmbeddingSet | None = collectives.raise_together(lambda: file_formats.read(train, part))
+        train_rows: EmbeddingSet | None = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
     else:
         train_rows, test = _split(test, rows)
     on_progress("scoring", None)

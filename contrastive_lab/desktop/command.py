@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import NoReturn
 
 from contrastive_core.cli import main as core
-from contrastive_core.cli.main import COMMANDS, Parser
+from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, PICTURES, Parser
 from contrastive_core.cli.output import error_line, print_note
 from contrastive_core.errors import sentence_of
 from contrastive_core.records import Locked, runs
@@ -56,6 +56,8 @@ def parser() -> argparse.ArgumentParser:
     help = "a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it"
     thing = options.add_argument("thing", nargs="?", metavar="THING", help=help)
     thing.completer = _things  # type: ignore[attr-defined]
+    for flags, settings in (LABELS, LEAVE_OUT, PICTURES):
+        options.add_argument(*flags, **settings)
     options.add_argument("--port", type=int, help="of the server; default: any that is free")
     how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="in the browser, not in a window")
@@ -75,7 +77,8 @@ def _open(args: argparse.Namespace) -> int:
     serving.check_homes()
     server, started = serving.begin(args.port)
     try:
-        place = things.prepare(thing) if thing else "/"  # while it starts
+        of_vectors = {"labels": args.labels, "leave_out": args.leave_out, "pictures": args.pictures}
+        place = things.prepare(thing, **of_vectors) if thing else "/"  # while it starts
         serving.wait_until_ready(server)
         if not started and args.port not in (None, server.port):
             print_note(f"It runs already, at port {server.port}.")

@@ -3,10 +3,13 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
+from contrastive_core.cli.main import OF_FILE
 from contrastive_core.engine.images import IMAGE_ENDINGS as PICTURES
 from contrastive_core.engine.sweep_results import spec
 from contrastive_core.engine.vectors import file_formats, open_vectors
@@ -68,8 +71,11 @@ def recognize(name: str) -> Thing:
     return Thing(KINDS[path.suffix.lower()], path)
 
 
-def prepare(thing: Thing) -> str:
-    """The page that shows a thing, as a path and query of the server. Raises ValueError, OSError."""
+def prepare(thing: Thing, **of_vectors: Any) -> str:
+    """The page that shows a thing, as a path and query of the server. Args: of_vectors: labels, leave_out and pictures
+    of a file of vectors, as `open_vectors` takes them. Raises: ValueError; OSError."""
+    if thing.kind != "vectors" and any(of_vectors.values()):
+        raise ValueError(OF_FILE)
     match thing.kind:
         case "run":
             run = Run(thing.path, runs.load(thing.path.name).manifest)
@@ -77,7 +83,7 @@ def prepare(thing: Thing) -> str:
             page = "explore" if is_ready else "train"
             query = {"run": run.name} if is_ready else {"run": run.name, "watch": run.name}
         case "vectors":
-            page, query = "explore", {"vectors": _key_of_vectors(thing.path)}
+            page, query = "explore", {"vectors": _key_of_vectors(thing.path, of_vectors)}
         case "sweep":
             page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}
         case "folder":
@@ -114,10 +120,10 @@ def _has_images(folder: Path) -> bool:
 # --- what has to be done before it is shown ------------------------------------------------------
 
 
-def _key_of_vectors(path: Path) -> str:
+def _key_of_vectors(path: Path, options: Mapping[str, Any]) -> str:
     before = _stamp(path)
     try:
-        key = open_vectors(path, path.name)
+        key = open_vectors(path, path.name, **options)
     except ValueError as error:
         _check_whole(path, before)
         raise ValueError(f"{error}; {VECTORS}") from None

@@ -27,7 +27,7 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         view = query_params.one_or_none(st.segmented_control, _("More"), VIEWS, name="more", width="content")
         selection.out(space, rows, xy, picked)
-        if space.run and not space.epoch:
+        if not space.epoch:
             button.offer([space.name], space.split, space.layer)
     if not view:
         return

@@ -7,14 +7,14 @@ from pathlib import Path
 import streamlit as st
 
 from contrastive_core.engine.training import Task
-from contrastive_core.records import data_home, runs
-from contrastive_core.records.loaded_vectors import PREFIX
+from contrastive_core.records import data_home, embedding_ref
+from contrastive_core.records.evaluation import LAYERS
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 
-VERSION = 1  # of the report: a change makes those that are kept stale
+VERSION = 2  # of the report: a change makes those that are kept stale
 HELP = N_(
     "Maps with pictures, scores with intervals, the verdict, settings, and the live loss "
     "view, in one file that opens offline in any browser."
@@ -22,21 +22,21 @@ HELP = N_(
 
 
 def task_of(names: Sequence[str], split: str, layer: str) -> Task:
-    """The task that writes the report of some runs, kept by their weights. Raises ValueError."""
-    weights = [runs.load(name).weights_hash() for name in names]
-    titles = [runs.load(name).meta().get("title") for name in names]
-    key = f"report-{digest(VERSION, list(names), weights, titles, split, layer)}"
+    """The task that writes the report of some runs or vectors, kept by their content. Raises ValueError."""
+    spaces = [embedding_ref.of_name(name, split, layer) for name in names]
+    titles = [space.run.meta().get("title") if space.run else space.title for space in spaces]
+    key = f"report-{digest(VERSION, [space.values for space in spaces], titles)}"
     out = data_home() / "reports" / f"{key}.html"
-    return Task(key, ("report", *names, "--out", str(out), "--split", split, "--layer", layer), out)
+    layer = layer if layer in LAYERS else "h"
+    of_split = ("--split", split) if all(space.split for space in spaces) else ()
+    return Task(key, ("report", *names, "--out", str(out), *of_split, "--layer", layer), out)
 
 
 def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
-    """A button, then the progress, then the file; a recording has no weights and gets none."""
-    if any(not name.startswith(PREFIX) and runs.load(name).is_recording for name in names):
-        st.caption(_("A report needs runs with weights; a recording has none."))
-        return
+    """A button, then the progress, then the file."""
     task, about = task_of(names, split, layer), locale.text(HELP)
-    asked, file = f"asked {task.key}", f"{'-'.join(names)[:80]}.html"
+    titles = [embedding_ref.of_name(name, split, layer).title for name in names]
+    asked, file = f"asked {task.key}", f"{'-'.join(titles)[:80]}.html"
     if task.has_result():
         label, content = _("Download the report (.html)"), partial(Path.read_bytes, task.result_path)
         key, icon = f"get-{task.key}", ":material/download:"

@@ -1,39 +1,46 @@
-"""What a report says: each run's rows, map, scores, settings and a batch, and their comparison."""
+"""What a report says: the rows, map and scores of each part, a run's settings and a batch, and their comparison."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.embeddings.reading import read_images
-from contrastive_core.engine import answers
-from contrastive_core.evaluation.embed import embed_run
+from contrastive_core.engine import answers, catalog
 from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records import OnProgress, embedding_ref, fraction_of, prefixed, runs
+from contrastive_core.records import OnProgress, data_home, prefixed, runs_home
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import Evaluation, read_evaluation
+from contrastive_core.records.evaluation import SOURCES, read_evaluation
 from contrastive_core.records.run import Run
+from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_core.records.train_config import described
+from contrastive_lab import format
 from contrastive_lab.compare.comparison_request import comparison_of
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
+from contrastive_lab.setting_names import shown_name, shown_value
 
 MOST = 8  # runs
 POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view
+TITLED = {"method": "methods", "loss": "losses"}
+UPKEEP = set("device threads channels_last compile snapshot_every sample save_seconds collapse_patience".split())
+PATH = re.compile(r"(?<![\w.:])(?:~|[A-Za-z]:)?[/\\][^\s:*?\"<>|]*[/\\]([^\s/\\]+)")  # of two folders or more
 
 
 @dataclass(frozen=True, eq=False)
-class RunPart:
-    """One run. `xy` and `images` are of the `shown` rows."""
+class Part:
+    """What is shown of a run, a recording or a file of vectors. `xy` and `images` are of the `shown` rows."""
 
     title: str
     about: str
@@ -42,8 +49,7 @@ class RunPart:
     xy: np.ndarray  # (k, 2)
     images: np.ndarray | None  # (k, c, h, w) uint8
     map_about: dict[str, Any]  # its settings and quality
-    evaluation: Evaluation | None
-    layer: str
+    scores: dict[str, Scores]  # by source, its own first
     settings: list[tuple[str, str]]
     loss_view: LossView | None
     notes: list[str] = field(default_factory=list)
@@ -51,57 +57,97 @@ class RunPart:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """All runs, and what the comparison says; `apart` says why there is none."""
+    """All parts, and what the comparison says; `apart` says why there is none."""
 
-    parts: list[RunPart]
+    parts: list[Part]
     comparison: Comparison | None = None
     apart: str = ""
 
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What a report is asked to show of each run."""
+    """How a report is to be made."""
 
-    split: str = "test"
-    layer: str = "h"
     map: str = "pca"
     device: str = "auto"
 
 
-def gather(names: Sequence[str], asked: ReportRequest, on_progress: OnProgress) -> Contents:
+def gather(spaces: Sequence[EmbeddingRef], asked: ReportRequest, on_progress: OnProgress) -> Contents:
     """Everything, made where it is not kept. Raises ValueError with the reason."""
-    names = list(dict.fromkeys(names))
-    if len(names) > MOST:
-        raise ValueError(f"a report is of at most {MOST} runs; got {len(names)}")
-    chosen = [runs.load(name) for name in names]
-    spaces = [embedding_ref.of_run(run, asked.split, asked.layer) for run in chosen]
-    parts = [_part(*one, asked, prefixed(on_progress, one[0].name)) for one in zip(chosen, spaces, strict=True)]
+    parts = [_part(space, asked, prefixed(on_progress, space.title)) for space in spaces]
     if len(parts) < 2:
         return Contents(parts)
+    chosen = [run for space in spaces if (run := space.run)]
     data = {(str(r.config.get("dataset")), str(r.manifest.get("data_fingerprint"))) for r in chosen}
     if len(data) > 1:
-        named = ", ".join(sorted({name for name, _ in data}))
+        named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
         return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
-    result = answers.make("comparison", comparison_of(spaces), on_progress, asked.device)
+    try:
+        result = answers.make("comparison", comparison_of(spaces), on_progress, asked.device)
+    except ValueError as error:
+        return Contents(parts, apart=f"They are not compared: {error}.")
     return Contents(parts, Comparison.of(result.meta, result.arrays))
 
 
-def _part(run: Run, space: EmbeddingRef, asked: ReportRequest, on_progress: OnProgress) -> RunPart:
-    rows = embed_run(run, space.split, space.layer, asked.device, fraction_of(on_progress, "embedding"))
-    evaluation = read_evaluation(run, asked.split)
-    if evaluation is None and asked.split == "test":
-        evaluation = evaluate(run, device=asked.device, on_progress=on_progress)
+def check(names: Sequence[str]) -> None:
+    """Raise ValueError where a report would be of too many."""
+    if len(names) > MOST:
+        raise ValueError(f"a report is of at most {MOST} runs or files; got {len(names)}")
+
+
+def _part(space: EmbeddingRef, asked: ReportRequest, on_progress: OnProgress) -> Part:
+    run, place = space.run, space.recorded
+    source = place.run if place else run
+    rows = answers.rows_of(space, on_progress, asked.device)
+    scores = _scores(space, asked.device, on_progress)
     values = answers.with_defaults({"space": space.values, "kind": asked.map})
     drawn_map = answers.make("map", values, on_progress, asked.device)
     shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:POINTS])  # the same of all runs on the same rows
     on_progress("images and a batch", None)
     images, without_images = _images(space, shown)
-    view, note = _loss_view(run)
-    notes = [text for text in (without_images, run.manifest.get("left_out"), note) if text]
-    title, points = str(run.meta().get("title") or run.name), drawn_map.arrays["xy"][shown]
-    about = _about(run, space, len(rows))
-    of_map = (rows, shown, points, images, drawn_map.meta)
-    return RunPart(title, about, *of_map, evaluation, space.layer, _settings(run), view, notes)
+    view, note = _loss_view(run) if run else (None, "")
+    left_out = run.manifest.get("left_out") if run else ""
+    notes = [without_paths(text, source) for text in (without_images, left_out, note) if text]
+    title = str((run and run.meta().get("title")) or space.title)
+    about = without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source)
+    of_map = (rows, shown, drawn_map.arrays["xy"][shown], images, drawn_map.meta)
+    return Part(title, about, *of_map, scores, _settings(source) if source else [], view, notes)
+
+
+def _scores(space: EmbeddingRef, device: str, on_progress: OnProgress) -> dict[str, Scores]:
+    """Scores by source; a run's test split beside its other layer, raw pixels and the untrained encoder."""
+    run = space.run
+    evaluation = run and read_evaluation(run, space.split)
+    if run and evaluation is None and space.split == "test":
+        evaluation = evaluate(run, device=device, on_progress=on_progress)
+    if evaluation:
+        sources = dict.fromkeys((space.layer, *SOURCES))
+        return {source: evaluation.scores[source] for source in sources if source in evaluation.scores}
+    made = answers.make("scores", {"space": space.values}, on_progress, device).meta["scores"]
+    return {space.layer if k == "own" else k: scores_from_json(v) for k, v in made.items()}
+
+
+def without_paths(text: str, run: Run | None = None) -> str:
+    """A text for a file that is passed on: of a path only its last name stays."""
+    folder = format.data_of(run.config.get("dataset")) if run else ""
+    for whole in (folder, str(data_home()), str(runs_home()), str(Path.home())):
+        if len(Path(whole).parts) > 1:
+            text = text.replace(whole, Path(whole).name)
+    return PATH.sub(r"\1", text)
+
+
+def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
+    """How many rows, of which split, and how many have a label, in one line."""
+    labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
+    kind = "recording" if space.recorded else "vectors"
+    parts = [
+        kind,
+        f"{space.split} split" if space.split else "",
+        f"{len(rows):,} rows",
+        labels,
+        f"{rows.width:,} dimensions",
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def _about(run: Run, space: EmbeddingRef, n: int) -> str:
@@ -110,9 +156,10 @@ def _about(run: Run, space: EmbeddingRef, n: int) -> str:
     trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
     if imported := run.manifest.get("imported"):
         trained = "random weights, not trained" if imported.get("random") else "not trained here"
-    loss, rows = f"loss {config.get('loss')}", f"{space.split} split, {n:,} rows of {space.layer}"
-    parts = [config.get("method"), loss, config.get("dataset"), trained, rows, described(config)]
-    return " · ".join(str(part) for part in parts if part != "")
+    names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
+    rows = f"{space.split} split, {n:,} rows of {space.layer}"
+    parts = [*names, format.data_of(config.get("dataset")), trained, rows, described(config)]
+    return " · ".join(str(part) for part in dict.fromkeys(parts) if part != "")
 
 
 def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, str]:
@@ -126,15 +173,14 @@ def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, 
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     """What the run was trained with, one line each, then who made it."""
-    lines = [("run", run.name)]
-    for key, value in run.config.items():
-        named = {f"{key}.{name}": v for name, v in value.items()} if isinstance(value, dict) else {key: value}
-        lines += [(name, str(v)) for name, v in named.items()]
-    for key in ("created", "data_fingerprint", "versions"):
-        value = run.manifest.get(key)
-        inner = value if isinstance(value, dict) else {"": value}
-        lines += [(f"{key} {name}".strip(), str(v)) for name, v in inner.items() if v is not None]
-    return lines
+    known = {k: v for k, v in run.config.items() if v not in (None, "", {}) and k not in UPKEEP}
+    known |= {key: catalog.title(kind, str(known[key])) for key, kind in TITLED.items() if key in known}
+    lines = [("run", run.name), *((shown_name(k), shown_value(v)) for k, v in known.items())]
+    lines.append(("made on", str(run.manifest.get("created") or "")[:10]))
+    lines.append(("fingerprint of the data", str(run.manifest.get("data_fingerprint") or "")))
+    versions = run.manifest.get("versions") or {}
+    lines += [(f"version of {name}", str(v or "")) for name, v in versions.items()]
+    return [(name, without_paths(value, run)) for name, value in lines if value]
 
 
 def _loss_view(run: Run) -> tuple[LossView | None, str]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.records import atomic
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.evaluation import SOURCES
-from contrastive_core.records.score import Score
+from contrastive_core.records.score import Score, Scores
 from contrastive_lab import format
 from contrastive_lab.compare.comparison_request import CLAIMED
 from contrastive_lab.components.loss_view import pack_loss_view
@@ -19,11 +20,12 @@ from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import ALIGN, digest
-from contrastive_lab.report.contents import Contents, ReportRequest, RunPart, gather
+from contrastive_lab.report.contents import Contents, Part, ReportRequest, check, gather
 from contrastive_lab.report.markup import Html, data_script, el, verbatim
 
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
+SHOWN = {"k": "k", "temperature": "τ"}  # of how a score was taken
 FOOT = "Made by Contrastive Lab. The file holds all that it shows, and sends nothing anywhere."
 WITHOUT_SCRIPTS = (
     "The maps and the live loss view need JavaScript, which is off here; every figure below is plain text."
@@ -33,14 +35,23 @@ WITHOUT_SCRIPTS = (
 def document(contents: Contents, day: date) -> str:
     """The report as one HTML file that asks nobody for anything."""
     parts = contents.parts
-    title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} runs"
+    title = " and ".join(p.title for p in parts) if len(parts) < 3 else f"{len(parts)} embeddings"
     sheets = _sheets(parts)
     lines = [*(f"{part.title}: {part.about}" for part in parts), f"{day:%d %B %Y}"]
     note = el("noscript", el("p", WITHOUT_SCRIPTS, class_="note"))
     header = el("header", el("h1", title), *(el("p", line, class_="about") for line in lines), note)
     runs = [_run(part, number, sheet) for number, (part, sheet) in enumerate(zip(parts, sheets, strict=True))]
     pictures = {_name(sheet): data_script(_padded(sheet), id=_name(sheet)) for sheet in sheets if sheet.picture}
-    body = el("main", header, _verdict(contents), *runs, el("footer", FOOT), *pictures.values())
+    body = el(
+        "main",
+        header,
+        _verdict(contents),
+        _side_by_side(parts),
+        *runs,
+        _terms(parts),
+        el("footer", FOOT),
+        *pictures.values(),
+    )
     script = bundle("report/main.js")
     own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (  # the browser runs this one script, and fetches nothing at all
@@ -62,7 +73,7 @@ def document(contents: Contents, day: date) -> str:
 # --- pictures ----------------------------------------------------------------------------------
 
 
-def _sheets(parts: Sequence[RunPart]) -> list[ThumbnailSheet]:
+def _sheets(parts: Sequence[Part]) -> list[ThumbnailSheet]:
     """The thumbnails of every map; runs on the same images share them."""
     keys = [None if p.images is None else hash(p.images.tobytes()) for p in parts]
     most = PICTURES // max(1, len({*keys} - {None}))
@@ -83,7 +94,7 @@ def _padded(sheet: ThumbnailSheet) -> bytes:
 
 
 def _verdict(contents: Contents) -> Html | None:
-    """Which run is better and by how much; None where there is one run."""
+    """Which is better and by how much; None where there is one."""
     comparison = contents.comparison
     if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
@@ -111,9 +122,9 @@ def _differences(comparison: Comparison) -> Html:
 # --- one run -----------------------------------------------------------------------------------
 
 
-def _run(part: RunPart, number: int, sheet: ThumbnailSheet) -> Html:
+def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     """One run: scores, map, live view, settings."""
-    settings = [el("div", el("dt", name), el("dd", value)) for name, value in part.settings]
+    settings = [el("h3", "Settings"), _definitions(part.settings)] if part.settings else []
     return el(
         "section",
         el("h2", part.title),
@@ -122,13 +133,12 @@ def _run(part: RunPart, number: int, sheet: ThumbnailSheet) -> Html:
         el("h3", "Map"),
         _map(part, number, sheet),
         *_live_view(part),
-        el("h3", "Settings"),
-        el("dl", *settings, class_="settings"),
+        *settings,
         class_="run",
     )
 
 
-def _map(part: RunPart, number: int, sheet: ThumbnailSheet) -> Html:
+def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     """The map and how it was made. Its pictures, the last of its bytes, stand once in the file."""
     rows, shown, settings = part.rows, part.shown, part.map_about["settings"]
     some = f"{len(shown):,} of {len(rows):,}" if len(shown) < len(rows) else ""
@@ -153,7 +163,7 @@ def _map(part: RunPart, number: int, sheet: ThumbnailSheet) -> Html:
     )
 
 
-def _live_view(part: RunPart) -> list[Html]:
+def _live_view(part: Part) -> list[Html]:
     if (view := part.loss_view) is None:
         return []
     drag = "Drag the knob and every pair answers. " if view.first.knob else ""
@@ -162,25 +172,49 @@ def _live_view(part: RunPart) -> list[Html]:
     return [el("h3", "What the loss does"), el("p", text, class_="about"), place]
 
 
-def _scores(part: RunPart) -> Html:
-    """Each score of the run with its interval, beside the other layer and the references."""
-    if part.evaluation is None:
-        return el("p", "This split has not been scored.", class_="note")
-    known = part.evaluation.scores
-    sources = [part.layer, *(s for s in SOURCES if s != part.layer and s in known)]
-    rows = []
-    for name in dict.fromkeys(name for s in sources for name in known.get(s, {})):
-        by_source = [known.get(s, {}).get(name) for s in sources]
-        rows.append((_title(next(filter(None, by_source))), *map(_figure, by_source)))
-    return _table(("", *(SOURCES[s] for s in sources)), rows, f"Scores of {part.title}")
+def _definitions(items: Sequence[tuple[str, str]]) -> Html:
+    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in items), class_="settings")
+
+
+def _side_by_side(parts: Sequence[Part]) -> Html | None:
+    """Each score in all parts, a column each; None for one part."""
+    own = [next(iter(part.scores.values()), {}) for part in parts]
+    if len(parts) < 2 or not any(own):
+        return None
+    table = _table(("", *(part.title for part in parts)), _rows(own), "Scores side by side")
+    return el("section", el("h2", "Scores side by side"), table)
+
+
+def _scores(part: Part) -> Html:
+    """Each score with its interval, beside the other layer and the references."""
+    if not any(part.scores.values()):
+        return el("p", "These rows have not been scored.", class_="note")
+    heads = [SOURCES.get(source, "these rows") for source in part.scores]
+    return _table(("", *heads), _rows(list(part.scores.values())), f"Scores of {part.title}")
+
+
+def _rows(columns: Sequence[Scores]) -> list[tuple[Html | str, ...]]:
+    """A row for each score that any column has a value of."""
+    rows: list[tuple[Html | str, ...]] = []
+    for name in dict.fromkeys(name for scores in columns for name in scores):
+        of_name = [scores.get(name) for scores in columns]
+        if known := [score for score in of_name if score is not None and score.value is not None]:
+            rows.append((_title(known[0]), *map(_figure, of_name)))
+    return rows
+
+
+def _terms(parts: Sequence[Part]) -> Html | None:
+    """A definition of each score that is shown."""
+    shown = [score for p in parts for scores in p.scores.values() for score in scores.values()]
+    known = {score.title: score.reading for score in shown if score.reading and score.value is not None}
+    return el("section", el("h2", "What the scores mean"), _definitions([*known.items()])) if known else None
 
 
 def _title(score: Score) -> Html:
     """What was taken, and how: an accuracy without its k says nothing."""
-    used = {k: v for k, v in score.extras.items() if isinstance(v, str | int | float)}
-    shown = {k: v for k, v in used.items() if k not in ("n", "sample", "recall")}
-    how = ", ".join(f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in shown.items())
-    return el("span", score.title, el("small", how) if how else None)
+    used = {sign: value for name, sign in SHOWN.items() if (value := score.number(name)) is not None}
+    how = ", ".join(f"{sign} {value:g}" for sign, value in used.items())
+    return el("span", score.title, el("small", how) if how else None, title=score.reading or None)
 
 
 def _figure(score: Score | None) -> Html | str:
@@ -203,11 +237,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) 
 
 
 def report(args: Namespace) -> None:
-    """Write one HTML file of some runs."""
+    """Write one HTML file of runs, recordings or files of vectors."""
     out = out_path(args.out, ".html", ".htm")
-    asked = ReportRequest(args.split, args.layer, args.map, args.device)
+    check(args.runs)
     with progress_of(args) as on_progress:
-        contents = gather(args.runs, asked, on_progress)
+        contents = gather(sources.spaces_of(args), ReportRequest(args.map, args.device), on_progress)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
         atomic.write_bytes(out, page, shared=True, parents=False)

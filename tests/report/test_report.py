@@ -18,10 +18,9 @@ from contrastive_core.cli.main import main
 from contrastive_core.paths import SHIPPED
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.score import Score
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
-from contrastive_lab.report.contents import Contents, RunPart
+from contrastive_lab.report.contents import Contents, Part
 from contrastive_lab.report.document import document
 from contrastive_lab.report.markup import el, verbatim
 
@@ -31,7 +30,7 @@ LIMIT = 5_000_000
 rng = np.random.default_rng(0)
 
 
-def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> RunPart:
+def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> Part:
     """A run's part on made-up rows of three classes."""
     labels = np.arange(n) % 3
     rows = EmbeddingSet(
@@ -42,10 +41,9 @@ def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> R
     )
     how = {"k": 20, "temperature": 0.07, "curve": {}}
     score = Score("kNN accuracy", "", 0.931, (0.9, 0.95), "share", extras=how)
-    evaluation = Evaluation(title, "test", "0", {"h": {"knn": score}, "raw": {}})
     shown = np.arange(n)
     made = {"settings": {"kind": "pca"}, "quality": {}}
-    return RunPart(
+    return Part(
         title,
         title,
         rows,
@@ -53,8 +51,7 @@ def part(title: str = "one", n: int = 30, images: np.ndarray | None = None) -> R
         rng.standard_normal((n, 2)).astype(np.float32),
         images,
         made,
-        evaluation,
-        "h",
+        {"h": {"knn": score}, "raw": {}},
         [(title, title)],
         None,
         [title],
@@ -82,6 +79,7 @@ class Reader(HTMLParser):
 def test_whatever_a_file_says_is_text() -> None:
     page = document(Contents([part(BAD), part("two")], apart=BAD), TODAY)
     read = Reader(page)
+    assert "Scores side by side" in read.text
     assert not [tag for tag, _ in read.tags if tag in ("img", "iframe", "a", "link")]
     assert not [a for _, given in read.tags for a in given if a.startswith("on")]
     scripts = [given for tag, given in read.tags if tag == "script"]
@@ -128,9 +126,9 @@ def test_a_sheet_of_pictures_fits_into_what_it_is_given() -> None:
 
 def test_scores_stand_with_their_intervals_and_what_is_missing_is_said() -> None:
     text = Reader(document(Contents([part()]), TODAY)).text
-    assert "kNN accuracyk 20, temperature 0.0793.1 %90.0 to 95.0" in text
-    bare = Reader(document(Contents([replace(part(), evaluation=None)]), TODAY)).text
-    assert "has not been scored" in bare
+    assert "kNN accuracyk 20, τ 0.0793.1 %90.0 to 95.0" in text
+    bare = Reader(document(Contents([replace(part(), scores={})]), TODAY)).text
+    assert "have not been scored" in bare
 
 
 @pytest.fixture
@@ -162,7 +160,7 @@ def bad_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["bare"] * 2, "r.pdf", "must end in .html"),
         (["bare"], "nowhere/r.html", "there is no folder"),
         (["bare"], "folder.html", "is a folder"),
-        ([str(i) for i in range(9)], "r.html", "at most 8 runs"),
+        ([str(i) for i in range(9)], "r.html", "at most 8 runs or files"),
     ],
 )
 def test_bad_input_has_one_sentence(

@@ -1,0 +1,87 @@
+"""The argument that names rows: a run, a recording, vectors that were opened before, or a file of vectors."""
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from contrastive_core.cli.main import OF_FILE
+from contrastive_core.embeddings import file_formats, label_files, open_vectors
+from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
+from contrastive_core.storage.regular_files import printable
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is that of a file of vectors, not of a run. Raises ValueError for a file of another kind."""
+    ending = Path(name).suffix.lower()
+    if ending in file_formats.ENDINGS:
+        return True
+    if Path(name).is_file():
+        endings = ", ".join(file_formats.ENDINGS)
+        raise ValueError(f"{printable(Path(name).name)} is neither a run nor a file of vectors ({endings})")
+    return False
+
+
+def read_file(args: Namespace, name: str) -> EmbeddingSet:
+    """The rows of a file, with the labels and columns of the command's options. Raises ValueError; OSError."""
+    rows = file_formats.read(name, leave_out=args.leave_out)
+    if args.labels:
+        rows = label_files.labeled(rows, args.labels)
+    if args.split is None:
+        return rows
+    marked = rows.columns.get("split", np.array([""] * len(rows))) == args.split
+    if not marked.any():
+        raise ValueError(f"{printable(Path(name).name)} marks no rows as {args.split}: it needs a column split")
+    return rows.take(np.flatnonzero(marked))
+
+
+def run_of(name: str, args: Namespace) -> Run:
+    """A run by its name. Raises ValueError, also for options that go with a file."""
+    if args.labels or args.leave_out:
+        raise ValueError(OF_FILE)
+    return runs.load(name)
+
+
+def encoder_of(name: str) -> Run:
+    """A run whose encoder a command needs. Raises ValueError."""
+    if name.startswith(loaded_vectors.PREFIX) or is_file(name):
+        raise ValueError(f"{printable(name)} holds vectors, and no encoder: this command needs a run")
+    return runs.load(name)
+
+
+def space_of(name: str, args: Namespace, default: str = "test") -> EmbeddingRef:
+    """Rows as pages know them; a file is opened as on Explore. Args: default: the split where none is asked for.
+    Raises: ValueError; OSError."""
+    pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
+    if is_file(name):
+        key = open_vectors.open_vectors(name, _title(name, args), pictures, args.leave_out, args.labels)
+        name = loaded_vectors.PREFIX + key
+    elif args.labels or args.leave_out or pictures:
+        raise ValueError(OF_FILE)
+    space = embedding_ref.of_name(name, args.split or default, layer or "h")
+    if args.split and space.is_loaded and not space.splits:
+        raise ValueError(f"{printable(space.title)} marks no rows as {args.split}: it needs a column split")
+    return space
+
+
+def spaces_of(args: Namespace) -> list[EmbeddingRef]:
+    """All rows that a command names, each once."""
+    return list(dict.fromkeys(space_of(name, args) for name in args.runs))
+
+
+def loaded_space(name: str, args: Namespace, default: str = "test") -> EmbeddingRef | None:
+    """Opened vectors or rows of a recording; None for a run with weights."""
+    is_loaded = name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)) or runs.load(name).is_recording
+    return space_of(name, args, default) if is_loaded else None
+
+
+def _title(name: str, args: Namespace) -> str:
+    """The name of a file; with its folder's where another file has the same."""
+    path = Path(name).absolute()
+    names: Sequence[str] = getattr(args, "runs", [name])
+    is_shared = len([other for other in names if Path(other).name == path.name]) > 1
+    return f"{path.parent.name}/{path.name}" if is_shared else path.name
