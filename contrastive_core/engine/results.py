@@ -15,6 +15,7 @@ from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
 VERSION = 4  # of the recipes: a change makes old results stale
+NEWER = {"scores": 5, "comparison": 5}  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
 
@@ -28,7 +29,7 @@ class Result:
 
 
 def key(kind: str, values: JsonObject) -> str:
-    text = json.dumps([VERSION, kind, values], sort_keys=True)
+    text = json.dumps([NEWER.get(kind, VERSION), kind, values], sort_keys=True)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 

@@ -1,9 +1,8 @@
 """Paired tests between spaces of the same samples, for every score that has a value per sample.
 
-Right or wrong: McNemar's exact test (1947, Psychometrika 12, 153). Means: a t test on the paired differences. Means
-over pairs of samples (uniformity, alignment, tolerance): the same on each sample's influence, which for a U-statistic
-of order two is twice its own mean's deviation (Hoeffding 1948, Ann. Math. Stat. 19, 293). All p values of a table are
-corrected together by Holm's step-down (1979, Scand. J. Stat. 6, 65).
+Right or wrong: McNemar's exact test (1947, Psychometrika 12, 153). Others: a t test on the paired differences of what
+each sample moves the score by (`Score.influence`), because values of samples depend on each other where these are
+neighbors or pairs. All p values of a table are corrected together by Holm's step-down (1979, Scand. J. Stat. 6, 65).
 """
 
 import itertools
@@ -17,9 +16,8 @@ from contrastive_core.storage.json_files import JsonObject
 __all__ = ["Z95", "difference", "holm", "mcnemar", "paired_tests", "t_test"]
 
 DRAWS = 2000  # of the bootstrap
-OF_PAIRS = ("alignment", "tolerance", "uniformity")
 RIGHT = ("knn", "linear_probe")
-TESTED = (*RIGHT, "purity", "silhouette", *OF_PAIRS)
+TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity")
 
 
 def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
@@ -36,16 +34,6 @@ def holm(p: Sequence[float]) -> list[float]:
     for rank, q in enumerate(np.argsort(p, kind="stable")):
         corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
     return corrected
-
-
-def influence(name: str, value: float, per_sample: np.ndarray) -> np.ndarray:
-    """How much each sample (n) moves the score `value`, so that their mean is about the score."""
-    if name == "uniformity":  # log of a mean of pairs: 2 (mᵢ − m) / m around the value
-        m = np.exp(per_sample)
-        return value + 2 * (m / np.nanmean(m) - 1)
-    if name in OF_PAIRS:
-        return value + 2 * (per_sample - value)
-    return per_sample
 
 
 def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
@@ -74,7 +62,7 @@ def t_test(d: np.ndarray, value: float) -> float:
 def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[JsonObject]:
     """A row for each score and pair of runs: difference, 95 % interval, p as it is and corrected.
 
-    Args: scores: for each run, score → (value, per_sample (n)); NaN where a sample has none.
+    Args: scores: for each run, score → (value, influence (n)); NaN where a sample has none.
     """
     tests = [
         {"score": name, "a": names[i], "b": names[j], **_test(name, scores[i][name], scores[j][name])}
@@ -87,7 +75,7 @@ def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float
 
 
 def _test(name: str, a: tuple[float, np.ndarray], b: tuple[float, np.ndarray]) -> JsonObject:
-    first, second = (influence(name, value, np.asarray(v, np.float64)) for value, v in (a, b))
+    first, second = (np.asarray(influence, np.float64) for _, influence in (a, b))
     both = np.isfinite(first) & np.isfinite(second)
     d, n = (first - second)[both], int(both.sum())
     value = a[0] - b[0]

@@ -14,7 +14,7 @@ from contrastive_core.errors import CannotScore
 from contrastive_core.messages import message
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import Z95
+from contrastive_core.records.score import INFLUENCE, Z95, wilson
 from contrastive_core.storage.json_files import JsonObject
 
 PREDICTED = "predicted"  # the array of a class for each row
@@ -72,6 +72,8 @@ class Metric:
         arrays = dict(result.arrays)
         if PREDICTED in arrays:
             arrays[PREDICTED] = placed(arrays[PREDICTED], drawn, len(test), -1)
+        if INFLUENCE in arrays:
+            arrays[INFLUENCE] = placed(arrays[INFLUENCE], drawn, len(test))
         per_sample = None if result.per_sample is None else placed(result.per_sample, drawn, len(test))
         return replace(result, per_sample=per_sample, arrays=arrays, extras=result.extras | sampled(drawn, len(test)))
 
@@ -121,24 +123,38 @@ def sampled(drawn: np.ndarray, n: int) -> JsonObject:
     return {"sample": sample_text(len(drawn), n)} if len(drawn) < n else {}
 
 
-def mean_interval(values: np.ndarray) -> tuple[float, float] | None:
-    """The normal 95 % interval of a mean of independent values; None for fewer than two."""
-    values = values[~np.isnan(values)]
-    if len(values) < 2:
+def mean_interval(influence: np.ndarray, value: float | None = None) -> tuple[float, float] | None:
+    """The normal 95 % interval of a mean, or of the score `value`; None for fewer than two rows.
+
+    `influence` (n): independent values; or, where the values of rows depend on each other, how much each row moves the
+    score, around it. NaN where a row has none.
+    """
+    influence = influence[~np.isnan(influence)]
+    if len(influence) < 2:
         return None
-    half = Z95 * float(values.std(ddof=1)) / math.sqrt(len(values))
-    return float(values.mean()) - half, float(values.mean()) + half
+    middle = float(influence.mean()) if value is None else value
+    half = Z95 * float(influence.std(ddof=1)) / math.sqrt(len(influence))
+    return middle - half, middle + half
 
 
-def pairs_interval(value: float, per_sample: np.ndarray, partners: np.ndarray) -> tuple[float, float] | None:
-    """The 95 % interval of a mean over pairs of samples, a U-statistic of order two (Hoeffding 1948): each sample moves
-    it by twice its own mean's deviation, by the number of its partners. `per_sample` (n): mean over a sample's pairs;
-    `partners` (n): their number."""
-    defined = partners > 0
-    n = int(defined.sum())
-    if n < 3:
-        return None
-    share = partners[defined] / partners[defined].mean()
-    moved = 2 * share * (per_sample[defined] - value)
-    half = Z95 * float(moved.std(ddof=1)) / math.sqrt(n)
-    return value - half, value + half
+def share_interval(influence: np.ndarray, value: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share, for as many independent rows as would vary alike; the normal one is empty
+    where all are right. `influence` as of `mean_interval`."""
+    influence = influence[~np.isnan(influence)]
+    n, variance = float(len(influence)), float(influence.var(ddof=1)) if len(influence) > 1 else 0.0
+    if variance > 0 and 0 < value < 1:
+        n *= value * (1 - value) / variance
+    return wilson(value * n, n)
+
+
+def moved_by(neighbors: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """What each of n rows changes by standing among the neighbors (n, k) of others: (n) sums of `change` (n, k)."""
+    return np.bincount(neighbors.ravel(), change.ravel(), minlength=len(neighbors))
+
+
+def pairs_influence(value: float, per_sample: np.ndarray, partners: np.ndarray) -> np.ndarray:
+    """How much each row (n) moves a mean over pairs of rows, a U-statistic of order two (Hoeffding 1948): twice its own
+    mean's deviation, by the number of its partners. `per_sample` (n): mean over a row's pairs; `partners` (n): their
+    number."""
+    share = partners / partners[partners > 0].mean()
+    return np.where(partners > 0, value + 2 * share * (per_sample - value), np.nan)

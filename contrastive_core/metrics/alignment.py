@@ -12,9 +12,10 @@ from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_interval
+from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE
 from contrastive_core.storage.json_files import JsonObject
 
 BLOCK = 8192  # rows in float64 at a time
@@ -44,8 +45,9 @@ class Alignment(Metric):
             raise CannotScore(N_("Alignment needs a class with two rows, and there is none"))
         value = float((np.nan_to_num(per_sample) * partners).sum() / total)
         about = {"pairs": N_("same class"), "n": len(partners)}
-        interval = pairs_interval(value, per_sample, partners)
-        return MetricResult(value, per_sample, interval, N_("squared distance"), about)
+        influence = pairs_influence(value, per_sample, partners)
+        interval, unit = mean_interval(influence, value), N_("squared distance")
+        return MetricResult(value, per_sample, interval, unit, about, {INFLUENCE: influence})
 
 
 def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Neighbor stability: are a row's neighbors still its neighbors when it is seen anew? With augmented views at hand: the
 neighbors of an image's first view among the first views of all images against those of its second view among the second
-views. Without: the neighbors by one random half of the columns against those by the other half. Needs no labels."""
+views. Without: the neighbors by one random half of the columns against those by the other half. Needs no labels.
+The interval knows that a row also moves the shares of others, for whom it takes the place of an average neighbor."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,9 +11,9 @@ import numpy as np
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import AMONG, Metric, MetricResult, mean_interval
+from contrastive_core.metrics._base import AMONG, Metric, MetricResult, moved_by, share_interval
 from contrastive_core.ops.neighbors import Approximation, nearest, nearest_spread
-from contrastive_core.ops.recall import lowest_recall, overlap
+from contrastive_core.ops.recall import in_common, lowest_recall
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.registry import knob
 
@@ -38,12 +39,16 @@ class NeighborStability(Metric):
         else:
             near = partial(nearest, base=None, k=self.k, device=graphs.device, approximate=Approximation())
             first, second = near(a), near(b)
-        share = lie.whole(overlap(first.index, second.index))
+        near_a, near_b = lie.whole(first.index), lie.whole(second.index)  # (n, k)
+        both = in_common(near_a, near_b)
+        share = both.mean(1)
+        change = moved_by(near_a, both - share[:, None]) - moved_by(near_b, np.repeat(share[:, None], self.k, 1))
         extras = {"k": self.k, "n": n, "seen": how, "chance": self.k / (n - 1)}
         recall = lowest_recall([first.recall, second.recall])
         extras |= {} if recall is None else {"recall": recall}
         per_sample = share if len(a) == len(test) else None
-        return MetricResult(float(share.mean()), per_sample, mean_interval(share), "share", extras)
+        value = float(share.mean())
+        return MetricResult(value, per_sample, share_interval(share + change / self.k, value), "share", extras)
 
     def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:
         """Two ways to see the same rows, (n, d) each, and what they are called."""

@@ -1,5 +1,6 @@
 """Purity: the share of a row's nearest rows, itself left out, that are of its class. Rows without a label are neither
-asked nor found. The interval takes the rows as independent."""
+asked nor found. The interval is by the jackknife that leaves one row out: others then have their next neighbor in its
+place. It is too narrow where a class of about k rows lies apart."""
 
 from dataclasses import dataclass
 
@@ -8,8 +9,9 @@ import numpy as np
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, mean_interval
+from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, moved_by, placed, share_interval
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE
 from contrastive_core.registry import knob
 
 
@@ -31,12 +33,15 @@ class Purity(Metric):
         labeled = test if len(here) == len(test) else test.take(here)
         if self.k > len(rows) - 1:
             raise CannotScore("k is {k}, but a sample has only {rows} others", k=self.k, rows=len(rows) - 1)
-        graph = graphs.get(labeled, None, self.k)
-        neighbors = graphs.rows.whole(graph.index)  # (m, k)
-        row_labels = labels[rows]
-        share = np.full(len(labels), np.nan)
-        share[rows] = (row_labels[neighbors] == row_labels[:, None]).mean(1)
-        value = float(share[rows].mean())
+        graph = graphs.get(labeled, None, min(self.k + 1, len(rows) - 1))
+        neighbors, row_labels = graphs.rows.whole(graph.index), labels[rows]  # (m, k + 1), the last not counted
+        match = (row_labels[neighbors] == row_labels[:, None]).astype(np.float64)
+        share = match[:, : self.k].mean(1)  # (m)
+        value = float(share.mean())
+        change = (match[:, : self.k] - match[:, -1:]) / self.k
+        influence = share + moved_by(neighbors[:, : self.k], change)
         chance = float(sum((c / len(row_labels)) ** 2 for c in np.unique(row_labels, return_counts=True)[1]))
         extras = {"k": self.k, "n": len(rows), "chance": chance} | graph.about
-        return MetricResult(value, share, mean_interval(share), "share", extras)
+        arrays = {INFLUENCE: placed(influence, rows, len(labels))}
+        per_sample = placed(share, rows, len(labels))
+        return MetricResult(value, per_sample, share_interval(influence, value), "share", extras, arrays)

@@ -4,6 +4,10 @@ s = (b − a) / max(a, b), with a the mean distance to the other rows of its cla
 another class; 0 for the only row of a class. Distances are Euclidean between unit rows. Block by block: neither n×n
 distances nor n×c sums are kept. Above PAIRS pairs the mean is that of some rows, drawn once and said, each of which
 meets all rows.
+
+A row moves its own s, and those of the rows that measure their distance to its class. Its influence is the derivative
+of the mean by the row's weight (an infinitesimal jackknife): Σ over the other rows i of ∂s_i/∂a_i or ∂s_i/∂b_i times
+how far its distance lies from that mean distance, over the size of its class. It takes a second pass over the pairs.
 """
 
 from dataclasses import dataclass
@@ -19,9 +23,11 @@ from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 PAIRS = 1_024_000_000  # of 32,000 rows all, of a million 1,024 meet all
+TINY = 1e-12  # the least distance that is divided by
 HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB
 
 
@@ -42,10 +48,13 @@ class Silhouette(Metric):
         _, class_index = np.unique(labels[rows], return_inverse=True)
         x = _unit(test, pick_device(graphs.device))  # (m, d) of this part
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
-        s = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked, graphs.rows)
+        s, moved = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked, graphs.rows)
+        value, each = float(s.mean()), len(rows) / len(asked)
+        influence = value + each * (moved + placed(s - value, asked, len(rows), 0.0))
         extras = {"n": len(rows), "below_0": float((s < 0).mean())} | sampled(asked, len(rows))
         per_sample = placed(s, rows[asked], len(labels))
-        return MetricResult(float(s.mean()), per_sample, mean_interval(s), "", extras)
+        arrays = {INFLUENCE: placed(influence, rows, len(labels))}
+        return MetricResult(value, per_sample, mean_interval(influence, value), "", extras, arrays)
 
 
 def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
@@ -58,23 +67,27 @@ def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
     return x
 
 
-def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows) -> np.ndarray:
-    """Silhouettes of the rows `asked` (rising), float64, on every process. `x`: (m, d) of this part; others of all."""
+def _silhouettes(
+    x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Silhouettes of the rows `asked` (rising), and how much each row (n) moves those of others in sum; float64, on
+    every process. `x`: (m, d) of this part; others of all."""
     size = class_index.bincount().double()  # (c)
     first = lie.start(len(x))
     mine = asked[(asked >= first) & (asked < first + len(x))]
     group = max(1, HELD // len(size))
-    values = [torch.empty(0, dtype=torch.float64, device=x.device)]
+    values, moved = [size.new_empty(0)], size.new_zeros(len(class_index))
     for i in range(0, max(lie.each(len(mine))), group):  # all processes go round as often
         at = torch.from_numpy(mine[i : i + group]).to(x.device)
-        values.append(_of_group(x, class_index, at, size, lie))
-    return lie.whole(torch.cat(values).cpu().numpy())
+        values.append(_of_group(x, class_index, at, size, lie, moved))
+    return lie.whole(torch.cat(values).cpu().numpy()), lie.total(moved).cpu().numpy()
 
 
 def _of_group(
-    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, lie: Rows
+    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, lie: Rows, moved: torch.Tensor
 ) -> torch.Tensor:
-    """Silhouettes (g) of the rows `at`, numbers among all parts' rows that are of this part."""
+    """Silhouettes (g) of the rows `at`, numbers among all parts' rows that are of this part. What each row (n) changes
+    in them is added to `moved`."""
     total, first = size.new_zeros(len(at), len(size)), lie.start(len(x))  # (g, c)
     for start, others in lie.blocks(x, BASE):
         others = others.double()
@@ -88,7 +101,30 @@ def _of_group(
             away[inside.nonzero()[:, 0], self_column[inside]] = 0
             total[i : i + BLOCK] += away @ member
     own = class_index[at, None]  # (g, 1)
-    a = total.gather(1, own)[:, 0] / (size[own[:, 0]] - 1).clamp_min(1)
-    b = total.div_(size).scatter_(1, own, torch.inf).amin(1)
-    s = (b - a) / torch.maximum(a, b).clamp_min(torch.finfo(torch.float64).tiny)
-    return torch.where(size[own[:, 0]] == 1, 0.0, s)
+    rest = (size[own] - 1).clamp_min(1)
+    a = total.gather(1, own) / rest  # (g, 1)
+    b, next_class = total.div_(size).scatter_(1, own, torch.inf).min(1, keepdim=True)
+    larger = torch.maximum(a, b).clamp_min(TINY)
+    flat, alone = torch.minimum(a, b) / larger.square(), size[own] == 1
+    by_a = torch.where(alone, 0.0, -torch.where(a < b, 1 / larger, flat) / rest)  # ∂s of one row's distance
+    by_b = torch.where(alone, 0.0, torch.where(a < b, flat, 1 / larger) / size[next_class])
+    weight = total.zero_().scatter_(1, own, by_a).scatter_(1, next_class, by_b)  # (g, c)
+    middle = torch.zeros_like(size).index_add_(0, own[:, 0], (by_a * a)[:, 0])
+    _add_moved(x, class_index, at, weight, lie, moved)
+    moved -= middle.index_add_(0, next_class[:, 0], (by_b * b)[:, 0])[class_index]
+    moved[at] += (by_a * a)[:, 0]  # a row is no distance of its own
+    return torch.where(alone, 0.0, (b - a) / larger)[:, 0]
+
+
+def _add_moved(
+    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, weight: torch.Tensor, lie: Rows, moved: torch.Tensor
+) -> None:
+    """Add each row's distances (n) from the rows `at`, by `weight` (g, c), which has one for each class. In float32: it
+    makes an interval."""
+    first = lie.start(len(x))
+    for start, others in lie.blocks(x, BASE):
+        here = class_index[start : start + len(others)]
+        for i in range(0, len(at), BLOCK):
+            away = (2 - 2 * (x[at[i : i + BLOCK] - first] @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
+            away *= weight[i : i + BLOCK].float()[:, here]
+            moved[start : start + len(others)] += away.sum(0, dtype=torch.float64)

@@ -10,9 +10,10 @@ from contrastive_core.device import pick_device
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import Metric, MetricResult, pairs_interval
+from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
 from contrastive_core.metrics.alignment import same_class
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE
 
 
 @dataclass(frozen=True)
@@ -32,5 +33,6 @@ class Tolerance(Metric):
             raise CannotScore(N_("Tolerance needs a class with two rows, and there is none"))
         cosine = 1 - away / 2  # (n)
         value = float((np.nan_to_num(cosine) * partners).sum() / pairs)
-        interval = pairs_interval(value, cosine, partners)
-        return MetricResult(value, cosine, interval, "similarity", {"pairs": int(pairs) // 2})
+        influence = pairs_influence(value, cosine, partners)
+        about, arrays = {"pairs": int(pairs) // 2}, {INFLUENCE: influence}
+        return MetricResult(value, cosine, mean_interval(influence, value), "similarity", about, arrays)

@@ -13,10 +13,11 @@ from contrastive_core.distributed.sharded_rows import Rows
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
-from contrastive_core.metrics._base import Z95, Metric, MetricResult, placed, sampled
+from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, placed, sampled
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE
 from contrastive_core.registry import knob
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
@@ -45,11 +46,11 @@ class Uniformity(Metric):
         row_means = graphs.rows.whole(self._sums(x, graphs.rows)) / (len(chosen) - 1)
         mean = float(row_means.mean())
         value = math.log(max(mean, 1e-300))
-        deviation = float(row_means.std(ddof=1)) / math.sqrt(len(chosen))
-        half = Z95 * 2 * deviation / max(mean, 1e-300)
+        influence = placed(value + 2 * (row_means / max(mean, 1e-300) - 1), chosen, n)
         per_sample = placed(np.log(np.maximum(row_means, 1e-300)), chosen, n)
         extras = {"t": self.t, "n": n} | sampled(chosen, n)
-        return MetricResult(value, per_sample, (value - half, value + half), "nats", extras)
+        interval = mean_interval(influence, value)
+        return MetricResult(value, per_sample, interval, "nats", extras, {INFLUENCE: influence})
 
     def _sums(self, x: torch.Tensor, lie: Rows) -> np.ndarray:
         """Each row's potential, summed over all other rows: (n) of this part, float64."""

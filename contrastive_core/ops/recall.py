@@ -14,8 +14,10 @@ def lowest_recall(recalls: Iterable[float | None]) -> float | None:
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Share of the k neighbors (n, k) that two spaces have in common, per sample (n)."""
-    shares = np.empty(len(a))
-    for start in range(0, len(a), BLOCK):
-        part = slice(start, start + BLOCK)
-        shares[part] = (a[part, :, None] == b[part, None]).any(2).mean(1)  # of (r, k, k)
-    return shares
+    return in_common(a, b).mean(1)
+
+
+def in_common(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whether each neighbor of a (n, k) is one of b too (n, k)."""
+    parts = (slice(start, start + BLOCK) for start in range(0, len(a), BLOCK))
+    return np.concatenate([(a[part, :, None] == b[part, None]).any(2) for part in parts])  # of (r, k, k)

@@ -32,7 +32,7 @@ SOURCES = {
     "random": N_("untrained encoder"),
 }
 KEPT = ("knn", "linear_probe")  # whose arrays are kept
-OF_SAMPLES = ("per_sample", "predicted")
+OF_SAMPLES = ("per_sample", "predicted", "influence")
 PARTS = (*OF_SAMPLES, "confusion_labels")
 LAYERS = ("h", "z")
 VERSION = 2  # of the recipe: figures of another are not shown

@@ -34,6 +34,7 @@ EXTRAS = fields(
         "sample": schema_of(str),
     }
 )
+INFLUENCE = "influence"  # the array of how much each sample moves a score whose values depend on each other
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
 SEEDS = 3  # so many are needed before their spread says anything
 
@@ -68,6 +69,11 @@ class Score:
     extras: Annotated[JsonObject, EXTRAS] = field(default_factory=dict)
     missing: str = ""
     arrays: Annotated[dict[str, np.ndarray], plain] = field(default_factory=dict, repr=False)
+
+    @property
+    def influence(self) -> np.ndarray | None:
+        """How much each sample (n) moves the score, around it: what intervals and paired tests are made of."""
+        return self.arrays.get(INFLUENCE, self.per_sample)
 
     @property
     def per_sample(self) -> np.ndarray | None:
@@ -159,7 +165,7 @@ def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def wilson(right: int, n: int) -> tuple[float, float]:
+def wilson(right: float, n: float) -> tuple[float, float]:
     """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
     if not n:
         return 0.0, 1.0

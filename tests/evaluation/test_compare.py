@@ -268,17 +268,19 @@ def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert found > 190  # the pairs share what would hide the difference
 
 
-def test_the_influence_of_each_sample_gives_uniformity_its_spread() -> None:
-    from contrastive_core import metrics
-
+@pytest.mark.parametrize("name", ["uniformity", "tolerance", "purity", "silhouette"])
+def test_the_influence_of_each_sample_gives_a_score_its_spread(name: str) -> None:
     values, spreads = [], []
     for seed in range(60):
-        x = (RNG(seed).normal(size=(120, 3)) + np.array([1, 0, 0])).astype(np.float32)
-        result = metrics.create("uniformity")(None, EmbeddingSet(x))
+        labels = RNG(seed).choice(3, 120, p=[0.6, 0.3, 0.1])
+        x = (0.7 * RNG(seed + 99).normal(size=(120, 3)) + np.eye(3)[labels]).astype(np.float32)
+        result = all_metrics.create(name)(None, EmbeddingSet(x, labels))
         own = result.arrays["influence"]
         values.append(result.value)
         spreads.append(own.std(ddof=1) / np.sqrt(len(own)))
-    assert np.mean(spreads) == pytest.approx(np.std(values, ddof=1), rel=0.35)
+        low, high = result.interval
+        assert low < result.value < high
+    assert np.mean(spreads) == pytest.approx(np.std(values, ddof=1), rel=0.3)
 
 
 def test_many_wide_spaces_have_the_same_cka_as_pairs() -> None:
