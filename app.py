@@ -41,6 +41,8 @@ STYLE = """<style>
 @media (max-width: 600px) {
   .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-map-choices > * { flex: none; }
+  .st-key-samples-lists :has(> button) { flex-wrap: nowrap; overflow-x: auto; }
+  .st-key-samples-lists button { flex: none; }
   .st-key-samples-desk { flex-direction: column-reverse; }
   .st-key-runs-filters:not(:has(.st-key-runs-filters-shown input:checked)) .stColumn ~ .stColumn { display: none; }
   .stElementContainer:has(> * .stPlotlyChart) { overflow: visible; margin-top: 1.75rem; }

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_lab import format, guard, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples import across_runs, bench, cut_off, detail, example, lists, over_epochs, retrain
+from contrastive_lab.samples import (
+    across_runs,
+    bench,
+    cut_off,
+    detail,
+    example,
+    label_audit,
+    lists,
+    over_epochs,
+    retrain,
+)
 from contrastive_lab.samples.current_sample import PARTS, choose_part, row_of
 from contrastive_lab.samples.findings import Findings, adopt, cut_to_selection
 from contrastive_lab.samples.table_picker import Pictures, choose, table_or_wait
@@ -40,27 +52,23 @@ def show(requests: list[SampleRequest]) -> None:
 
 
 def review(findings: Findings) -> None:
-    table, missing = findings.table, findings.missing
     bench.hear(findings)
+    audit = label_audit.audit_of(findings)
+    findings = label_audit.recalibrated(findings)
+    table = findings.table
+    findings.announce()
+    with st.container(key="samples-lists"):  # one row that scrolls on a phone (app.py)
+        name = lists.pick(table, audit is not None)
     with st.container(key="samples-desk"):  # a phone draws the second above the first (app.py)
         choices, at_hand = st.container(), st.container()
     under = st.container()
     with choices:
-        if missing:
-            text = _(
-                "The {missing} images are still being scored: what stands here is of the {scored} "
-                "images scored so far, and the list will grow."
-            )
-            st.info(text.format(missing=missing[0], scored=f"{len(table):,}"), icon=":material/hourglass_top:")
-        name = lists.pick(table)
         lists.show_precision(findings.tables, name)
     with st.expander(_("Filter and order")):
-        rows = lists.order(table, name)
-        if name == "mislabeled":
-            with choices:
-                rows = cut_off.above(table, rows, under, bool(missing))
+        rows = listed(findings, name, audit, choices, under)
         rows = lists.filtered(findings, rows, followed(findings))
         rows = cut_to_selection(findings, rows)
+    label_audit.remember_list(name)
     row = row_of(table, rows)
     with at_hand:
         if row is None:
@@ -69,11 +77,29 @@ def review(findings: Findings) -> None:
             bench.show(findings, name, rows, row)
         retrain.bar(findings)
     if row is not None:
-        detail.show(findings, name, rows, row)
-        lists.show(findings, name, rows, findings.id(row))
-        retrain.decide_on_many(findings, rows)
+        by = "mislabeled" if name == label_audit.RANDOM else name
+        detail.show(findings, by, rows, row)
+        lists.show(findings, by, rows, findings.id(row))
+        if name != label_audit.RANDOM:
+            retrain.decide_on_many(findings, name, rows)
     retrain.retrain(findings)
     explain_list(findings, name)
+
+
+def listed(findings: Findings, name: str, audit: label_audit.LabelAudit | None, choices: Any, under: Any) -> np.ndarray:
+    """The rows of the list; above the bench what it takes to choose them, below it what is said of the whole set."""
+    table = findings.table
+    if name == label_audit.RANDOM and audit:
+        with choices:
+            rows = label_audit.rows_to_check(audit, table)
+        with under:
+            label_audit.show_curve(audit)
+        return rows
+    rows = lists.order(table, name)
+    if name not in cut_off.COUNTED:
+        return rows
+    with choices:
+        return cut_off.above(findings, name, rows, under, audit)
 
 
 def explain_list(findings: Findings, name: str) -> None:

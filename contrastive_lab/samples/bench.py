@@ -14,8 +14,9 @@ from contrastive_lab import cache
 from contrastive_lab.components.bench import Bench, BenchItem, ShownNeighbor, draw_bench, reported, sheets
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.current_sample import look_at, moves
+from contrastive_lab.samples.current_sample import follow_list, look_at, moves
 from contrastive_lab.samples.findings import Findings, window
+from contrastive_lab.samples.label_audit import RANDOM
 from contrastive_lab.samples.table_picker import Pictures, embedding_of
 
 KEY = "samples-bench"
@@ -58,6 +59,7 @@ def hear(findings: Findings) -> None:
             seq = event["seq"]
     if nonce and report.get("events"):
         st.session_state[ACK] = {"nonce": nonce, "seq": seq}
+    follow_list(cache.digest(findings.requests))
     if report.get("at") and report.get("go") == moves():
         look_at(str(report["at"]))
 
@@ -126,6 +128,8 @@ def is_probably_wrong(table: SampleTable, row: int) -> bool:
 def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: str) -> str:
     if not given:
         return _("It has no label.")
+    if name == RANDOM:
+        return _("Random row, not a suspect. Labeled {given}: is that right?").format(given=given)
     wrong = table.columns["mislabeled"][row]
     if is_probably_wrong(table, row):
         template = _("Labeled {given}, more likely {suggested}: the label is wrong with probability {wrong}.")

@@ -12,6 +12,8 @@ PART = "samples-part"  # the key of their widget
 AT = "sample-at"  # of the session: the id of the sample at hand
 ASKED = "sample-asked"  # the one that was asked for by its id
 PLACE = "sample-place"  # where in the list it stood last
+OF = "sample-of"  # which tables the list was made of last
+LIST = "sample-list"  # the list that was shown last, on which its decisions are made
 MOVES = "sample-moves"  # how often the page brought another to hand, and not the bench
 
 
@@ -32,6 +34,13 @@ def go_to(sample: str | None) -> None:
 def look_at(sample: str) -> None:
     """The bench has another sample at hand."""
     st.session_state[AT] = sample
+
+
+def follow_list(of: str) -> None:
+    """The list is made of other tables than before: the page says what is at hand, and not what the bench had."""
+    if st.session_state.get(OF, of) != of:
+        st.session_state[MOVES] = moves() + 1
+    st.session_state[OF] = of
 
 
 def moves() -> int:
@@ -55,11 +64,13 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
     """The row of the sample at hand, else the list's first; None where the list is empty."""
     sample = st.session_state.get(AT)
     row = table.row(sample) if sample else None
-    if sample and row is None:  # its id in its own split, where the list has another for it
-        row = next(iter(np.flatnonzero(table.extra["own_id"] == sample).tolist()), None)
+    if sample and row is None:  # its id in its own split, where the list has another for it, or the other way round
+        own, split = table.extra["own_id"], str(table.extra["split"][0])
+        row = table.row(sample.removeprefix(f"{split}/"))
+        row = next(iter(np.flatnonzero(own == sample).tolist()), None) if row is None else row
     if sample and sample == st.session_state.get(ASKED):
         if row is None:
-            st.warning(format.plain(_("There is no sample {sample} in these images.").format(sample=sample)))
+            st.warning(format.plain(_("There is no sample {sample} here.").format(sample=sample)))
     elif row not in rows:  # it was at hand in another list, or of another space
         row = None
     if row is None and len(rows):  # the list lost it: the one that stands in its place

@@ -16,10 +16,12 @@ from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.records import embedding_ref
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, decimals, merged_table
-from contrastive_lab import query_params, state
+from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
+from contrastive_lab.samples.current_sample import LIST
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
+SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 
@@ -30,6 +32,7 @@ class Findings:
     requests: tuple[SampleRequest, ...]
     tables: tuple[SampleTable, ...]
     missing: tuple[str, ...] = ()  # splits whose tables are still being made
+    arrived: tuple[SampleTable, ...] = ()  # tables made since the list was shown, which join it on request
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
@@ -40,13 +43,35 @@ class Findings:
                 break
             tables.append(table)
         missing = tuple(request.split for request in requests[len(tables) :])
-        return Findings(tuple(requests[: len(tables)]), tuple(tables), missing) if tables else None
+        if not tables:
+            return None
+        list_of, number = st.session_state.get(SHOWN, ((), 0))
+        if list_of != (names := tuple(map(repr, requests))):
+            number = len(tables)
+        st.session_state[SHOWN] = (names, number)
+        return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
+
+    def announce(self) -> None:
+        """Which images are still being scored, and how many were since the list was shown: it keeps its place."""
+        if self.missing:
+            text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
+            values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
+            st.info(text.format(**values), icon=":material/hourglass_top:")
+        elif self.arrived:
+            line = st.container(horizontal=True, vertical_alignment="center")
+            text = _("{number} more samples have been scored.").format(number=f"{sum(map(len, self.arrived)):,}")
+            line.info(text, icon=":material/new_releases:")
+            if line.button(_("Add them to the list"), type="primary"):
+                names, number = st.session_state[SHOWN]
+                st.session_state[SHOWN] = (names, number + len(self.arrived))
+                st.rerun()
 
     @cached_property
     def table(self) -> SampleTable:
         """All rows as one list; the paths of the tables say whether it is the same."""
         by_split = {r.split: table for r, table in zip(self.requests, self.tables, strict=True)}
-        return _joined(tuple(str(r.path()) for r in self.requests), by_split)
+        joined = _joined(tuple(str(r.path()) for r in self.requests), by_split)
+        return joined.rescored("mislabeled", np.concatenate([t.columns["mislabeled"] for t in self.tables]))
 
     @cached_property
     def pictures(self) -> Pictures:
@@ -87,7 +112,7 @@ class Findings:
     def about(self, row: int) -> dict[str, Any]:
         """What is kept with a decision: the label that was given, and what was suggested."""
         table = self.table
-        known: dict[str, Any] = {"given": str(table.columns["label"][row])}
+        known: dict[str, Any] = {"given": str(table.columns["label"][row]), "list": st.session_state.get(LIST, "")}
         if "suggested" in table.extra:
             known["suggested"] = str(table.extra["suggested"][row])
             if np.isfinite(wrong := float(table.columns["mislabeled"][row])):

@@ -13,6 +13,7 @@ from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import go_to
 from contrastive_lab.samples.findings import Findings
+from contrastive_lab.samples.label_audit import HOW, RANDOM, TITLE
 from contrastive_lab.tables import draw_table
 
 VOTERS = {"all voters": N_("All voters"), "loss": N_("The loss"), "neighbors": N_("Neighbors"), "probe": N_("Probe")}
@@ -24,9 +25,10 @@ ROWS = 2000  # of a page of the table; the files have all
 TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wrong": "float64", "loss": "float64"}
 
 
-def pick(table: SampleTable) -> str:
-    """The name of the list, kept in the address."""
+def pick(table: SampleTable, may_audit: bool) -> str:
+    """The name of the list, kept in the address; random rows are one too, where an audit makes sense."""
     titles = {n: title for n, (title, _how) in LISTS.items() if len(table.ranked(n))}
+    titles |= {RANDOM: TITLE} if may_audit else {}
     look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
     return query_params.one_of(st.pills, _("List"), titles, name="list", on_change=_to_first, **look)
 
@@ -62,7 +64,7 @@ def by_place(table: SampleTable) -> np.ndarray:
 
 def show_explanation(table: SampleTable, name: str, method: str) -> None:
     """How the list is made, and what is known of the whole set beside it; `method` trained the encoder ("": none)."""
-    facts, extra, lines = table.facts, table.extra, [LISTS[name][1]]
+    facts, extra, lines = table.facts, table.extra, [HOW if name == RANDOM else LISTS[name][1]]
     if name == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
         template = _(
             "This encoder was trained with the labels: mistakes that it has learned by heart "

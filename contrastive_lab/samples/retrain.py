@@ -15,6 +15,7 @@ from contrastive_core.records.train_config import settings_of
 from contrastive_lab import cache, format, guard, number_inputs, state
 from contrastive_lab.locale import _
 from contrastive_lab.progress import follow_training
+from contrastive_lab.samples.bench import is_probably_wrong
 from contrastive_lab.samples.findings import Findings, window
 
 MANY = "samples-many"  # of the session: how often many were decided on at once
@@ -36,7 +37,7 @@ def bar(findings: Findings) -> None:
     line.download_button(label, content, "new_labels.csv", "text/csv", icon=icon, disabled=not every)
 
 
-def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
+def decide_on_many(findings: Findings, name: str, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
     table, key, number = findings.table, "drop-first", 1
     with st.popover(_("Drop or relabel many"), icon=":material/delete_sweep:"):
@@ -51,7 +52,8 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
             _many(findings, dict.fromkeys(part))
         if "suggested" not in table.extra:
             return
-        classes = {row: str(table.extra["suggested"][row]) for row in part}
+        some = [row for row in part if name == "mislabeled" or is_probably_wrong(table, row)]
+        classes = {row: str(table.extra["suggested"][row]) for row in some}
         changed = {row: label for row, label in classes.items() if label in table.classes}
         why = decided or (None if changed else _("No other class is suggested for these."))
         relabel = _("Relabel {changed} as suggested").format(changed=len(changed))

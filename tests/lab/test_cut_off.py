@@ -68,6 +68,36 @@ def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: 
     assert not app.exception
 
 
+def test_false_negatives_and_ambiguous_samples_have_a_cut_off_and_contradict_no_label(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    drawn: list[CutOff] = []
+    monkeypatch.setattr(cut_off, "draw_cut_off", lambda *a: drawn.append(a[0]))
+    for name in ("false_negative", "ambiguous"):
+        app = opened(run="simclr-digits", split="test", list=name)
+        assert not app.exception
+        score = table.score(name)
+        cuts, first = cut_off.cuts_of(name, score[np.isfinite(score)])
+        count = int((score > first).sum())
+        shown = drawn[-1]
+        assert 0 < count < 60
+        assert desk.place == f"1 of {count}"
+        assert shown.heads[int(np.abs(cuts - first).argmin())].startswith(f"{count} suspects above")
+        assert sum(shown.counts) == 360
+        for item in desk.bench.items:
+            wrong = table.columns["mislabeled"][table.row(item.id)]
+            assert item.keep_first == (wrong <= 0.5)
+            assert wrong > 0.5 or item.sentence == f"Labeled {item.given}."
+            assert item.given not in item.likely
+            assert len(item.likely) == 3
+    same = [
+        table.columns["label"][table.row(str(other))] == label
+        for other, label in zip(table.extra["lookalike"], table.columns["label"], strict=True)
+    ]
+    assert cut_off._of_same_class(table).tolist() == same
+
+
 def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
     for p, told in ((1.0, "100%"), (0.9998, "over 99%"), (0.992, "over 99%"), (0.98, "98%")):
         columns = {"label": np.array(["4"]), "mislabeled": np.array([p])}

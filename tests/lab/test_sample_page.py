@@ -111,7 +111,7 @@ def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) 
     for name in ("simclr-digits", "moco_v2-digits"):
         for split in ("train", "test"):
             sample_build.samples_of_run(runs.load(name), split=split)
-    app = opened(run="simclr-digits", list="ambiguous", split="both")
+    app = opened(run="simclr-digits", list="ambiguous", split="both", every="yes")
     assert not app.exception
     assert desk.place == "1 of 1797"
     assert {item.badge for item in desk.bench.items} == {"train", "test"}
@@ -129,12 +129,26 @@ def test_train_and_test_are_one_list_that_another_run_shows_decided(desk: Desk) 
 
 
 def test_a_list_that_is_still_being_made_says_so(desk: Desk) -> None:
-    app = opened(run="simclr-digits", split="both")
+    app = opened(run="simclr-digits", split="both", every="yes")
     assert not app.exception
     said = text_of(app)
-    assert "test images are still being scored: what stands here is of the 1,437" in said
+    assert "The test samples are still being scored. Until then the list has 1,437 samples." in said
     assert "of the 1,437 labels scored so far look wrong" in said
     assert desk.bench.so_far
+    place, sample = desk.place, desk.item.id
+    sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    app.run()  # the list keeps its place until the new rows are asked for
+    assert (desk.place, desk.item.id) == (place, sample)
+    assert "360 more samples have been scored." in text_of(app)
+    button(app, "Add them to the list").click().run()
+    assert desk.bench.total == 1797
+    assert desk.item.id == sample
+    assert {item.badge for item in desk.bench.items} == {"train", "test"}
+    before = desk.bench.go
+    desk.report = {"nonce": "w", "go": before, "at": next(i.id for i in desk.bench.items if i.badge == "test")}
+    next(c for c in app.button_group if c.label == "Images").set_value("train").run()
+    assert desk.bench.go > before  # what the bench had at hand is of another list
+    assert f"{desk.item.id} ·" in text_of(app)
     app = opened(run="simclr-digits")  # the training images: whole, as far as it was asked for
     assert "so far" not in text_of(app)
     assert not desk.bench.so_far
@@ -145,7 +159,7 @@ def test_a_bookmark_opens_its_sample_on_any_list(desk: Desk) -> None:
     table = sample_build.samples_of_run(run, split="test")
     wanted = str(table.columns["id"][17])
     for name in ("loss", "duplicate", "hub", "outlier", "ambiguous", "false_negative"):
-        app = opened(run=run.name, split="test", sample=wanted, list=name)
+        app = opened(run=run.name, split="test", sample=wanted, list=name, every="yes")
         assert not app.exception
         place = int(np.flatnonzero(table.ranked(name) == 17)[0]) + 1
         assert desk.place == f"{place} of 360"

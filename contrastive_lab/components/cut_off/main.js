@@ -19,7 +19,8 @@ export function mount(parent, blob, host) {
   view.host = host;
   view.meta = meta;
   view.input.max = view.meta.counts.length;
-  heard(view, Math.round(view.meta.cut * view.meta.counts.length));
+  const { cut, low, counts } = view.meta;
+  heard(view, Math.round(((cut - low) / (1 - low)) * counts.length));
   redraw(view);
   return () => {
     clearTimeout(view.timer);
@@ -101,11 +102,12 @@ export function heard(view, cut) {
 }
 
 function cutOf(view) {
-  return Number((view.input.value / view.meta.counts.length).toFixed(4));
+  const { low, counts } = view.meta;
+  return Number((low + ((1 - low) * view.input.value) / counts.length).toFixed(4));
 }
 
 function redraw(view) {
-  const { counts, heads, texts, score } = view.meta,
+  const { counts, heads, texts, score, low } = view.meta,
     at = Number(view.input.value);
   say(view.count, heads[at]);
   say(view.text, texts[at]);
@@ -127,7 +129,7 @@ function redraw(view) {
   g.beginPath();
   g.arc(x(at), 6, 5, 0, 2 * Math.PI);
   g.fill();
-  tick(g, "0", 0, height - 4, width, "left");
+  tick(g, String(low), 0, height - 4, width, "left");
   tick(g, score, width / 2, height - 4, width);
   tick(g, "1", width, height - 4, width, "right");
 }
