@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
+SVG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}  # of a chart's own button
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:

@@ -31,8 +31,8 @@ def page() -> None:
             return
         comparison = verdict(spaces)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
-        show_as = {"name": "view", "label_visibility": "collapsed", "width": "content"}
-        view = query_params.one_of(st.segmented_control, _("Show"), VIEWS, **show_as)
+        group = st.segmented_control
+        view = query_params.one_of(group, _("Show"), VIEWS, name="view", label_visibility="collapsed", width="content")
         if comparison is not None:
             button.offer(names, "test", layer)
     if view == "A setting as an axis":

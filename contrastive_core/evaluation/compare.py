@@ -9,6 +9,7 @@ corrected p is below 0.05. That is said of these encoders; of methods, only if i
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +140,7 @@ def compare_scored(
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
-    predictions = {m: [s[m].arrays.get("predicted") for s in scores] for m in correct}
+    predictions: dict[str, list[Any]] = {m: [s[m].arrays.get("predicted") for s in scores] for m in correct}
     return Comparison(
         names,
         sets[0].ids,

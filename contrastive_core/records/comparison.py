@@ -140,7 +140,9 @@ class Comparison:
             "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
         }
         names = ("correct", "judged", "predicted")
-        found = {k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names}
+        found: dict[str, Any] = {
+            k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names
+        }
         matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
         return cls(labels=arrays.get("labels"), **found, **fields, **matrices)
 

@@ -26,8 +26,8 @@ def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
 
 def maps(spaces: list[EmbeddingRef]) -> None:
     """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    look = {"name": "map", "format_func": str.upper, "label_visibility": "collapsed"}
-    kind = query_params.one_of(st.segmented_control, _("Map"), ["pca", "umap"], **look)
+    group, kinds = st.segmented_control, ["pca", "umap"]
+    kind = query_params.one_of(group, _("Map"), kinds, name="map", format_func=str.upper, label_visibility="collapsed")
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
         st.info(_("An embedding is still being made."))

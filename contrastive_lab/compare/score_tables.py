@@ -15,7 +15,7 @@ from contrastive_core.records.score import Scores
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
-from contrastive_lab.tables import draw_table
+from contrastive_lab.tables import draw_definitions, draw_table
 
 COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
 COST |= {"parameters": "parameters"}
@@ -68,6 +68,8 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         )
         st.caption(text)
         st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv")
+        with st.popover(_("What the scores mean"), icon=":material/help:"):
+            draw_definitions(comparison.scores[0].values() if comparison.scores else ())
     for run in (run for space in spaces if (run := space.run)):
         if not scored_or_wait(run):  # after the verdict: it needs no reference
             return

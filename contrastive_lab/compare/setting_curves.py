@@ -9,7 +9,7 @@ from contrastive_core.engine.sweep_results import SettingScores, best_setting
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
 from contrastive_core.records.sweep_grid import Figure, figure_of, intervals_in_words
-from contrastive_lab import cache, format, guard, plots, query_params, state
+from contrastive_lab import cache, figures, format, guard, plots, query_params, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.setting_names import shown_name
 from contrastive_lab.tables import draw_table
@@ -51,7 +51,7 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
             figure = _figure(found, knob, unit)
             if metric == "knn":
                 plots.whole_range(figure, zoom)
-            st.plotly_chart(figure, key=f"axis {title}")
+            figures.draw(figure, metric, f"axis {title}")
             st.caption(intervals_in_words(list(found.values()), "run"))
     _verdict(points, layer, knob)
     dilemma = _(

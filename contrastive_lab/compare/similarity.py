@@ -6,7 +6,7 @@ import streamlit as st
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.score import recall_text
-from contrastive_lab import cache, format, plots, query_params
+from contrastive_lab import cache, figures, format, plots, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
@@ -47,5 +47,5 @@ def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = 
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{_(title)}**")
             figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
-            st.plotly_chart(figure, key=f"{key}-{cache.digest(of)}")
+            figures.draw(figure, key, f"{key}-{cache.digest(of)}")
             st.caption(_(reading).format(k=k))

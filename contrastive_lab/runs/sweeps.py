@@ -12,7 +12,7 @@ from contrastive_core.engine.sweep_results import Sweep, load, read, sweep_plots
 from contrastive_core.engine.training import Task
 from contrastive_core.records import BUNDLE, atomic, runs, runs_home
 from contrastive_core.records.evaluation import evaluation_path
-from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
+from contrastive_lab import cache, figures, format, guard, locale, number_inputs, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _, message
@@ -153,7 +153,8 @@ def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -
     for column, one, measure in zip(columns, drawn, sweep.draw.measures, strict=False):
         for title in (one.layout.xaxis.title, one.layout.yaxis.title):
             title.text = in_words.get(title.text, title.text)
-        column.plotly_chart(one, key=f"figure-{measure}-{cache.digest(sweep.name)}")
+        with column:
+            figures.draw(one, f"{sweep.name}-{measure}", f"figure-{measure}-{cache.digest(sweep.name)}")
         column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
     return in_words
 

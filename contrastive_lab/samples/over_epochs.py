@@ -7,7 +7,7 @@ from contrastive_core.engine import questions
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable
-from contrastive_lab import cache, format, plots, query_params
+from contrastive_lab import cache, figures, format, plots, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.across_runs import ranks
@@ -58,7 +58,8 @@ def curves(request: SampleRequest, table: SampleTable, history: dict[str, np.nda
     for row in rows:
         name = f"{table.columns['id'][row]} ({table.columns['label'][row]})"
         series[name] = (epochs, every[:, where[row]].tolist())
-    st.plotly_chart(plots.curves(series, _unit(history), _("{loss} by class").format(loss=request.loss)))
+    figure = plots.curves(series, _unit(history), _("{loss} by class").format(loss=request.loss))
+    figures.draw(figure, "loss-by-class", "loss-by-class")
 
 
 def of_all(request: SampleRequest, table: SampleTable) -> None:

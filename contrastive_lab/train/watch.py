@@ -177,7 +177,7 @@ def curves(run: Run, metrics: MetricsReader) -> None:
     left, right = st.columns(2)
     with left:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-        st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}")
+        st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}", config=plots.SVG)
     with right:
         vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
 
@@ -192,7 +192,7 @@ def vote(run: Run, scored: list[tuple[int, float]]) -> None:
     zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
     plots.whole_range(figure, zoom)
     figure.update_layout(showlegend=False)
-    st.plotly_chart(figure, key=f"knn-{run.name}")
+    st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
     if ends:
         st.caption(since(epochs, ends, n))
 

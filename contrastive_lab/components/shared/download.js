@@ -2,7 +2,7 @@
 
 import { el } from "./dom.js";
 
-function offer(blob, name) {
+export function offer(blob, name) {
   const a = el("a", { href: URL.createObjectURL(blob), download: name });
   a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
