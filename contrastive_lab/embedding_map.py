@@ -18,6 +18,10 @@ from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
 DARK = "#24292F"  # of samples that are placed on a map of others
+JUDGED = N_(
+    "Trustworthiness: points that are near on the map are near in the embedding. Continuity: points that are near in "
+    "the embedding are near on the map. 1 is perfect for both."
+)
 AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
 
 
@@ -63,7 +67,8 @@ def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> di
 def caption(drawn_map: dict[str, Any], of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
     text = format.map_of(drawn_map["settings"], of) + format.quality_of(drawn_map["quality"])
-    st.caption(text + _("Scores are computed in the embedding, never on the map."))
+    help = locale.text(JUDGED) if drawn_map["quality"] else None
+    st.caption(text + _("Scores are computed in the embedding, never on the map."), help=help)
 
 
 def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
@@ -71,7 +76,7 @@ def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):
-        if st.button(_("Do three seeds agree?"), help=locale.text(AGREE)):
+        if st.button(_("Is the map the same with two other UMAP seeds?"), help=locale.text(AGREE)):
             st.session_state[ask] = True
             st.rerun()
         return

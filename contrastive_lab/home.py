@@ -11,6 +11,8 @@ from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, locale, state
 from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
 from contrastive_lab.locale import N_, _, message
+from contrastive_lab.loss_lab import lesson_panel
+from contrastive_lab.loss_lab.lessons import LESSONS
 from contrastive_lab.samples.example import NAME as EXAMPLE
 
 
@@ -30,13 +32,13 @@ class Door:
 SUSPECTS = N_("Suspects one by one, each beside images of the class it looks like: keep, relabel or drop it by a key.")
 DOORS = (
     Door(
-        N_("See why temperature matters"),
-        N_("Drag τ and watch who is pushed away, and how hard. It is the third of six short lessons."),
+        N_("Learn in six short lessons"),
+        N_("Drag τ and watch which images are pushed away, and how hard. It opens on lesson {number}: {title}."),
         "loss_lab",
-        {"lesson": "3"},
-        ":material/tune:",
-        N_("Start with lesson 1"),
         {"lesson": "1"},
+        ":material/tune:",
+        N_("See why temperature matters (lesson 3)"),
+        {"lesson": "3"},
     ),
     Door(
         N_("Train on my images"),
@@ -70,13 +72,20 @@ def doors() -> None:
         "images, and judge what they have learned."
     )
     st.markdown(text)
-    for door in (*DOORS[:-1], _labels_door(DOORS[-1])):
+    for door in (_lessons_door(DOORS[0]), *DOORS[1:-1], _labels_door(DOORS[-1])):
         with st.container(border=True, key=f"door-{door.page}"):
             title = f"**{locale.text(door.title)}**"
             st.page_link(f"pages/{door.page}.py", label=title, icon=door.icon, query_params=door.address)
             st.caption(format.plain(locale.text(door.text)))
             if door.more:
                 st.page_link(f"pages/{door.page}.py", label=locale.text(door.more), query_params=door.more_address)
+
+
+def _lessons_door(door: Door) -> Door:
+    """To the first lesson that is not done."""
+    number = lesson_panel.next_lesson()
+    text = message(door.text, number=number, title=LESSONS[number - 1].title)
+    return replace(door, text=text, address={"lesson": str(number)})
 
 
 def _labels_door(example: Door) -> Door:

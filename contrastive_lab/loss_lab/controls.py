@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine import client
 from contrastive_core.records.lab_view import DERIVATIVES, LabView, Trade
 from contrastive_core.records.run import Run
-from contrastive_lab import format, number_inputs, plots, query_params
+from contrastive_lab import figures, format, number_inputs, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import LIVE, live_knob
@@ -114,6 +114,7 @@ def formula(loss: str, about: dict[str, Any]) -> None:
 
 
 NEGATIVE = 2  # of the view's mask
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
 SCHEDULE = (0.1, 1.0)  # ends of a schedule that moves τ, as Kukleva et al. 2023 take them
 
 
@@ -135,7 +136,7 @@ def offer_trade(
         st.caption(format.plain(error))
         return
     trained = run.config.get("loss_knobs", {}).get("temperature")
-    st.plotly_chart(_figure(found, at, trained), key="trade")
+    figures.draw(_figure(found, at, trained), "temperature", "trade")
     st.caption(_in_words(found, at))
 
 
@@ -154,7 +155,7 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
     if isinstance(trained, (int, float)) and abs(trained - at) > 1e-9:
         text, line = _("trained at {trained}").format(trained=f"{trained:g}"), {"color": gray, "dash": "dash"}
         figure.add_vline(trained, annotation_text=text, annotation_position="bottom right", line=line)
-    figure.update_xaxes(type="log")
+    figure.update_xaxes(type="log", tickvals=TICKS, ticktext=[f"{t:g}" for t in TICKS])
     figure.update_yaxes(range=[0, 1])
     figure.update_layout(margin={"t": 20}, legend={"y": 1.15})
     return figure

@@ -1,11 +1,13 @@
 """Which lesson is on, what the browser part gets of it, and what is heard from its panel."""
 
+import contextlib
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records import SHIPPED
+from contrastive_core.records import SHIPPED, data_home, json_files
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import reported
@@ -58,7 +60,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "next": _(LESSONS[number].title) if number < len(LESSONS) else "",
         "question": _(lesson.question),
         "goals": [_(goal) for goal in lesson.goals],
-        "said": _(lesson.said),
+        "said": f"{_(lesson.said)}\n{_(lesson.concept)}",
         "wrong": _(lesson.wrong),
         "checks": [asdict(check) for check in lesson.checks],
         "region": lesson.region,
@@ -73,6 +75,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
 def hear(key: str) -> None:
     """What was pressed in a part's panel: another lesson, or a setting of this one."""
     report = reported(key)
+    _keep_done(_known(report.get("done")))
     if (number := report.get("go")) is not None:
         _begin(_known(number))
         st.session_state[BY_PANEL] = _round()
@@ -81,6 +84,29 @@ def hear(key: str) -> None:
     for choice in (c for lesson in LESSONS for c in lesson.choices):
         if (value := (report.get("set") or {}).get(choice.name)) in choice.options:
             query_params.choose(choice.key, value)
+
+
+def next_lesson() -> int:
+    """The first lesson that was not done on this computer; the first of all once all were."""
+    done = _done()
+    return next((n for n in range(1, len(LESSONS) + 1) if n not in done), 1)
+
+
+def _done() -> list[int]:
+    try:
+        return [int(n) for n in json_files.read_object(_done_path())["done"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _keep_done(number: int) -> None:
+    if number and number not in (done := _done()):
+        with contextlib.suppress(OSError):  # a full disk: the lesson is offered again
+            json_files.write_json(_done_path(), {"done": sorted([*done, number])})
+
+
+def _done_path() -> Path:
+    return data_home() / "lessons.json"
 
 
 def _begin(number: int) -> None:

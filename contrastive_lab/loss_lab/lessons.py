@@ -53,6 +53,7 @@ class Lesson:
     question: str
     goals: tuple[str, ...]  # as many as checks
     said: str  # when it is done
+    concept: str  # then too: what this is called, and why it is so
     wrong: str = ""  # where its question is answered wrongly
     choices: tuple[LessonOption, ...] = ()
 
@@ -76,6 +77,7 @@ LESSONS = (
             "Views a and b show one picture, so the loss draws them together: a positive pair. "
             "All other images of the batch are negatives, whatever they show."
         ),
+        N_("This is called instance discrimination: every image is a class of its own, so no label is needed."),
         N_(
             "Not that one: it is {picked}, of another picture. Look for the anchor's shape and "
             "background in another crop and other colors, and choose another bar."
@@ -83,7 +85,7 @@ LESSONS = (
     ),
     Lesson(
         "forces",
-        {**CIRCLE, "temperature": "0.2", "points": "18", "groups": "3", "speed": "500"},
+        {**CIRCLE, "temperature": "0.2", "points": "18", "groups": "3", "speed": "20"},
         (Check("alignment_below", 0.05),),  # 1.9 at first, below 0.01 at rest
         ("ring",),
         N_("Attract and repel"),
@@ -93,8 +95,13 @@ LESSONS = (
         ),
         (N_("Mean squared distance within a shape: {now}. Goal: below 0.05."),),
         N_(
-            "Positives attract each other and meet; negatives repel each other, so the groups "
-            "spread over the circle. A contrastive loss asks for both at once."
+            "Positives attract each other and meet; negatives repel each other, so the three shapes move as far "
+            "apart as they can. A contrastive loss asks for both at once."
+        ),
+        N_(
+            "Low alignment together with low uniformity means that positives coincide while all points are spread "
+            "evenly. Uniformity got worse here because it counts positive pairs too: scattered points became three "
+            "heaps."
         ),
     ),
     Lesson(
@@ -107,10 +114,11 @@ LESSONS = (
             "At τ = 0.5 each negative gets a small part of the push. Lower τ with the slider "
             "until one negative alone gets more than half. Which one is it?"
         ),
-        (N_("The hardest negative gets {now} of the push. Goal: more than 50 %."),),
+        (N_("The hardest negative gets {now} of the push on negatives. Goal: more than 50 %."),),
+        N_("It is {hardest}, of all negatives the most similar to the anchor. Such a one is called a hard negative."),
         N_(
-            "It is {hardest}, of all negatives the most similar to the anchor. The lower τ, the "
-            "more of the push falls on the hardest negatives."
+            "A low τ favors it because e^(s/τ) turns small differences in similarity into large ratios: at τ = 0.1, a "
+            "similarity that is higher by 0.1 weighs 2.7 times as much."
         ),
     ),
     Lesson(
@@ -128,21 +136,35 @@ LESSONS = (
             "Too low a τ spends all force on one image, often one of the same kind, and tears "
             "apart what belongs together. Too high a τ pushes all alike and separates little."
         ),
+        N_(
+            "A negative of the anchor's own kind is called a false negative. Without labels the loss cannot tell it "
+            "from others, and because it is near, a low τ pushes it hardest."
+        ),
     ),
     Lesson(
         "margin",
         {**BATCH, "loss": "pair_contrastive", "normalize": "yes", "margin": "1.2", "anchor": "10"},
-        (Check("pushed_from_one_to", 3),),  # eleven at first
+        (Check("pairs_pushed_from_one_to", 3), Check("triplets_pushed_at_least", 4)),  # eleven and two at first
         ("knob", "bars"),
         N_("A margin"),
         N_(
-            "This loss has a margin ε and no τ: it pushes only negatives nearer than ε, the line "
-            "across the bars. Lower ε until no more than three are pushed, but at least one."
+            "These losses have a margin ε and no τ: they push only negatives before the line across the bars. For "
+            "pairs it stands at ε: lower ε until one to three are pushed. Then choose triplets, whose line stands ε "
+            "beyond the positive, and raise ε until at least four are pushed."
         ),
-        (N_("Negatives that are pushed: {now}. Goal: 1 to 3."),),
+        (N_("Pairs, negatives that are pushed: {now}. Goal: 1 to 3."), N_("Triplets: {now}. Goal: at least 4.")),
         N_(
-            "Beyond the margin the loss leaves a negative alone; inside, the nearer it is the "
-            "harder it is pushed. A temperature has no such edge: each negative gets some push."
+            "Beyond the margin the loss leaves a negative alone. A pair's margin is the same distance for every "
+            "anchor; a triplet's is counted from the positive, so it asks only that negatives be farther by ε."
+        ),
+        N_(
+            "Inside the margin a negative is called active. A temperature has no such edge, because e^(s/τ) is never "
+            "0: each negative gets some push."
+        ),
+        choices=(
+            LessonOption(
+                "loss", "lab-loss-True", N_("Loss"), {"pair_contrastive": N_("Pairs"), "triplet": N_("Triplets")}
+            ),
         ),
     ),
     Lesson(
@@ -159,6 +181,10 @@ LESSONS = (
         N_(
             "Labels make a whole class positive. With out, far positives are pulled and the nearest can even be pushed "
             "off; with in, the nearest is pulled hardest and far ones are given up."
+        ),
+        N_(
+            "The forms are named for where the mean over positives stands: outside the logarithm, where each positive "
+            "counts, or inside, where one near positive makes up for the rest."
         ),
         choices=(
             LessonOption("positives", "loss_lab-pairing", N_("Labels"), {"views": N_("off"), "classes": N_("on")}),

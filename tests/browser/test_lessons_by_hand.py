@@ -56,13 +56,16 @@ def done(page: Any, language: str = "en") -> Any:
     return page.locator(".lesson .forward")
 
 
-def slide(page: Any, key: str) -> None:
-    """With the slider's keys, until it is done."""
+GOAL = re.compile(r"[：:] ?[123][。.]")  # of the pairs in the lesson on margins
+
+
+def slide(page: Any, key: str, until: re.Pattern[str] | None = None) -> None:
+    """With the slider's keys, until it is done, or until its first goal reads so."""
     page.locator(".knob input[type=range]").focus()
     for _ in range(60):
         page.keyboard.press(key)
         page.wait_for_timeout(50)
-        if page.locator(".lesson.done").count():
+        if until.search(page.locator(".goals").inner_text()) if until else page.locator(".lesson.done").count():
             return
     raise AssertionError("the goal is not reached")
 
@@ -97,7 +100,11 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
     on(4)
     slide(page, "PageUp")
     on(5)
-    slide(page, "PageDown")
+    slide(page, "PageDown", until=GOAL)
+    page.locator("[data-choice=loss-triplet]").focus()
+    keys.press("Enter")
+    page.locator("[data-choice=loss-triplet][aria-pressed=true]").wait_for(timeout=SLOW)
+    slide(page, "PageUp")
     on(6)
     for choice in ("positives-classes", "form-in"):
         page.locator(f"[data-choice={choice}]").focus()
@@ -165,6 +172,9 @@ def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -
     touch(0.8)
     done(page).tap()
     begun(page, 5)
+    touch(0.2)
+    page.locator("[data-choice=loss-triplet]").tap()
+    page.locator("[data-choice=loss-triplet][aria-pressed=true]").wait_for(timeout=SLOW)
     touch(0.2)
     done(page).tap()
     begun(page, 6)

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { CHECKS, judge } from "../../contrastive_lab/components/shared/lesson_checks.js";
 
-const holds = (name, at, facts) => judge([{ name, at }], facts).done;
+const holds = (name, at, facts) => judge([{ name, at }], facts)[0].holds;
 
 test("each check holds on its own side of the threshold", () => {
   assert.ok(!holds("hardest_share_above", 0.5, { share: 0.5 }));
@@ -18,7 +18,11 @@ test("each check holds on its own side of the threshold", () => {
     [3, true],
     [4, false],
   ])
-    assert.equal(holds("pushed_from_one_to", 3, { negatives: pushed }), done);
+    assert.equal(holds("pairs_pushed_from_one_to", 3, { negatives: pushed, form: "pair" }), done);
+  assert.ok(!holds("pairs_pushed_from_one_to", 3, { negatives: 2, form: "triplet" }));
+  assert.ok(!holds("triplets_pushed_at_least", 4, { negatives: 6, form: "pair" }));
+  assert.ok(!holds("triplets_pushed_at_least", 4, { negatives: 3, form: "triplet" }));
+  assert.ok(holds("triplets_pushed_at_least", 4, { negatives: 4, form: "triplet" }));
   assert.ok(!holds("alignment_below", 0.05, { alignment: 0.05 }));
   assert.ok(holds("alignment_below", 0.05, { alignment: 0.01 }));
   assert.ok(!holds("other_view", 0, { otherView: false }));
@@ -31,22 +35,23 @@ test("each check holds on its own side of the threshold", () => {
 
 test("a state that is not known holds nothing", () => {
   for (const name of Object.keys(CHECKS)) {
-    const { done, each } = judge([{ name, at: 0 }], {});
-    assert.ok(!done, name);
-    assert.equal(each[0].now, "–");
+    const [{ holds, now }] = judge([{ name, at: 0 }], {});
+    assert.ok(!holds, name);
+    assert.equal(now, "–");
   }
   assert.ok(!holds("alignment_below", 0.05, { alignment: NaN }));
 });
 
-test("all checks of a lesson have to hold, and each says what it sees", () => {
+test("each check says whether it holds and what it sees", () => {
   const checks = [
     { name: "positives_at_least", at: 2 },
     { name: "form_is_in", at: 0 },
   ];
-  const now = (facts) => judge(checks, facts).each.map((c) => c.now);
-  assert.ok(!judge(checks, { positives: 13, form: "out" }).done);
-  assert.ok(judge(checks, { positives: 13, form: "in" }).done);
+  const now = (facts) => judge(checks, facts).map((c) => c.now),
+    all = (facts) => judge(checks, facts).map((c) => c.holds);
+  assert.deepEqual(all({ positives: 13, form: "out" }), [true, false]);
+  assert.deepEqual(all({ positives: 13, form: "in" }), [true, true]);
   assert.deepEqual(now({ positives: 13, form: "out" }), ["13", "out"]);
-  assert.deepEqual(judge([{ name: "hardest_share_above", at: 0.5 }], { share: 0.384 }).each[0].now, "38 %");
-  assert.deepEqual(judge([{ name: "negatives_at_least", at: 10 }], { negatives: 2.71 }).each[0].now, "2.7");
+  assert.deepEqual(judge([{ name: "hardest_share_above", at: 0.5 }], { share: 0.384 })[0].now, "38 %");
+  assert.deepEqual(judge([{ name: "negatives_at_least", at: 10 }], { negatives: 2.71 })[0].now, "2.7");
 });

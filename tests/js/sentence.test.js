@@ -41,7 +41,7 @@ test("a low temperature pushes the hardest negative alone", () => {
       share = e[0] / (e[0] + e[1] + e[2]);
     const part = share > 0.99 ? "over 99 %" : `${(100 * share).toFixed(0)} %`;
     assert.match(sentence(lab), new RegExp(`^At τ = ${temperature}, the hardest negative, image 1, gets ${part} of`));
-    assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 negatives matter\\.$`));
+    assert.match(sentence(lab), new RegExp(`; ${lab.out.effective[0].toFixed(1)} of 3 matter\\.$`));
     assert.ok(Math.abs(shares(lab).curve[0] - share) < 1e-6);
   }
 });

@@ -10,6 +10,8 @@ from contrastive_core.paths import ROOT, runs_home
 from contrastive_core.records import runs
 from contrastive_core.storage import json_files
 from contrastive_lab import home
+from contrastive_lab.loss_lab import lesson_panel
+from contrastive_lab.loss_lab.lessons import LESSONS
 
 
 def test_the_circle_follows_the_loss() -> None:
@@ -42,6 +44,16 @@ def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.
     app = opened("home", monkeypatch)
     assert not app.exception
     assert "It opens on your run newer." in text_of(app).replace("\\", "")
+
+
+def test_the_door_to_the_lessons_opens_the_first_that_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "It opens on lesson 1: Two views of an image." in text_of(opened("home", monkeypatch)).replace("\\", "")
+    for done in (1, 3, 2):
+        lesson_panel._keep_done(done)
+    assert "It opens on lesson 4: Too low." in text_of(opened("home", monkeypatch)).replace("\\", "")
+    for done in range(1, len(LESSONS) + 1):
+        lesson_panel._keep_done(done)
+    assert lesson_panel.next_lesson() == 1
 
 
 def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ def batch(pairing: str) -> LabBatch:
 @cache
 def viewed(name: str, **knobs: Any) -> LabView:
     """A lesson's batch under its loss; knobs: other than it begins with."""
-    pairing = knobs.pop("pairing", "views")
-    return compute_view(batch(pairing), pairing, BY_NAME[name].address["loss"], knobs)
+    pairing, loss = knobs.pop("pairing", "views"), knobs.pop("loss", BY_NAME[name].address["loss"])
+    return compute_view(batch(pairing), pairing, loss, knobs)
 
 
 def push(name: str, **knobs: Any) -> np.ndarray:
@@ -44,7 +44,7 @@ def push(name: str, **knobs: Any) -> np.ndarray:
 
 
 def test_every_check_is_one_that_the_browser_knows() -> None:
-    known = re.findall(r"^  (\w+): \{ of:", CHECKS.read_text(), re.M)
+    known = re.findall(r"^  (\w+): \{(?: of:|$)", CHECKS.read_text(), re.M)
     for lesson in LESSONS:
         assert {check.name for check in lesson.checks} <= set(known), lesson.name
 
@@ -66,6 +66,8 @@ def test_the_goals_are_reached_by_doing_and_not_before() -> None:
     pushed = [int((push("margin", margin=m, normalize=True) > 0).sum()) for m in (1.2, 0.7, 0.1)]
     assert pushed[0] > 6
     assert pushed[1:] == [2, 0]
+    triplets = [int((push("margin", loss="triplet", margin=m) > 0).sum()) for m in (0.2, 0.8)]
+    assert triplets == [2, 6]
 
 
 def test_what_the_lesson_on_labels_says_is_so() -> None:
@@ -94,7 +96,7 @@ def test_the_words_name_what_is_there() -> None:
 
 def test_every_lesson_has_its_words() -> None:
     for name, lesson in BY_NAME.items():
-        assert all((lesson.title, lesson.question, lesson.goals, lesson.said)), name
+        assert all((lesson.title, lesson.question, lesson.goals, lesson.said, lesson.concept)), name
         assert bool(lesson.wrong) == any(check.name == "other_view" for check in lesson.checks)
         assert len(lesson.goals) == len(lesson.checks)
         for choice in lesson.choices:

@@ -115,7 +115,7 @@ export function drawHistory(ring) {
     { ink } = theme(ring.root),
     third = height / 3;
   [_("loss"), _("alignment"), _("uniformity")].forEach((name, k) => {
-    const values = ring.history.map((q) => q[k]).filter(Number.isFinite),
+    const values = ring.history.map((point) => point[k + 1]).filter(Number.isFinite),
       top = Math.max(...values),
       low = Math.min(...values);
     g.fillStyle = ink;
@@ -131,5 +131,5 @@ export function drawHistory(ring) {
         rgb([ORANGE, BLUE, GREEN][k]),
       );
   });
-  ring.curves.setAttribute("aria-label", _("loss, alignment and uniformity over the last steps"));
+  ring.curves.setAttribute("aria-label", _("loss, alignment and uniformity over the steps"));
 }

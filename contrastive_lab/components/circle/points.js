@@ -7,7 +7,7 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 
 const SPEEDS = [0.002, 1]; // smallest and largest step
 
-const HISTORY = 400; // steps that the curves show
+const HISTORY = 400; // points of the curves; of a longer course every second, fourth, … step is kept
 
 /**
  * Angles as letters that an address can hold, and back; null for what are none.
@@ -64,7 +64,10 @@ export function advance(ring) {
   const rate = ring.n * SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
   for (let i = 0; i < ring.n; i++)
     if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
+  const { history, step } = ring,
+    stride = history.length > 1 ? history[1][0] - history[0][0] : 1;
+  if (!history.length || step - history.at(-1)[0] >= stride)
+    history.push([step, ring.out.value, ring.alignment, ring.uniformity]);
+  if (history.length > HISTORY) ring.history = history.filter((_point, k) => k % 2 === 0);
   ring.step++;
-  ring.history.push([ring.out.value, ring.alignment, ring.uniformity]);
-  if (ring.history.length > HISTORY) ring.history.shift();
 }

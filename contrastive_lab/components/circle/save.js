@@ -3,6 +3,7 @@
 import { written } from "./points.js";
 import { theme } from "../shared/canvas.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
+import { doneOf } from "../shared/lesson.js";
 
 /**
  * The server hears of what was let go; while the points run it hears nothing of their places.
@@ -29,6 +30,7 @@ export function tellOf(ring, pressed) {
     speed: Number(ring.speed.value),
     at,
     report: (ring.reports = (ring.reports ?? 0) + 1),
+    done: doneOf(ring.lesson),
     ...pressed,
   });
 }
@@ -48,9 +50,14 @@ export function savePicture(ring) {
  */
 export function saveCircle(ring) {
   const points = Array.from(ring.angles, (a, i) => [i, ring.group[i], a, -ring.force[i], ring.out.loss[i]]);
-  const past = ring.history.map((values, k) => [ring.step - ring.history.length + k, ...values]);
   offerCsv(
-    [["point", "group", "angle", "force", "loss"], ...points, [], ["step", "loss", "alignment", "uniformity"], ...past],
+    [
+      ["point", "group", "angle", "force", "loss"],
+      ...points,
+      [],
+      ["step", "loss", "alignment", "uniformity"],
+      ...ring.history,
+    ],
     "circle.csv",
   );
 }

@@ -110,9 +110,9 @@ export function placeOf(start, edge, width) {
 /** What the bars show, and what their marks mean. */
 function legend(lab, scores) {
   if (isAsked(lab)) return _("weight");
-  if (!scores && lab.share) return _("share among negatives; +: positive");
+  if (!scores && lab.share) return _("share of the push on negatives; +: positive");
   if (lab.view === "grad" && lab.out) return _("gradient; +: positive");
-  if (!scores) return _("weight; +: positive");
+  if (!scores) return _("share of the softmax over positives and negatives; +: positive");
   if (!isHinge(lab)) return lab.meta.scoreName;
   const place = lab.kernel.form === "triplet" ? _("farthest positive + ε") : "ε";
   return _("{scoreName}; line: {place}; pale: no longer moved", { scoreName: lab.meta.scoreName, place });

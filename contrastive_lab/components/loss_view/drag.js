@@ -3,6 +3,7 @@
 
 import { isWrong } from "./question.js";
 import { fromSlider, setKnob } from "../shared/knob.js";
+import { doneOf } from "../shared/lesson.js";
 
 /**
  * The slider: what is dragged is computed at each frame, and told once.
@@ -69,6 +70,7 @@ export function tellOf(lab, pressed) {
     second: lab.second.choice,
     second_value: lab.second.value,
     report: (lab.reports = (lab.reports ?? 0) + 1),
+    done: doneOf(lab.lesson),
     ...pressed,
     ...count, // the same may be pressed twice
   });

@@ -1,7 +1,7 @@
 // One frame of the live loss view: the loss is computed again where it has to be, then all is drawn.
 
 import { drawBars } from "./bars.js";
-import { schedule } from "./drag.js";
+import { report, schedule } from "./drag.js";
 import { drawFigures } from "./figures.js";
 import { lessonFacts } from "./lesson_facts.js";
 import { drawMatrix, paintMatrix } from "./matrix.js";
@@ -31,9 +31,11 @@ export function draw(lab) {
   drawMatrix(lab);
   drawBars(lab);
   drawPanel(lab);
-  const asked = isAsked(lab);
+  const asked = isAsked(lab),
+    before = lab.lesson.done;
   checkLesson(lab.lesson, () => lessonFacts(lab), { knob: lab.knobBar, matrix: lab.matrix, bars: lab.barSide });
   if (asked && lab.lesson.done) schedule(lab); // with colors and names again
+  if (lab.lesson.done && !before && !lab.dragging) report(lab); // a drag tells it at its end
   lab.stale = false;
   if (lab.pending) {
     lab.timings.push(performance.now() - lab.pending);

@@ -4,7 +4,7 @@ import { shares } from "./gradients.js";
 import { positivesOf } from "./pairs.js";
 
 /**
- * `share`: of the push that falls on the hardest negative; `negatives`: those that matter, or are pushed.
+ * `share`: of the push on negatives that the hardest one gets; `negatives`: those that matter, or are pushed.
  *
  * @param {LossViewState} lab
  */
@@ -19,6 +19,6 @@ export function lessonFacts(lab) {
     hardest: hardest === undefined ? "" : meta.columnNames[hardest],
     negatives: out.effective[anchor],
     positives: positivesOf(lab).length,
-    form: kernel && kernel.aggregate,
+    form: kernel && (kernel.aggregate ?? kernel.form),
   };
 }

@@ -52,7 +52,7 @@ function ofSoftmax(lab, o, i) {
           part,
           times: times.toFixed(1),
         });
-  return _("the hardest negative, {name}, gets {part} of the push; {counted} of {n} negatives matter.", {
+  return _("the hardest negative, {name}, gets {part} of the push on negatives; {counted} of {n} matter.", {
     name,
     part,
     counted: few(counted),

@@ -9,8 +9,8 @@ const PALE = 0.35; // times as strong what is not selected
 const TABLE = 4096; // numbers of points whose alpha is looked up
 
 /**
- * Sums over the points of each pixel (4·width·height): red, green, blue and their number; with `lit`, also how many are
- * not lit (width·height), which are in no sum.
+ * Sums over the points of each pixel (4·width·height): red, green, blue and their number; with `lit`, also how many
+ * are not lit (width·height), which are in no sum.
  *
  * @param {any} cells as sortIntoCells gives them, with `color` (n) in the same order
  * @param {number[]} slices of them

@@ -86,8 +86,8 @@ export function lineOf({ side, box }, y) {
 }
 
 /**
- * Where in `cells.order` the points of a rectangle stand: [from, to, from, to, …]. They are those of all cells that it
- * touches, so some lie beside it.
+ * Where in `cells.order` the points of a rectangle stand: [from, to, from, to, …]. They are those of all cells that
+ * it touches, so some lie beside it.
  *
  * @param {any} cells
  * @param {number[]} rectangle x0, x1, y0, y1

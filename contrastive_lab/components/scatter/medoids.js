@@ -12,8 +12,8 @@ const TURNS = 200; // of pushing apart
 const FAR = 1.5; // times as near as the whole map: no longer the whole map
 
 /**
- * Places (2·m) of squares that lie as near as they can to where they belong, inside the stage, without overlap; NaN for
- * one that found no room. Two that overlap are pushed apart along the axis on which less is wanting.
+ * Places (2·m) of squares that lie as near as they can to where they belong, inside the stage, without overlap; NaN
+ * for one that found no room. Two that overlap are pushed apart along the axis on which less is wanting.
  *
  * @param {ArrayLike<number>} wanted (2·m) their middles
  * @param {number} side

@@ -10,7 +10,7 @@ import { judge } from "./lesson_checks.js";
  */
 export function buildLesson(send) {
   /** @type {any} */
-  const panel = { send, lesson: null, done: false, pressed: {}, presses: 0 };
+  const panel = { send, lesson: null, done: false, met: [], pressed: {}, presses: 0 };
   panel.title = el("h2", { id: "lesson-title" });
   panel.question = el("p", { class: "question", id: "lesson-question" });
   panel.choices = el("div", { class: "bar", hidden: "" });
@@ -29,6 +29,15 @@ export function buildLesson(send) {
   );
   panel.root.setAttribute("aria-describedby", "lesson-question");
   return panel;
+}
+
+/**
+ * The number of the lesson that is done; 0 for none.
+ *
+ * @param {any} panel
+ */
+export function doneOf(panel) {
+  return panel.done && panel.lesson ? panel.lesson.number : 0;
 }
 
 /**
@@ -100,7 +109,7 @@ function away(panel, leaving) {
 }
 
 /**
- * Look at the state: at each frame, so that a lesson is done the moment its goal is reached, and stays done.
+ * Look at the state: at each frame, so that a goal is met the moment it is reached, and stays met.
  *
  * @param {any} panel
  * @param {() => any} factsOf the state; asked for only while there is a lesson
@@ -110,13 +119,15 @@ export function checkLesson(panel, factsOf, regions) {
   const { lesson } = panel;
   if (!lesson) return;
   const facts = factsOf(),
-    { done, each } = judge(lesson.checks, facts);
+    each = judge(lesson.checks, facts);
   if (panel.root.classList.contains("leaving")) return;
-  if (done && !panel.done) {
-    panel.done = true;
-    say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest ?? "")}`);
-  }
-  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", each[k].now)).join(" "));
+  each.forEach(({ holds, now }, k) => {
+    if (holds) panel.met[k] = now;
+  });
+  panel.done = each.every((_check, k) => panel.met[k] !== undefined);
+  if (panel.done) say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest || "–")}`);
+  const shown = each.map(({ now }, k) => (now === "–" ? (panel.met[k] ?? now) : now));
+  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", shown[k])).join(" "));
   panel.root.classList.toggle("done", panel.done);
   panel.forward.hidden = !panel.done;
   for (const [name, node] of Object.entries(regions))

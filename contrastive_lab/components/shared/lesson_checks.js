@@ -16,23 +16,31 @@ export const CHECKS = {
   alignment_below: { of: (f) => f.alignment, holds: (now, at) => now < at, say: number },
   hardest_share_above: { of: (f) => f.share, holds: (now, at) => now > at, say: percent },
   negatives_at_least: { of: (f) => f.negatives, holds: (now, at) => now >= at, say: count },
-  pushed_from_one_to: { of: (f) => f.negatives, holds: (now, at) => now >= 1 && now <= at, say: count },
+  pairs_pushed_from_one_to: {
+    of: (f) => (f.form === "pair" ? f.negatives : NaN),
+    holds: (now, at) => now >= 1 && now <= at,
+    say: count,
+  },
+  triplets_pushed_at_least: {
+    of: (f) => (f.form === "triplet" ? f.negatives : NaN),
+    holds: (now, at) => now >= at,
+    say: count,
+  },
   positives_at_least: { of: (f) => f.positives, holds: (now, at) => now >= at, say: count },
   form_is_in: { of: (f) => f.form, holds: (now) => now === "in", say: String },
 };
 
 /**
- * Which of the checks hold, and what each sees now.
+ * Whether each check holds, and what it sees now.
  *
  * @param {{ name: string, at: number }[]} checks
  * @param {any} facts
  */
 export function judge(checks, facts) {
-  const each = checks.map(({ name, at }) => {
+  return checks.map(({ name, at }) => {
     const { of, holds, say } = CHECKS[name],
       now = of(facts),
       known = now !== undefined && now !== null && !Number.isNaN(now);
-    return { holds: known && holds(now, at), now: known ? say(now) : "–" };
+    return { holds: known && Boolean(holds(now, at)), now: known ? say(now) : "–" };
   });
-  return { done: each.every((c) => c.holds), each };
 }

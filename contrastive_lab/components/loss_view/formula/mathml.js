@@ -49,7 +49,8 @@ export const note = (text) => written(`\u2003(${text})`);
 export function mn(value) {
   const text = typeof value === "number" ? number(Object.is(value, -0) ? 0 : value).replace("-", "−") : value;
   const [first, ten] = text.split("e");
-  return ten ? row(m("mn", first), mo("·"), m("msup", m("mn", "10"), m("mn", ten.replace("-", "−")))) : m("mn", text);
+  if (!ten) return m("mn", text);
+  return row(m("mn", first), mo("·"), m("msup", m("mn", "10"), m("mn", ten.replace("-", "−"))));
 }
 
 /**

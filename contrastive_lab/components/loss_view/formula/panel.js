@@ -43,11 +43,9 @@ export function drawFormula(lab) {
     el(
       "div",
       {},
-      ...lines.map(([title, ...math]) => {
-        const node = m("math", m("mstyle", ...math));
-        node.setAttribute("display", "block");
-        return el("div", {}, el("span", {}, title), node);
-      }),
+      ...lines.map(([title, ...math]) =>
+        el("div", {}, el("span", {}, title), el("div", { class: "terms" }, ...pieces(math).map(typeset))),
+      ),
     ),
   );
   if (!curve) return;
@@ -57,6 +55,29 @@ export function drawFormula(lab) {
     "aria-label",
     _("Loss of a positive and of a negative pair, and their derivatives, over the distance."),
   );
+}
+
+/** A line of terms cut before each sign of equality or addition, where a narrow panel may break it. */
+function pieces(math) {
+  const cut = [[]];
+  for (const node of math.flatMap((term) => (isSum(term) ? [...term.childNodes] : [term]))) {
+    if (node.nodeName === "mo" && "=+".includes(node.textContent) && cut.at(-1).length) {
+      node.setAttribute("form", "infix"); // as before the cut
+      cut.push([]);
+    }
+    cut.at(-1).push(node);
+  }
+  return cut;
+}
+
+function isSum(term) {
+  return term.nodeName === "mrow" && [...term.childNodes].some((node) => node.textContent === "+");
+}
+
+function typeset(terms) {
+  const style = m("mstyle", ...terms);
+  style.setAttribute("displaystyle", "true");
+  return m("math", style);
 }
 
 /** Change what differs: while a knob is dragged that is a few numbers, and nothing else moves. */

@@ -109,7 +109,8 @@ function softmaxSlope({ kernel, meta }, positives, l, below, g) {
   const lse = positives.reduce((t, j) => logAddExp(t, l(j)), -Infinity),
     share = Math.exp(l(p) - below(p));
   const target = own ? 1 : kernel.aggregate === "out" ? 1 / count : Math.exp(l(p) - lse);
-  const slope = over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(kernel.sign === -1 ? "f" : "s", "ip")));
+  const letter = kernel.sign === -1 ? "f" : "s",
+    slope = over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(letter, "ip")));
   const top = kernel.sign === -1 ? row(mn(target), mo("−"), mn(share)) : row(mn(share), mo("−"), mn(target));
   const bottom = own && count > 1 ? row(mn(String(count)), mo("·"), mn(kernel.temperature)) : mn(kernel.temperature);
   const factor =
