@@ -152,6 +152,12 @@ def loss_title(name: str) -> str:
     return titles("losses").get(name, name)
 
 
+def definitions(*names: str) -> str:
+    """What some scores mean, a sentence each, from their own cards; "" for what is no score."""
+    cards = catalog()["metrics"]
+    return "\n\n".join(f"**{_(c['title'])}**: {_(c['reading'])}" for name in names if (c := cards.get(name)))
+
+
 @st.cache_resource(show_spinner=False)
 def titles(kind: str) -> dict[str, str]:
     """The titles of "methods" or "losses"; cached, since a table asks for thousands and a copy takes 0.2 ms."""

@@ -179,7 +179,7 @@ def _figures(run: Run) -> None:
         with columns[place % 2]:
             st.markdown(f"**{title}**")
             figure = plots.curves(series, "step", unit, height=220)
-            st.plotly_chart(figure, key=f"recorded-{run.name}-{title}")
+            st.plotly_chart(figure, key=f"recorded-{run.name}-{title}", config=plots.SVG)
 
 
 def _newest(line: dict[str, Any]) -> None:
@@ -191,7 +191,7 @@ def _newest(line: dict[str, Any]) -> None:
         text = f"{100 * value:.1f} %" if name == "knn" else f"{value:,.3g}"
         if name.endswith("negatives") and line.get("negatives") is not None:
             text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
-        row.metric(locale.text(title), text)
+        row.metric(locale.text(title), text, help=cache.definitions(name) or None)
     st.caption(_("At step {step}, of the images of that step.").format(step=f"{int(line['step']):,}"))
 
 

@@ -1,9 +1,12 @@
 """A table of a page: heads in the session's language over names that stay."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import streamlit as st
 
+from contrastive_core.records.score import Score
+from contrastive_lab import format
 from contrastive_lab.locale import Message, text
 
 
@@ -23,3 +26,11 @@ def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options
         elif name not in settings and text(str(name)) != name:
             settings[name] = text(str(name))
     return st.dataframe(rows, column_config=settings or None, **options)
+
+
+def draw_definitions(scores: Iterable[Score]) -> None:
+    """What each score means, and why it has no value."""
+    sides = st.columns(2, gap="medium")
+    for number, score in enumerate(scores):
+        missing = f" *{format.plain(score.missing)}.*" if score.missing else ""
+        sides[number % 2].caption(f"**{format.plain(score.title)}**: {format.plain(score.reading)}{missing}")

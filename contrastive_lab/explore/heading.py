@@ -14,7 +14,7 @@ from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.train_config import described, form_of
 from contrastive_lab import cache, format, locale, query_params, recordings
 from contrastive_lab.explore import load_vectors, strip
-from contrastive_lab.locale import _, message
+from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 
 
@@ -28,7 +28,7 @@ def title(text: str) -> None:
 def of_vectors(space: EmbeddingRef) -> None:
     title(space.title)
     about = loaded_vectors.about(space.key)
-    labels = _("with labels") if about["labels"] else _("no labels")
+    labels = _labels(space) if about["labels"] else _("no labels")
     rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _("Loaded vectors · {rows} rows × {width} · {labels}")
@@ -37,6 +37,16 @@ def of_vectors(space: EmbeddingRef) -> None:
         st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
     if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
+
+
+def _labels(space: EmbeddingRef) -> str:
+    """Whether all rows have a label, or how many have none."""
+    rows = cache.embedding(space)
+    missing = 0 if rows is None or rows.labels is None else int((rows.labels < 0).sum())
+    if rows is None or not missing:
+        return _("with labels")
+    text = ngettext("{missing} of {n} rows has no label", "{missing} of {n} rows have no label", missing)
+    return text.format(missing=f"{missing:,}", n=f"{len(rows):,}")
 
 
 def of_run(run: Run) -> None:

@@ -37,43 +37,45 @@ def look_at(key: str | None) -> None:
 
 def opener() -> None:
     """The popover that opens a file, or comes back to one, or to the run."""
-    key = f"vectors-{st.session_state.get('vectors-opened', 0)}"  # a new one closes the popover
-    with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=key, width="content"):
+    number = st.session_state.get("vectors-opened", 0)  # a new one closes the popover, and its fields are empty
+    with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
             "split are known by name; a column image holds pictures or their file names."
         )
-        st.caption(text)
-        upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key="vectors-file")
-        path = st.text_input(_("or, instead, its path on this computer"), key="vectors-path").strip()
-        label_upload, label_path = _label_fields()
-        label, place = _("Folder of its pictures, if it holds file names"), _("the file's own folder")
-        help = _("File names are followed below this folder and below the file's own, and nowhere else.")
-        pictures = st.text_input(label, key="vectors-pictures", placeholder=place, help=help)
-        label, example = _("A table's columns that are no part of the vectors"), _("price, weight")
-        help = _(
-            "By commas. Numbered columns (d0, d1, …) are the vectors; where there are none, all "
-            "columns of numbers are, but these."
-        )
-        left_out = st.text_input(label, key="vectors-left-out", placeholder=example, help=help)
-        if st.button(_("Look at it"), type="primary", disabled=not (upload or path)):
-            names = [name.strip() for name in left_out.split(",") if name.strip()]
-            with ExitStack() as copies:
+        upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
+        path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
+        is_asked = st.button(_("Look at it"), type="primary", disabled=not (upload or path))
+        said = st.container()
+        with st.expander(_("Labels, pictures and columns")):
+            label_upload, label_path, pictures, left_out = _more_fields(number)
+        if is_asked:
+            with said, ExitStack() as copies:
                 vectors, labels = _given(copies, upload, path), _given(copies, label_upload, label_path)
                 if vectors is not None:
-                    _open(vectors, labels, pictures.strip(), names)
+                    _open(vectors, labels, pictures, left_out)
         _recent_files()
 
 
-def _label_fields() -> tuple[Any, str]:
-    """A file of labels as it was uploaded, and the path of one."""
+def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
+    """A file of labels as it was uploaded, and the path of one; the folder of pictures; columns to leave out."""
     label, kinds = _("Labels of its rows, if they lie in a file of their own"), _kinds(label_files.ENDINGS)
     help = _(
         "A .npy of one label a row, or a text or CSV with one label a line: names of classes "
         "or whole numbers, in the order of the rows."
     )
-    upload = st.file_uploader(label, kinds, key="vectors-label-file", help=help)
-    return upload, st.text_input(_("or the path of the labels"), key="vectors-label-path").strip()
+    upload = st.file_uploader(label, kinds, key=f"vectors-label-file-{number}", help=help)
+    path = st.text_input(_("or the path of the labels"), key=f"vectors-label-path-{number}").strip()
+    label, place = _("Folder of its pictures, if it holds file names"), _("the file's own folder")
+    help = _("File names are followed below this folder and below the file's own, and nowhere else.")
+    pictures = st.text_input(label, key=f"vectors-pictures-{number}", placeholder=place, help=help)
+    label, example = _("A table's columns that are no part of the vectors"), _("price, weight")
+    help = _(
+        "By commas. Numbered columns (d0, d1, …) are the vectors; where there are none, all "
+        "columns of numbers are, but these."
+    )
+    names = st.text_input(label, key=f"vectors-left-out-{number}", placeholder=example, help=help)
+    return upload, path, pictures.strip(), [name.strip() for name in names.split(",") if name.strip()]
 
 
 def _kinds(endings: Iterable[str]) -> list[str]:

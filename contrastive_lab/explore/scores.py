@@ -11,12 +11,12 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
-from contrastive_lab import cache, format, plots, query_params, state
+from contrastive_lab import cache, figures, format, plots, query_params, state
 from contrastive_lab.explore import selection
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.report import button
-from contrastive_lab.tables import draw_table
+from contrastive_lab.tables import draw_definitions, draw_table
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
@@ -57,13 +57,10 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
         rows.append(row)
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(_("An interval is given where the score estimates something from a sample."))
+        text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
+        st.caption(text)
         st.download_button(_("Scores as CSV"), format.table_csv(rows), "scores.csv", "text/csv")
-    sides = st.columns(2, gap="medium")
-    for number, score in enumerate(scores["own"].values()):
-        text = format.plain(score.reading)
-        text += f" *{format.plain(score.missing)}.*" if score.missing else ""
-        sides[number % 2].caption(f"**{format.plain(score.title)}**: {text}")
+    draw_definitions(scores["own"].values())
 
 
 def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
@@ -83,7 +80,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
     figure = plots.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
     ks = sorted({k for xs, _ys in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
-    st.plotly_chart(figure)
+    figures.draw(figure, "knn-over-k", "over-k")
     template = _(
         "The score is the one at k = {k}, which follows from the number of training "
         "rows; the curve is for reading only, and nothing is selected by it."
@@ -154,7 +151,7 @@ def _spectrum(scores: dict[str, Scores]) -> None:
         return
     figure = plots.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
     figure.update_yaxes(type="log")
-    st.plotly_chart(figure)
+    figures.draw(figure, "spectrum", "spectrum")
     rankme = scores["own"]["rankme"]
     text = _("RankMe {value} of {width} dimensions. {reading} A curve that falls steeply uses few directions.")
     value, width = format.figure_of(rankme), f"{rankme.number('width') or 0:g}"
@@ -168,7 +165,8 @@ def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
         return
     numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
     often = _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}")
-    st.plotly_chart(plots.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples"))
+    figure = plots.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples")
+    figures.draw(figure, "hubs", "hubs")
     text = _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.")
     share = f"{100 * (hubness.number('never') or 0):.1f}"
     st.caption(text.format(reading=format.plain(hubness.reading), value=f"{hubness.value:.2f}", share=share))

@@ -113,7 +113,8 @@ def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
 def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
     names = names_of(rows, space.split != "train", not space.is_loaded)
     key = f"color-{cache.digest(state.data_of(space))}"
-    return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=WIDTH)
+    help = cache.definitions(*names) or None
+    return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=WIDTH, help=help)
 
 
 def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:

@@ -56,8 +56,9 @@ def _row(name: str, scores: dict[str, Scores], other: str) -> str:
     score = scores["own"][name]
     beside = _beside(name, scores)
     lines = "\n".join(map(_html, [*beside, *_read(name, scores, other)]))
+    title, reading = (_html(text) for text in (NAMES.get(name, score.title), score.reading))
     return (
-        f'<details name="score"><summary><span class="name">{_html(NAMES.get(name, score.title))}</span>'
+        f'<details name="score"><summary><span class="name" title="{reading}">{title}</span>'
         f"{_scale(name, scores, '; '.join(map(_html, beside)))}"
         f'<span class="value">{_html(_figure(score))}</span></summary><p>{lines}</p></details>'
     )
@@ -111,7 +112,7 @@ def _figure(score: Score) -> str:
 def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
     """Its interval, and what raw pixels and the untrained encoder have."""
     interval = format.interval_of(scores["own"][name])
-    lines = [_("95 % interval: {interval}").format(interval=interval)] if interval else []
+    lines = [_("95 % interval over samples, not seeds: {interval}").format(interval=interval)] if interval else []
     for source, text in MARKS.items():
         if (beside := _known(name, scores, source)) is not None:
             lines.append(f"{_(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
@@ -137,9 +138,9 @@ def _read(name: str, scores: dict[str, Scores], other: str) -> list[str]:
 def _key(names: list[str], scores: dict[str, Scores]) -> str:
     """What the marks are, where there are others than the space's own."""
     has_interval = any(scores["own"][n].interval is not None for n in names)
-    own = _("this one, with its 95 % interval") if has_interval else _("this one")
+    own = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
     known = {"own": own} | {k: v for k, v in MARKS.items() if scores.get(k)}
-    if len(known) == 1:
+    if len(known) == 1 and not has_interval:
         return ""
     marks = "".join(f'<span><i class="{kind}"></i>{_html(text)}</span>' for kind, text in known.items())
     return f'<div class="key">{marks}</div>'

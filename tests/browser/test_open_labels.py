@@ -46,6 +46,7 @@ def test_labels_of_a_file_of_their_own_count_or_are_refused(
         page.get_by_role("button", name="Open my embeddings").click()
         popover = page.get_by_test_id("stPopoverBody")
         popover.wait_for()
+        popover.get_by_text("Labels, pictures and columns").click()
 
         def give(label: str, path: Path, number: int) -> None:
             if by == "path":

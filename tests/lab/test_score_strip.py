@@ -23,7 +23,7 @@ def test_marks_stand_where_the_figures_are() -> None:
     html = markup(scores)
     assert places(html) == {"own": 90.0, "interval": 85.0, "raw": 40.0, "random": 25.0}
     assert "width:10.00%" in html
-    for said in ("95 % interval: 85.0 to 95.0", "raw pixels: 40.0", "untrained encoder: 25.0"):
+    for said in ("95 % interval over samples, not seeds: 85.0 to 95.0", "raw pixels: 40.0", "untrained encoder: 25.0"):
         assert html.count(said) == 2  # for those who see the scale, and those who do not
     assert "how &lt;it&gt; is read" in html
 
