@@ -24,7 +24,7 @@ from contrastive_core.progress import OnProgress
 
 IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
 WARM = (  # imported while nobody asks; torch._dynamo: torch's optimizers import it, for two to four seconds
-    "torch contrastive_core.engine.answers.previews contrastive_core.loss_lab.view "
+    "torch contrastive_core.loss_lab.batch contrastive_core.loss_lab.view contrastive_core.engine.answers.previews "
     "contrastive_core.samples.run_samples contrastive_core.evaluation.evaluate sklearn.linear_model umap"
 ).split()
 STEP = 0.1  # seconds between two reports of one stage
@@ -110,13 +110,15 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints is no reply
     worker = Worker(replies)
     threading.Thread(target=worker.end_when_idle, daemon=True).start()
-    threading.Thread(target=_warm, daemon=True).start()
+    threading.Thread(target=_warm, args=(worker,), daemon=True).start()
     worker.serve(sys.stdin.buffer)
     os._exit(0)  # the other process has ended: nobody waits for the threads
 
 
-def _warm() -> None:
+def _warm(worker: Worker) -> None:
     for name in WARM:
+        while worker.at_work:  # a request imports what it needs, and somebody waits for it
+            time.sleep(STEP)
         with contextlib.suppress(Exception):  # a request that needs it gets the error
             _import(name)
 

@@ -57,16 +57,21 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         return
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
-    try:
-        view = computed(setting)
-    except ValueError as error:
-        st.warning(format.plain(error))
-        return
-    if view.note:
-        st.caption(format.plain(view.note))
-    draw(run, setting, view, losses, panels, lesson)
-    if panels.panel == "formula":
-        formula(loss, about)
+    live_part, letters = st.container(), st.empty()
+    if panels.panel == "formula" or not _was_computed(setting):  # known while the batch is computed
+        with letters.container():
+            formula(loss, about)
+    with live_part:
+        try:
+            view = computed(setting)
+        except ValueError as error:
+            st.warning(format.plain(error))
+            return
+        if view.note:
+            st.caption(format.plain(view.note))
+        draw(run, setting, view, losses, panels, lesson)
+    if panels.panel != "formula":
+        letters.empty()
     if live_knob(about) == "temperature":
         offer_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
     button.offer([run.name])
@@ -95,6 +100,13 @@ def computed(setting: LabSetting) -> LabView:
     if view.kernel is not None:
         return view.with_knob(live, setting.knobs[live])
     return _view(*where, json.dumps(setting.knobs, sort_keys=True))
+
+
+def _was_computed(setting: LabSetting) -> bool:
+    """Whether this process computed it before, or a shipped run brings it."""
+    knobs = json.dumps(knobs_to_compute(setting.about, setting.knobs), sort_keys=True)
+    asked = lab_files.question(*setting.rows[1:], setting.pairing, setting.loss, knobs)
+    return asked in _questions() or lab_files.read_view(runs.load(setting.rows[0]), setting.loss, asked) is not None
 
 
 def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
@@ -179,14 +191,21 @@ def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
     return batch
 
 
-@st.cache_resource(max_entries=24, show_spinner=False)
+@st.cache_resource(max_entries=24, show_spinner=Deferred(N_("Computing the loss of each pair…")))
 def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str) -> LabView:
     asked = lab_files.question(weights, request, pairing, loss, knobs)
     if (shipped := lab_files.read_view(runs.load(run), loss, asked)) is not None:
         return shipped
     batch, values = _batch(run, weights, request), json.loads(knobs)
     view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, values)
+    _questions().add(asked)
     return view
+
+
+@st.cache_resource(show_spinner=False)
+def _questions() -> set[str]:
+    """The losses on batches that this process computed."""
+    return set()
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)

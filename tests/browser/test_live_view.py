@@ -347,6 +347,7 @@ def test_the_formula_adds_up(page: Any, address: str) -> None:
         assert math.isclose(told[-1], loss, rel_tol=0.01)
         assert math.isclose(sum(told[1:-1]) / 3, loss, rel_tol=0.01)
         assert "NaN" not in "".join(lines)
+        assert page.locator(".worked").evaluate("e => e.scrollWidth <= e.clientWidth")  # terms wrap
 
 
 def test_pull_is_blue_for_similarities_and_for_distances(page: Any, address: str) -> None:

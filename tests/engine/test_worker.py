@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from contrastive_core.engine import client, results
+from contrastive_core.engine import client, results, worker
 from contrastive_core.engine.client import Question
 from contrastive_core.paths import ROOT, runs_home
 
@@ -116,3 +118,16 @@ def test_an_answer_is_kept_and_a_refusal_says_why() -> None:
     wrong.start()
     wait(lambda: not wrong.is_running())
     assert "unknown setting" in (wrong.failure() or "")
+
+
+def test_it_imports_ahead_only_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[str] = []
+    busy = worker.Worker(io.BytesIO(), at_work={1})
+    monkeypatch.setattr(worker, "_import", imported.append)
+    thread = threading.Thread(target=worker._warm, args=(busy,), daemon=True)
+    thread.start()
+    time.sleep(3 * worker.STEP)
+    assert imported == []
+    busy.at_work.clear()
+    thread.join(10)
+    assert imported == list(worker.WARM)
