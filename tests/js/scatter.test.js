@@ -13,6 +13,7 @@ import {
 } from "../../contrastive_lab/components/scatter/grid.js";
 import { idOf, idsIn, rowsWithId } from "../../contrastive_lab/components/scatter/ids.js";
 import { packRows, unpackRows } from "../../contrastive_lab/components/scatter/rows.js";
+import { arranged, columnsFor, move } from "../../contrastive_lab/components/scatter/side_by_side.js";
 
 /** Places that look random and are the same in every run. */
 function places(n) {
@@ -138,4 +139,29 @@ test("ids are cut out of their bytes and looked for in them", () => {
   assert.deepEqual(rowsWithId(ids, "est/4"), [1, 4, 6]);
   assert.deepEqual(rowsWithId(ids, "öü"), [5]);
   assert.deepEqual(rowsWithId(ids, "9"), []);
+});
+
+test("on a phone three maps stand below each other, four in two columns, each with its points", () => {
+  const panels = {
+    names: ["a", "b", "c"],
+    at: [
+      [0, 1],
+      [2, 1],
+      [4, 1],
+    ],
+    box: [-1, 5, -1, 1],
+    rows: 1,
+  };
+  const { panels: stacked, moves } = arranged(panels, columnsFor(350, 3)),
+    xy = Float32Array.of(0.5, 0.25, 2.5, 0.25, 4.5, 0.25);
+  move(xy, 1, moves);
+  assert.deepEqual([...xy], [0.5, 0.25, 0.5, -1.75, 0.5, -3.75]);
+  assert.deepEqual(stacked.at, [
+    [0, 1],
+    [0, -1],
+    [0, -3],
+  ]);
+  assert.deepEqual([stacked.box, stacked.lines, stacked.cell], [[-1, 1, -5, 1], 3, 2]);
+  assert.deepEqual([columnsFor(350, 4), columnsFor(900, 3)], [2, 0]);
+  assert.deepEqual(arranged(panels, 0).panels.at, panels.at);
 });

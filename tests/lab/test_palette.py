@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from contrastive_core.paths import ROOT
-from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.components.scatter.categories import PALETTE, categories, shade
 
 LEAST = 12.0  # ΔE between any two; the colors before had 1.1 for deuteranopia
 ON_PAPER = 18.0  # between any and the page's background
@@ -114,8 +114,12 @@ def test_there_is_one_palette() -> None:
     assert tuple(json.loads(listed)) == PALETTE
 
 
-def test_more_categories_than_colors_differ_in_shape() -> None:
+def test_more_categories_than_colors_differ_in_shape_and_shade() -> None:
     points = (ROOT / "contrastive_lab" / "components" / "scatter" / "points.js").read_text()
     (colors,) = re.findall(r"const COLORS = (\d+)", points)
     assert int(colors) == len(PALETTE)
     assert points.count("clip:") >= 4
+    seen = lab(linear([shade(color, turn) for color in PALETTE for turn in range(4)])).reshape(len(PALETTE), 4, 3)
+    assert difference(seen[:, :-1], seen[:, 1:]).min() > 6  # the same color, used again
+    _, _, used = categories(np.arange(10), [str(k) for k in range(10)], 10, PALETTE)
+    assert len(set(used)) == 10

@@ -12,13 +12,14 @@ import { listen } from "./pointer.js";
 import { packRows, unpackRows } from "./rows.js";
 import { savePng } from "./save.js";
 import { choose, drawPictures, light } from "./selection.js";
-import { loadMorph, morphSlider } from "./side_by_side.js";
+import { arranged, columnsFor, loadMorph, morphSlider, move } from "./side_by_side.js";
 import { tip } from "./tip.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
 import { languageOf, unpack } from "../shared/transport.js";
 import { _, mountIn, N_ } from "../shared/locale.js";
 
+const STACKED = 360; // pixels of each of several maps below each other
 const MODES = { lasso: N_("lasso"), box: N_("box"), pan: N_("pan") };
 
 /**
@@ -131,9 +132,18 @@ function build(parent) {
 function load(map, data) {
   const meta = data.meta;
   map.meta = meta;
+  const isNew = map.key !== meta.content;
+  let moves = [];
+  if (meta.panels) {
+    if (isNew) map.columns = columnsFor(map.root.clientWidth, meta.panels.at.length);
+    ({ panels: meta.panels, moves } = arranged(meta.panels, map.columns));
+  }
   map.color = data.color.slice();
-  map.root.style.setProperty("--map-height", `${meta.height || 520}px`);
-  if (map.key !== meta.content) {
+  map.root.style.setProperty(
+    "--map-height",
+    `${meta.panels?.lines ? STACKED * meta.panels.lines : meta.height || 520}px`,
+  );
+  if (isNew) {
     map.key = meta.content;
     map.view = null;
     map.moved = false;
@@ -141,6 +151,7 @@ function load(map, data) {
     map.n = map.xy.length / 2;
     map.rows = meta.panels ? meta.panels.rows : map.n;
     loadMorph(map, data.target);
+    for (const places of [map.xy, map.home, map.target]) move(places, map.rows, moves);
     map.lit = new Uint8Array(map.n);
     map.picked = [];
     map.stamp = undefined;
@@ -162,6 +173,7 @@ function load(map, data) {
   } else colorCells(map);
   map.root.classList.toggle("fits", Boolean(meta.fits));
   map.root.classList.toggle("several", Boolean(meta.panels));
+  map.root.classList.toggle("stacked", Boolean(meta.panels?.lines));
   map.root.style.setProperty("--map-shape", String(map.box.wide / map.box.high));
   map.gallery.hidden = meta.gallery === false;
   map.images.hidden = !meta.medoids?.length;

@@ -11,7 +11,8 @@ export const DENSE = 50_000; // points in view, above which their density is dra
  */
 export function pointSize(map) {
   const n = map.n > DENSE ? map.shown : map.n; // of very many those in view
-  return n > 20000 ? 2 : n > 5000 ? 3 : n > 2500 ? 5 : n > 1200 ? 6 : 7;
+  const least = map.meta.palette.length > COLORS ? 5 : 2; // shapes need pixels
+  return Math.max(n > 20000 ? 2 : n > 5000 ? 3 : n > 2500 ? 5 : n > 1200 ? 6 : 7, n > 20000 ? 2 : least);
 }
 
 export const COLORS = 8; // after which shapes take turns
@@ -19,12 +20,15 @@ export const COLORS = 8; // after which shapes take turns
 /** Shapes of points: how far out of the middle a place is, on the edge 1; and the same in a legend. */
 const SHAPES = [
   { far: (x, y) => Math.hypot(x, y), clip: "circle(50%)" },
-  { far: (x, y) => 1.1 * Math.max(Math.abs(x), Math.abs(y)), clip: "inset(4%)" },
-  { far: (x, y) => 0.8 * (Math.abs(x) + Math.abs(y)), clip: "polygon(50% 0, 100% 50%, 50% 100%, 0 50%)" },
   {
     far: (x, y) => Math.max(Math.max(Math.abs(x), Math.abs(y)), 3 * Math.min(Math.abs(x), Math.abs(y))),
     clip: "polygon(34% 0,66% 0,66% 34%,100% 34%,100% 66%,66% 66%,66% 100%,34% 100%,34% 66%,0 66%,0 34%,34% 34%)",
   },
+  {
+    far: (x, y) => Math.max(y, -0.5 * y + 0.9 * Math.abs(x)) / 0.75, // a triangle that points up
+    clip: "polygon(50% 0, 100% 90%, 0 90%)",
+  },
+  { far: (x, y) => 1.1 * Math.max(Math.abs(x), Math.abs(y)), clip: "inset(4%)" },
 ];
 
 /**

@@ -47,6 +47,53 @@ export function loadMorph(map, target) {
   }
 }
 
+const NARROW = 560; // pixels, below which maps stand below each other
+
+/**
+ * How many maps a narrow screen has side by side; 0: as they were made.
+ *
+ * @param {number} width
+ * @param {number} count
+ */
+export const columnsFor = (width, count) => (!width || width >= NARROW ? 0 : count > 3 ? 2 : 1);
+
+/**
+ * Maps arranged anew in some columns: the panels, and how far each map moves.
+ *
+ * @param {any} panels
+ * @param {number} columns
+ * @returns {{ panels: any, moves: number[][] }}
+ */
+export function arranged(panels, columns) {
+  const { at, box } = panels,
+    cell = (box[1] - box[0]) / new Set(at.map(([x]) => x)).size;
+  if (!columns) return { panels: { ...panels, cell }, moves: [] };
+  const moves = at.map(([x, y], k) => [(k % columns) * cell - x, (0.5 - Math.floor(k / columns)) * cell - y]);
+  const lines = Math.ceil(at.length / columns);
+  return {
+    panels: {
+      ...panels,
+      cell,
+      lines,
+      at: at.map(([x, y], k) => [x + moves[k][0], y + moves[k][1]]),
+      box: [-cell / 2, (columns - 0.5) * cell, (0.5 - lines) * cell, cell / 2],
+    },
+    moves,
+  };
+}
+
+/**
+ * Move each map's points.
+ *
+ * @param {Float32Array | null} xy
+ * @param {number} rows of each map
+ * @param {number[][]} moves
+ */
+export function move(xy, rows, moves) {
+  if (!xy || !moves.length) return;
+  for (let k = 0; k < xy.length; k++) xy[k] += moves[Math.floor(k / 2 / rows)][k % 2];
+}
+
 function morph(map, share) {
   for (let k = 0; k < map.xy.length; k++) map.xy[k] = map.home[k] + share * (map.target[k] - map.home[k]);
   map.cells.xy = placesIn(map.cells, map.xy);
@@ -61,8 +108,8 @@ function morph(map, share) {
  * @param {any} v
  */
 export function drawNames(map, g, v) {
-  const { names, at } = map.meta.panels,
-    most = (at[1][0] - at[0][0]) * v.scale - 8;
+  const { names, at, cell } = map.meta.panels,
+    most = cell * v.scale - 8;
   g.fillStyle = theme(map.root).ink;
   g.font = "600 13px sans-serif";
   g.textAlign = "center";
