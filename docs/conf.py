@@ -1,0 +1,89 @@
+"""Configuration of the documentation site: `python -m sphinx -W -b html docs docs/_build/html`."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import latex2mathml.converter
+from docutils import nodes
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import generate  # noqa: E402
+
+project = "Contrastive Lab"
+author = "The Contrastive Lab authors"
+project_copyright = "2026, The Contrastive Lab authors"
+release = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
+html_theme = "furo"
+html_title = "Contrastive Lab"
+html_logo = "icon.svg"
+html_favicon = "icon.png"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+default_role = "code"
+
+# Pages of the repository that the site includes under another name.
+INCLUDED = {
+    "../CONTRIBUTING.md": "/contributing.md",
+    "../SECURITY.md": "/security_policy.md",
+    "../CHANGELOG.md": "/changelog.md",
+    "../benchmarks/RESULTS.md": "/benchmarks.md",
+    "../README.md": "/index.md",
+}
+# A section of a docstring whose text starts on the same line, as in "Raises: ValueError for …".
+SECTION = re.compile(r"^(Args|Raises|Returns): (?=\S)")
+
+
+def relink(app, docname, source):
+    """Point links to files of the repository at their pages on the site."""
+    for path, page in INCLUDED.items():
+        source[0] = re.sub(rf"\((?:\.\./)*{re.escape(path)}", f"({page}", source[0])
+
+
+def relink_included(app, relative_path, parent_docname, source):
+    """The same for an included file, whose links start from the repository's root."""
+    for path, page in INCLUDED.items():
+        source[0] = source[0].replace(f"({path.removeprefix('../')}", f"({page}")
+    source[0] = re.sub(r"\(docs/", "(/", source[0])
+
+
+def mark_up(app, what, name, obj, options, lines):
+    """Turn our docstrings into reStructuredText: one-line sections, plain stars and bars, literal code."""
+    text = "\n".join(SECTION.sub(r"**\1:** ", line) for line in lines)
+    text = re.sub(r"\n(\*\*(?:Args|Raises|Returns):\*\*)", r"\n\n\1", text)
+    text = re.sub(r"(?m)^(Args|Returns):$", r"\n\1:", text)
+    parts = re.split(r"(`[^`\n]+`|\*\*\w+:\*\*)", text)
+    lines[:] = "".join(part if i % 2 else escape(part) for i, part in enumerate(parts)).split("\n")
+
+
+def escape(text):
+    return re.sub(r"([*|])|(?<=\w)(_)(?=\W)", r"\\\g<0>", text)
+
+
+def visit_math(self, node):
+    display = "block" if isinstance(node, nodes.math_block) else "inline"
+    mathml = latex2mathml.converter.convert(node.astext(), display=display)
+    self.body.append(f'<div class="math">{mathml}</div>' if display == "block" else mathml)
+    raise nodes.SkipNode
+
+
+def setup(app):
+    generate.write_all(HERE / "generated")
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_math, None))
+    app.connect("source-read", relink)
+    app.connect("include-read", relink_included)
+    app.connect("autodoc-process-docstring", mark_up, priority=400)  # before napoleon

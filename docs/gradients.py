@@ -1,0 +1,146 @@
+"""The gradient of each loss: its formula, and the same in code, which a test compares with autograd.
+
+A function takes the scores s (n, m) that the loss compares, the masks of positives and negatives, and the loss. It
+returns the derivative of each anchor's loss by each score (n, m).
+"""
+
+import torch
+
+SOFTMAX = r"\pi_{ij} = \frac{e^{s_{ij}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
+
+
+def softmax(logits, mask):
+    """The softmax of each row over the masked entries, 0 elsewhere."""
+    return torch.softmax(logits.masked_fill(~mask, -torch.inf), -1).nan_to_num(0)
+
+
+def mean_over(mask):
+    return mask.double() / mask.sum(-1, keepdim=True)
+
+
+def all_candidates(s, positive, negative, loss):
+    return (softmax(s / loss.temperature, positive | negative) - mean_over(positive)) / loss.temperature
+
+
+def own_positive(s, positive, negative, loss):
+    temperature = getattr(loss, "temperature", 1.0)
+    gradient, number = torch.zeros_like(s), positive.sum(-1, keepdim=True)
+    for p in range(s.shape[1]):
+        own = torch.zeros_like(positive)
+        own[:, p] = True
+        counted = positive[:, p : p + 1]
+        gradient += counted * (softmax(s / temperature, own | negative) - own.float())
+    return gradient / (number * temperature)
+
+
+def soft_nearest_neighbor(s, positive, negative, loss):
+    logits = -s / loss.temperature
+    return -(softmax(logits, positive | negative) - softmax(logits, positive)) / loss.temperature
+
+
+def nce(s, positive, negative, loss, log_z, population):
+    number = negative.sum(-1, keepdim=True)
+    p = torch.sigmoid(s / loss.temperature - log_z - (number / population).log())
+    return (negative * p - mean_over(positive) * (1 - p)) / loss.temperature
+
+
+def invariance_spread(s, positive, negative, loss):
+    p = softmax(s / loss.temperature, positive | negative)
+    odds = negative * p / (1 - p)
+    return (p - mean_over(positive) + odds - p * odds.sum(-1, keepdim=True)) / loss.temperature
+
+
+def pair_contrastive(s, positive, negative, loss):
+    push = (loss.margin - s).clamp_min(0)
+    return (positive * s - negative * push) / (positive | negative).sum(-1, keepdim=True)
+
+
+def triplet(s, positive, negative, loss):
+    triplets = positive[:, :, None] & negative[:, None, :]
+    active = triplets & (s[:, :, None] - s[:, None, :] + loss.margin > 0)
+    number = triplets.sum((1, 2))[:, None]
+    return (active.sum(2) - active.sum(1)) / number
+
+
+def lifted_structure(s, positive, negative, loss):
+    push = softmax_terms = (loss.margin - s).exp() * negative
+    own = softmax_terms.sum(-1)
+    both = own[:, None] + own[None, :]
+    hinge = positive * (s + both.log()).clamp_min(0)
+    pushed = (hinge / both).sum(-1, keepdim=True) * push
+    # The distances of a positive's own negatives belong to other rows of the matrix.
+    return (hinge - pushed) / positive.sum(-1, keepdim=True)
+
+
+MEAN = r"\frac{[j\in P(i)]}{|P(i)|}"
+OUT = rf"\frac{{\partial L_i}}{{\partial s_{{ij}}}} = \frac{{1}}{{\tau}}\Big(\pi_{{ij}} - {MEAN}\Big),\quad {SOFTMAX}"
+OWN = (
+    r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau|P(i)|}\sum_{p\in P(i)}\big(\pi^{p}_{ij} - [j=p]\big),\quad "
+    r"\pi^{p}_{ij} = \frac{e^{s_{ij}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
+)
+
+# Name of the loss: LaTeX, function, what to notice.
+GRADIENTS = {
+    "nt_xent": (OUT, all_candidates, "Each negative is pushed by its softmax share. The shares sum to the total pull."),
+    "sup_con": (
+        OUT,
+        all_candidates,
+        'For `form="out"`. Every positive has the same target, so a positive that is already similar is pushed away '
+        "when its share exceeds $1/|P(i)|$.",
+    ),
+    "instance_softmax": (
+        OUT,
+        all_candidates,
+        "The candidates are the slots of the memory bank, which get no gradient.",
+    ),
+    "info_nce": (
+        OWN,
+        own_positive,
+        "Each positive competes with the negatives alone. Here $\\pi^p_{ij}=0$ for other positives.",
+    ),
+    "n_pair": (
+        OWN,
+        own_positive,
+        "The same as InfoNCE with $\\tau = 1$. The penalty adds $2\\lambda f_i$ to the anchor's gradient.",
+    ),
+    "soft_nearest_neighbor": (
+        r"\frac{\partial L_i}{\partial f_{ij}} = -\frac{1}{\tau}\Big(\pi_{ij} - [j\in P(i)]\,\rho_{ij}\Big),\quad "
+        r"\rho_{ij} = \frac{e^{-f_{ij}/\tau}}{\sum_{p\in P(i)}e^{-f_{ip}/\tau}}",
+        soft_nearest_neighbor,
+        "$\\pi_{ij}$ is the softmax over all candidates. The nearest positive receives almost all of the pull.",
+    ),
+    "nce": (
+        r"\frac{\partial L_i}{\partial s_{ip}} = -\frac{1-\sigma(\ell_{ip})}{\tau|P(i)|},\quad "
+        r"\frac{\partial L_i}{\partial s_{ik}} = \frac{\sigma(\ell_{ik})}{\tau}",
+        nce,
+        "Negatives do not compete with each other: each has its own probability $\\sigma(\\ell_{ik})$.",
+    ),
+    "invariance_spread": (
+        r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau}\Big(P_{ij} - " + MEAN + r" + [j\in N(i)]\frac{P_{ij}}"
+        r"{1-P_{ij}} - P_{ij}\sum_{k\in N(i)}\frac{P_{ik}}{1-P_{ik}}\Big)",
+        invariance_spread,
+        'For `form="source"`. A negative with a large share is pushed twice: by the first term and by the spread term.',
+    ),
+    "pair_contrastive": (
+        r"\frac{\partial L_i}{\partial D_{ip}} = \frac{D_{ip}}{|A(i)|},\quad "
+        r"\frac{\partial L_i}{\partial D_{ik}} = -\frac{\max(0,\,\varepsilon-D_{ik})}{|A(i)|}",
+        pair_contrastive,
+        'For `hinge="distance"`. The pull grows with the distance. The push is largest for the nearest negative and '
+        "ends at the margin.",
+    ),
+    "triplet": (
+        r"\frac{\partial L_i}{\partial D_{ip}^2} = \frac{|\{k:(i,p,k)\text{ active}\}|}{|T(i)|},\quad "
+        r"\frac{\partial L_i}{\partial D_{ik}^2} = -\frac{|\{p:(i,p,k)\text{ active}\}|}{|T(i)|}",
+        triplet,
+        "For all triplets $T(i)$ of the anchor. A triplet is active while its hinge is above 0. Every active triplet "
+        "counts the same, however hard it is.",
+    ),
+    "lifted_structure": (
+        r"\frac{\partial L_i}{\partial D_{ip}} = \frac{\max(0,J_{ip})}{|P(i)|},\quad "
+        r"\frac{\partial L_i}{\partial D_{ik}} = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\max(0,J_{ip})\,"
+        r"\frac{e^{\varepsilon-D_{ik}}}{S_i+S_p},\quad "
+        r"S_i = \sum_{k\in N(i)}e^{\varepsilon-D_{ik}}",
+        lifted_structure,
+        'For `form="smooth"`. A negative is pushed by its share among the negatives of both ends of the pair.',
+    ),
+}
