@@ -2,6 +2,7 @@
 // what is selected or in view. Only row numbers of a selection go to the server.
 
 import { draw } from "./draw.js";
+import { figureOptions } from "./figure.js";
 import { bounds, colorCells, find, grid } from "./find.js";
 import { mixed } from "./grid.js";
 import { idsIn } from "./ids.js";
@@ -87,6 +88,7 @@ function build(parent) {
   map.images.title = _("some images on the whole map, until points are selected");
   map.images.setAttribute("aria-pressed", "true");
   map.legend = el("div", { class: "legend", role: "group", "aria-label": _("categories") });
+  map.figure = figureOptions(map);
   map.gallery = el("div", {});
   map.line = el("div", { class: "gallery", role: "group", "aria-label": _("images in view") });
   map.root = el(
@@ -106,10 +108,14 @@ function build(parent) {
       map.search,
       button(_("clear"), () => choose(map, [])),
       button("PNG", () => savePng(map)),
+      button("SVG, PDF", () => {
+        map.figure.hidden = !map.figure.hidden;
+      }),
       map.images,
       map.morph,
       map.count,
     ),
+    map.figure,
     map.legend,
     map.stage,
     el("div", { class: "in-view" }, map.line),

@@ -17,18 +17,49 @@ export function pointSize(map) {
 
 export const COLORS = 8; // after which shapes take turns
 
-/** Shapes of points: how far out of the middle a place is, on the edge 1; and the same in a legend. */
+const polygon =
+  (...corners) =>
+  (x, y, r) =>
+    `M${corners.map(([a, b]) => [fixed(x + a * r), fixed(y + b * r)]).join("L")}Z`;
+const fixed = (v) => Number(v.toFixed(2));
+
+/** Shapes of points: how far out of the middle a place is, on the edge 1; the same in a legend, and as a path. */
 const SHAPES = [
-  { far: (x, y) => Math.hypot(x, y), clip: "circle(50%)" },
+  {
+    far: (x, y) => Math.hypot(x, y),
+    clip: "circle(50%)",
+    path: (x, y, r) => `M${fixed(x - r)},${fixed(y)}a${r},${r} 0 1,0 ${2 * r},0a${r},${r} 0 1,0 ${-2 * r},0Z`,
+  },
   {
     far: (x, y) => Math.max(Math.max(Math.abs(x), Math.abs(y)), 3 * Math.min(Math.abs(x), Math.abs(y))),
     clip: "polygon(34% 0,66% 0,66% 34%,100% 34%,100% 66%,66% 66%,66% 100%,34% 100%,34% 66%,0 66%,0 34%,34% 34%)",
+    path: polygon(
+      ...[
+        [-1, 3],
+        [1, 3],
+        [1, 1],
+        [3, 1],
+        [3, -1],
+        [1, -1],
+        [1, -3],
+        [-1, -3],
+        [-1, -1],
+        [-3, -1],
+        [-3, 1],
+        [-1, 1],
+      ].map(([a, b]) => [a / 3, b / 3]),
+    ),
   },
   {
     far: (x, y) => Math.max(y, -0.5 * y + 0.9 * Math.abs(x)) / 0.75, // a triangle that points up
     clip: "polygon(50% 0, 100% 90%, 0 90%)",
+    path: polygon([0, -1], [1, 0.8], [-1, 0.8]),
   },
-  { far: (x, y) => 1.1 * Math.max(Math.abs(x), Math.abs(y)), clip: "inset(4%)" },
+  {
+    far: (x, y) => 1.1 * Math.max(Math.abs(x), Math.abs(y)),
+    clip: "inset(4%)",
+    path: polygon([-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]),
+  },
 ];
 
 /**
