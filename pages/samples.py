@@ -15,6 +15,7 @@ from contrastive_lab.samples import (
     bench,
     cut_off,
     detail,
+    encoder_quality,
     example,
     label_audit,
     lists,
@@ -29,6 +30,7 @@ from contrastive_lab.samples.table_picker import Pictures, choose, table_or_wait
 def page() -> None:
     st.title(_("Samples"))
     example.say()
+    retrain.outcome()
     requests = choose()
     if requests:
         with guard.on_its_own(requests[0].name):
@@ -63,6 +65,8 @@ def review(findings: Findings) -> None:
         choices, at_hand = st.container(), st.container()
     under = st.container()
     with choices:
+        if name == "mislabeled" and (run := findings.requests[0].run):
+            encoder_quality.show(run)
         lists.show_precision(findings.tables, name)
     with st.expander(_("Filter and order")):
         rows = listed(findings, name, audit, choices, under)

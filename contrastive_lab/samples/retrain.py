@@ -6,15 +6,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine import queue, training
+from contrastive_core.engine import questions, queue, training
 from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.records import Locked
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.train_config import settings_of
 from contrastive_lab import cache, format, guard, number_inputs, state
-from contrastive_lab.locale import _
-from contrastive_lab.progress import follow_training
+from contrastive_lab.locale import _, message
+from contrastive_lab.progress import follow, follow_training
 from contrastive_lab.samples.bench import is_probably_wrong
 from contrastive_lab.samples.findings import Findings, window
 
@@ -95,18 +95,31 @@ def retrain(findings: Findings) -> None:
             )
             st.caption(text)
         else:
-            start(request, run, changed)
+            start(request, run, done)
     if run is not None:
         results(run)
 
 
-def start(request: SampleRequest, run: Run, changed: int) -> None:
+def uses_no_labels(run: Run) -> bool:
+    """Whether the run's method trains without labels."""
+    method = cache.catalog()["methods"].get(str(run.config.get("method")))
+    return method is not None and not method.get("needs_labels")
+
+
+def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) -> None:
+    if ignored := uses_no_labels(run):
+        text = _(
+            "{method} does not use labels: relabeling cannot change this encoder, dropping images can. New labels "
+            "matter to scores, and to methods that use them, such as SupCon."
+        )
+        st.info(text.format(method=cache.method_title(str(run.config.get("method")))))
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
     epochs = number_inputs.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
-    label, begin = _("Retrain with {changes}").format(changes=_changes(changed)), partial(b.button, type="primary")
-    help = None if changed else _("Nothing is relabeled or dropped yet.")
-    if not number_inputs.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
+    counted = done.dropped if ignored else done.dropped + done.relabeled
+    label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(b.button, type="primary")
+    help = None if counted else _("Nothing is dropped yet.") if ignored else _("Nothing is relabeled or dropped yet.")
+    if not number_inputs.button(begin, label, of=[key], disabled=not counted, help=help, icon=":material/replay:"):
         return
     arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()
@@ -132,9 +145,34 @@ def results(run: Run) -> None:
         st.error(format.plain(_("{fresh} could not start. {why}").format(fresh=fresh, why=why)))
     elif fresh and fresh not in {r.name for r in retrained} and queue.progress_of(fresh):
         follow_training(fresh)
+    elif (done := next((r for r in retrained if r.name == fresh), None)) and not queue.progress_of(done.name):
+        del st.session_state["retrained"]
+        state.choose_run(done.name)
+        st.rerun()
     for one in retrained:
         with guard.on_its_own(one.name):
             result(run, one)
+
+
+def run_before(run: Run | None) -> Run | None:
+    """The run on whose page it was decided what this one was trained without."""
+    if run is None or not (run.config.get("exclude") or run.config.get("relabel")):
+        return None
+    return next((r for r in state.all_runs() if sample_annotations.cleaned(r, [run])), None)
+
+
+def outcome() -> None:
+    """Of a run that was trained again: what it is worth beside the run before."""
+    run = state.chosen_run()
+    if run is not None and (before := run_before(run)) is not None:
+        with st.container(border=True):
+            result(before, run)
+            if cache.scores(run) is None:
+                follow(questions.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
+            label = _("Back to {name}").format(name=before.name)
+            st.page_link(
+                "pages/samples.py", label=label, icon=":material/arrow_back:", query_params={"run": before.name}
+            )
 
 
 def result(before: Run, run: Run) -> None:

@@ -1,0 +1,51 @@
+"""How good the encoder behind the lists is, beside raw pixels, and what helps where it is no better."""
+
+import streamlit as st
+
+from contrastive_core.engine import questions
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score
+from contrastive_lab import cache, format
+from contrastive_lab.locale import _, message
+from contrastive_lab.progress import follow
+from contrastive_lab.samples.retrain import run_before
+
+LONGER = 4  # times the epochs that are offered
+GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
+
+
+def show(run: Run) -> None:
+    """The kNN accuracy of a run beside that of raw pixels; its scores are made where they are missing. Of a run that
+    was trained again they are followed above (retrain.py)."""
+    if (record := cache.scores(run)) is None:
+        if run_before(run) is None:
+            follow(questions.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
+        return
+    own, pixels = (record.score(source, "knn") for source in ("h", "raw"))
+    if own is None or pixels is None:
+        return
+    values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels)}
+    if not is_weak(own, pixels) or (own.value or 0) >= GOOD:
+        text = _("Encoder behind this list: kNN accuracy {own} on test images, raw pixels {pixels}.")
+        st.caption(text.format(**values))
+        return
+    text = _(
+        "This encoder is no better than raw pixels: kNN accuracy {own}, raw pixels {pixels}. Many suspects below are "
+        "therefore false alarms. Train longer, start from a pretrained encoder, or use the lists that also compare "
+        "pixels: near-duplicates and outliers."
+    )
+    st.warning(text.format(**values))
+    line, epochs = st.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)
+    kind, _colon, path = str(run.config.get("dataset")).partition(":")
+    address = {"method": str(run.config.get("method")), "data": kind} | ({"folder": path} if path else {})
+    longer, pretrained = {**address, "epochs": str(epochs)}, {**address, "encoder": "other"}
+    label = _("Train for {epochs} epochs").format(epochs=f"{epochs:,}")
+    line.page_link("pages/train.py", label=label, icon=":material/play_circle:", query_params=longer)
+    label = _("Use a pretrained encoder")
+    line.page_link("pages/train.py", label=label, icon=":material/upload:", query_params=pretrained)
+
+
+def is_weak(own: Score, pixels: Score) -> bool:
+    """Whether the interval of the encoder's accuracy reaches down to that of raw pixels."""
+    low = own.interval[0] if own.interval else own.value
+    return low is not None and pixels.value is not None and low <= pixels.value
