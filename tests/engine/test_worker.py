@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import signal
 import subprocess
@@ -120,9 +119,9 @@ def test_an_answer_is_kept_and_a_refusal_says_why() -> None:
     assert "unknown setting" in (wrong.failure() or "")
 
 
-def test_it_imports_ahead_only_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_imports_ahead_only_while_nobody_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     imported: list[str] = []
-    busy = worker.Worker(io.BytesIO(), at_work={1})
+    busy = worker.Worker((tmp_path / "replies").open("wb"), at_work={1})
     monkeypatch.setattr(worker, "_import", imported.append)
     thread = threading.Thread(target=worker._warm, args=(busy,), daemon=True)
     thread.start()
