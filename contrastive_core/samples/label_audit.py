@@ -138,7 +138,7 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) ->
     """
     rng, decided = np.random.default_rng(seed), np.isfinite(wrong)
     hits, is_drawn = np.nan_to_num(wrong) > 0.5, _mask(len(p), drawn)
-    top, probability = _worked_through(p, decided), recalibrate(p, wrong)
+    top, probability = _worked_through(p, decided, is_drawn), recalibrate(p, wrong)
     part = 2 * strata_of(p) + (np.nan_to_num(p) > 0.5)  # a stratum of both kinds would hide what p tells
     part[top] = 2 * STRATA  # the top of the list is a part of its own
     known = float((hits & np.isfinite(p)).sum())
@@ -163,7 +163,8 @@ def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) ->
 
 def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int], seed: int = 0) -> list[float]:
     """Return the bound after each number of random checks, with all other decisions as they are."""
-    found, top, uniform = [], _worked_through(p, np.isfinite(wrong)), _shuffled(p, [seed, 1])
+    found, uniform = [], _shuffled(p, [seed, 1])
+    top = _worked_through(p, np.isfinite(wrong), _mask(len(p), drawn))
     for size in sizes:
         then, later = wrong.copy(), drawn[size:]
         then[later[~top[later]]] = np.nan
@@ -230,10 +231,12 @@ def _expit(z: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(z / 2))
 
 
-def _worked_through(p: np.ndarray, decided: np.ndarray) -> np.ndarray:
-    """The top of the list (n) bool, as far as nearly all of it is decided: suspects are no random draw."""
+def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) -> np.ndarray:
+    """The top of the list (n) bool, as far as nearly all of it is decided; random draws do not count, since suspects
+    are none."""
     order = np.argsort(-np.where(np.isfinite(p), p, -1.0), kind="stable")
-    share = np.cumsum(decided[order]) / np.arange(1, len(p) + 1)
+    own = ~is_drawn[order]
+    share = np.cumsum(decided[order] & own) / np.maximum(1, np.cumsum(own))
     long_enough = np.flatnonzero(share >= RANKED)
     top = np.zeros(len(p), bool)
     top[order[: long_enough[-1] + 1 if len(long_enough) else 0]] = True

@@ -21,6 +21,7 @@ HOW = N_(
     "from all rows, which also finds wrong labels that the encoder does not see. The same rows are drawn each time."
 )
 SIZES = (40, 120, 240, 480)
+LONG = 600  # right rows, beyond which suspects are the better way to a low bound
 POINTS = 24  # of a curve
 
 
@@ -129,8 +130,8 @@ def say_stop(found: label_audit.Audit) -> None:
     most = _("With your decisions applied, up to {share} of labels can still be wrong.").format(
         share=f"{found.bound:.1%}".replace("%", " %")
     )
-    if found.remaining is None:
-        more = _("Decide on the likely mislabeled samples too.")
+    if found.remaining is None or found.remaining > LONG:
+        more = _("Decide on the likely mislabeled samples too: that lowers the bound fastest.")
     else:
         more = _("You can stop once {count} more random rows are right.").format(count=f"{found.remaining:,}")
     st.caption(f"{most} {more}")
