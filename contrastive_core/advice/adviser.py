@@ -1,6 +1,7 @@
 """The adviser: search, answer, and the test images once, at the end."""
 
 import contextlib
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,10 +33,12 @@ def advise(
     folder = folder_of(plan.name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with lock(lock_of(plan.name)):
+        began = time.monotonic()
         dataset = datasets.load(plan.dataset, "train", plan.root)
         search = Search(plan, dataset, on_progress)
         search.wait_for_device = wait_for_device
         search.baselines = _baselines(search, on_progress) if plan.labeled else {}
+        search.beside = time.monotonic() - began
         search.run(lambda search: json_files.write_json(folder / "answer.json", answer_of(search)))
         answer = answer_of(search)
         if plan.labeled and answer["best"] is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from contrastive_core.advice.candidates import Curve
 from contrastive_core.advice.held_out import HeldOutScores, Trial
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
@@ -18,7 +19,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records import runs
 from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint
 from contrastive_core.records.embedding_ref import cached
-from contrastive_core.records.score import SEEDS, wilson
+from contrastive_core.records.score import SEEDS
 from contrastive_core.storage.json_files import JsonObject
 
 DISTINCT = 1.3  # times as large: a curve's top lies elsewhere than what was tried
@@ -29,9 +30,9 @@ NEGATIVES = 256  # held-out rows that effective negatives are taken of
 
 def answer_of(search: Search) -> Answer:
     """Rows, verdict, curve and reasons as plain values, at any time of the search."""
-    rows = [_row(search, t) for t in search.trials.values() if t.epochs]
-    rows.sort(key=lambda r: (-r["epochs"], -r["seeds"], -number_of(r["mean"])))
-    best, curve = _best(search, rows), search.curve()
+    curve = search.curve()
+    rows = _sorted([_row(search, t, curve) for t in search.trials.values() if t.epochs])
+    best = next((row for row in rows if row["epochs"] == rows[0]["epochs"]), None)
     return {
         "plan": search.plan.to_json(),
         "criterion": CRITERIA[search.plan.criterion],
@@ -51,7 +52,7 @@ def answer_of(search: Search) -> Answer:
     }
 
 
-def _row(search: Search, trial: Trial) -> AnswerRow:
+def _row(search: Search, trial: Trial, curve: Curve | None) -> AnswerRow:
     """Some settings at the most epochs they were trained for, against the default on the same images and seeds."""
     criterion, default, epochs = search.plan.criterion, search.default, trial.epochs
     scores = trial.of_criterion(epochs, criterion)
@@ -60,6 +61,8 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
     row: AnswerRow = {"label": trial.label, "settings": trial.settings, "is_default": trial.is_default, "shown": ""}
     row |= {"epochs": epochs, "seeds": len(values), "values": values, "runs": runs}
     row |= {"mean": float(np.mean(values)), "interval": interval_of(scores)}
+    if curve is not None and trial.value is not None and epochs == search.plan.rungs[-1]:
+        row["on_curve"] = float(curve.at([trial.value])[0][0])
     usual = default.of_criterion(epochs, criterion) if default and not trial.is_default else None
     if usual is not None and usual.scores:
         pool = [t.of_criterion(epochs, criterion) for t in search.trials.values() if t.epochs == epochs]
@@ -69,17 +72,17 @@ def _row(search: Search, trial: Trial) -> AnswerRow:
     return row
 
 
-def _best(search: Search, rows: list[AnswerRow]) -> AnswerRow | None:
-    """Of the settings with the most epochs and seeds: the highest mean, or the highest on the curve."""
-    full = [row for row in rows if row["epochs"] == max(r["epochs"] for r in rows)]
-    seeds = max((row["seeds"] for row in full if not row["is_default"]), default=1)
-    places = {trial.label: place for place, trial in enumerate(search.ranking())}
-    is_curve = search.curve() is not None
+def _sorted(rows: list[AnswerRow]) -> list[AnswerRow]:
+    """The best first: most epochs, most seeds, shown to be better, highest on the curve or, where there is none, by the
+    mean. The default may have more seeds than any other."""
+    most = max((r["epochs"] for r in rows), default=0)
+    seeds = max((r["seeds"] for r in rows if r["epochs"] == most and not r["is_default"]), default=1)
 
-    def worth(row: AnswerRow) -> float:
-        return -places.get(row["label"], math.inf) if is_curve else number_of(row["mean"])
+    def order(row: AnswerRow) -> tuple[float, float, bool, float]:
+        height = number_of(row.get("on_curve", row["mean"]))
+        return -row["epochs"], -min(row["seeds"], seeds), row["shown"] != "better", -height
 
-    return max((row for row in full if row["seeds"] >= seeds), key=worth, default=None)
+    return sorted(rows, key=order)
 
 
 def _points(search: Search) -> list[CurvePoint]:
@@ -90,7 +93,6 @@ def _points(search: Search) -> list[CurvePoint]:
             "epochs": epochs,
             "seed": seed,
             "score": scores.value(search.plan.criterion),
-            "interval": None if scores.right is None else wilson(int(np.nansum(scores.right)), len(scores.right)),
             "uniformity": scores.value("uniformity"),
             "tolerance": scores.value("tolerance"),
         }
@@ -141,11 +143,16 @@ def _of_the_best(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
             **{**values, "difference": f"{points * best['difference']:.1f}", "low": low, "high": high},
         )
     elif best["seeds"] >= SEEDS:
-        text = message(
-            "No difference that these data can show: {label} came out highest, "
-            "{difference}{unit} from the default. Either will do.",
-            **{**values, "difference": f"{points * best['difference']:+.1f}"},
+        template = N_(
+            "No difference that these data can show: {label} came out highest, {difference}{unit} from the default. "
+            "Either will do."
         )
+        if "on_curve" in best:
+            template = N_(
+                "No difference that these data can show: the curve is highest at {label}, {difference}{unit} from the "
+                "default. Either will do."
+            )
+        text = message(template, **{**values, "difference": f"{points * best['difference']:+.1f}"})
     else:
         return _not_repeated(search, rows, best)
     return text if any(r["shown"] == "better" for r in rows) else text + _smallest(search, rows)
@@ -157,7 +164,10 @@ def _of_the_default(search: Search, best: AnswerRow) -> str:
     if fitted is None:
         return message("Keep the default, {label}: nothing that was tried came out better.", label=best["label"])
     text = message("Keep the default, {label}: the curve is highest there of what was tried.", label=best["label"])
-    top = max(fitted.sampled(), key=lambda row: row["score"])["value"]
+    if best["seeds"] > 1:
+        template = N_("Keep the default, {label}: of what was tried with {seeds} seeds the curve is highest there.")
+        text = message(template, label=best["label"], seeds=best["seeds"])
+    top = max(fitted.places(), key=lambda value: float(fitted.at([value])[0][0]))
     if abs(math.log(top / (search.default.value or top))) > math.log(DISTINCT):
         text += message(" Its top lies near {top}, which more time would try.", top=f"{top:.2g}")
     return text
@@ -167,10 +177,10 @@ def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str
     """A single seed, or two, show nothing: the default stands until they do."""
     points, unit = _scale(search)
     text = message("No difference is shown yet: {label} came out highest", label=best["label"])
-    if search.curve() is not None:
-        text = message("No difference is shown yet: the curve is highest at {label}", label=best["label"])
     same = [r for r in rows if r["label"] != best["label"] and all(r[k] == best[k] for k in ("epochs", "seeds"))]
-    if ties := [r["label"] for r in same if abs(r["mean"] - best["mean"]) < 1e-9]:
+    if "on_curve" in best:
+        text = message("No difference is shown yet: the curve is highest at {label}", label=best["label"])
+    elif ties := [r["label"] for r in same if abs(r["mean"] - best["mean"]) < 1e-9]:
         text += message(", with {ties}", ties=" and ".join(ties))
     text += N_(", with one seed") if best["seeds"] == 1 else message(", with {seeds} seeds", seeds=best["seeds"])
     if "difference" in best:

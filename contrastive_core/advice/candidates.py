@@ -3,15 +3,18 @@
 A candidate is a label and the settings that `train --set` takes. The curve through the scores of one number rests on
 values side by side scoring about the same: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the
 number's logarithm, with fixed length. Its noise is that of one run: the binomial's, or the spread of the seeds at one
-value where that is larger. Its height follows the scores.
+value where that is larger. Its height follows the scores. Its band contains seeds and images; there is none before one
+value has three seeds.
 """
 
 import dataclasses
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
@@ -19,9 +22,11 @@ from contrastive_core import losses, methods
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.evaluation.paired_tests import Z95
+from contrastive_core.evaluation.verdicts import ALPHA
 from contrastive_core.messages import N_, message
-from contrastive_core.records.advice import QUESTIONS
+from contrastive_core.records.advice import QUESTIONS, CurvePlace
 from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.score import SEEDS
 from contrastive_core.training.defaults import usual_settings
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -127,6 +132,8 @@ class Curve:
     mean: float
     low: float  # the values that were tried lie between
     high: float
+    images: float  # standard deviation of a score over images: that of all runs, which are judged on the same
+    freedom: int  # of the spread between seeds; 0 where no value has three
 
     def at(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
         """Expected score and half its 95 % interval: (n), (n)."""
@@ -134,12 +141,23 @@ class Curve:
         mean, sd = self.process.predict(x, return_std=True)
         return mean + self.mean, Z95 * sd
 
-    def sampled(self, points: int = 41) -> list[dict[str, float]]:
-        """The curve with its interval at evenly spaced places between the values that were tried."""
-        values = np.geomspace(self.low, self.high, points)
-        mean, half = self.at(values.tolist())
-        rows = zip(values, mean, mean - half, mean + half, strict=True)
-        return [dict(zip(("value", "score", "low", "high"), map(float, r), strict=True)) for r in rows]
+    def places(self, points: int = 41) -> list[float]:
+        """Evenly spaced places on the logarithm between the values that were tried."""
+        return [float(value) for value in np.geomspace(self.low, self.high, points)]
+
+    def sampled(self, points: int = 41) -> list[CurvePlace]:
+        """The curve with its band. `low` and `high` are None where too few seeds were trained."""
+        values = self.places(points)
+        mean, half = self.at(values)
+        rows: list[CurvePlace] = []
+        for value, score, of_seeds in zip(values, mean.tolist(), half.tolist(), strict=True):
+            row: CurvePlace = {"value": value, "score": score, "low": None, "high": None}
+            if self.freedom:
+                of_seeds *= -stdtrit(self.freedom, ALPHA / 2) / Z95
+                both = math.hypot(of_seeds, Z95 * self.images)
+                row["low"], row["high"] = score - both, score + both
+            rows.append(row)
+        return rows
 
 
 def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
@@ -152,12 +170,14 @@ def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve
         return None
     scores = np.array([s for _, s, _ in runs])
     mean = float(scores.mean())
-    noise = max(_noise(scores, runs[0][2]), _spread_of_seeds(values, scores))
+    (between, freedom), images = _spread_of_seeds(values, scores), _noise(scores, runs[0][2])
+    noise = max(images, between)
     amplitude = max(AMPLITUDE * noise, float(scores.std()))
     kernel = ConstantKernel(amplitude**2, "fixed") * RBF(LENGTH, "fixed")
     process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
     process.fit(np.log(values)[:, None], scores - mean)
-    return Curve(process, mean, float(values.min()), float(values.max()))
+    images = 0.0 if runs[0][2] is None else images
+    return Curve(process, mean, float(values.min()), float(values.max()), images, freedom)
 
 
 def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
@@ -168,11 +188,14 @@ def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
     return float(np.sqrt(share * (1 - share) / max(1, len(right))))
 
 
-def _spread_of_seeds(values: np.ndarray, scores: np.ndarray) -> float:
-    """Standard deviation between seeds, pooled over the values that were trained more than once; 0 where none was."""
+def _spread_of_seeds(values: np.ndarray, scores: np.ndarray) -> tuple[float, int]:
+    """Standard deviation between seeds, pooled over the values that were trained more than once (0 where none was), and
+    its degrees of freedom, 0 where no value has three seeds."""
     groups = [scores[values == v] for v in np.unique(values)]
     freedom = sum(len(group) - 1 for group in groups)
-    return float(np.sqrt(sum(((group - group.mean()) ** 2).sum() for group in groups) / freedom)) if freedom else 0.0
+    squares = sum(((group - group.mean()) ** 2).sum() for group in groups)
+    is_known = max(map(len, groups)) >= SEEDS
+    return math.sqrt(squares / freedom) if freedom else 0.0, freedom if is_known else 0
 
 
 def spread(candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -13,7 +13,17 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, SEEDS, Plan, adviser_names, duration, load_plan
+from contrastive_core.records.advice import (
+    ETA,
+    FINALISTS,
+    OVERHEAD,
+    SEEDS,
+    WITHOUT_LABELS,
+    Plan,
+    adviser_names,
+    duration,
+    load_plan,
+)
 from contrastive_core.records.runs import checked_name, free_name
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
@@ -75,6 +85,9 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     if not minutes > 0 or not math.isfinite(minutes):
         raise BadSetting(f"--minutes must be above 0; got {minutes:g}")
     choose = check_questions(request.choose or ["temperature"])
+    is_labeled = len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1
+    if not is_labeled and choose != ["temperature"]:
+        raise BadSetting(WITHOUT_LABELS)
     found = [candidates(q, method, dataset) for q in choose]
     trials = 1 + sum(len(one) - 1 for one in found)
     if trials < 2:
@@ -82,7 +95,6 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     count = len(held_out_rows(dataset))
     labels = (", ".join(one[0].label for one in found), *(c.label for one in found for c in one[1:]))
     batch = None if "batch" in choose else fitting_batch(method, dataset)
-    is_labeled = len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1
     about = (checked_name(request.name), dataset.name, request.root, method, tuple(choose), minutes, (request.epochs,))
     sizes = (trials, len(dataset) - count, count, is_labeled, seconds_per_epoch, request.device)
     return _fitted(Plan(*about, *sizes, batch_size=batch, labels=labels), request.epochs)

@@ -53,6 +53,7 @@ class Search:
         self.questions = {q: candidates(q, plan.method, dataset) for q in plan.choose}
         self.trials: dict[str, Trial] = {}
         self.baselines: dict[str, float] = {}  # kNN without any training
+        self.beside = 0.0  # seconds that reading the images and the baselines took, which count too
         self.on_scored: Callable[[Search], None] = lambda search: None
         self.wait_for_device: Callable[[str], None] = lambda device: None
 
@@ -160,7 +161,8 @@ class Search:
         return fit_curve(points)
 
     def _has_time_for(self, epochs: int, besides: float = 0.0) -> bool:
-        return self.spent + self.cost(epochs) + besides <= RESERVE * self.plan.seconds
+        needed = self.beside + self.spent + self.cost(epochs) + besides
+        return needed <= RESERVE * self.plan.seconds
 
     def _has_time_for_another(self) -> bool:
         """Whether a further first try leaves the finalists the time for their seeds."""

@@ -98,22 +98,24 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
         if needs_labels:
             template = N_("{same} of {negatives} views of other images are of the anchor's class and are its positives")
         reasons.append(message(template, same=own, negatives=of))
+    else:
+        settle = N_("labels of some images: without any, no score tells which batch size is better")
     values = {"batch_size": best} if best < usual else {}
     return Suggestion("batch_size", f"{best}", join("; ", reasons), settle, values)
 
 
 def _temperature(facts: Facts, needs_labels: bool, settle: str) -> Suggestion:
-    setting, text = "loss.temperature", N_("0.05 to 0.5")
+    setting, text = "loss.temperature", N_("0.05 to 1")  # candidates.TEMPERATURES
     if (same := facts.get("same_class_negatives")) is None:
         why = N_("without labels nothing says how many negatives are false; the usual range is tried")
-        return Suggestion(setting, N_("0.05 to 1"), why, settle)
+        return Suggestion(setting, text, why, settle)
     if needs_labels:
         why = N_("images of the anchor's class are positives, so no negative is false; the usual range is tried")
         return Suggestion(setting, text, why, settle)
     share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
     if same > MEASURED:
         why = message("{share}, more than in any set that was measured: the whole range is tried", share=share)
-        return Suggestion(setting, N_("0.05 to 1"), why, settle)
+        return Suggestion(setting, text, why, settle)
     why = message("{share}; with 10 to 17 % on four measured sets, SimCLR was best at τ = 0.05", share=share)
     return Suggestion(setting, text, why, settle)
 

@@ -45,6 +45,7 @@ def text_of(found: Answer) -> str:
         interval = " ({:.1f} to {:.1f})".format(*(points * end for end in row["interval"])) if row["interval"] else ""
         against = f"  {points * row['difference']:+.1f} to the default, {row['shown']}" if "difference" in row else ""
         label = f"{row['label']} (default)" if row["is_default"] else row["label"]
+        against += f"  {points * row['on_curve']:.1f} on the curve" if "on_curve" in row else ""
         tried = f"{row['epochs']} epochs, {row['seeds']} seed" + "s" * (row["seeds"] > 1)
         lines.append(f"{points * row['mean']:7.1f}{interval:<18} {label}, {tried}{against}")
     lines += [f"  failed: {label}: {why}" for label, why in found["failed"].items()]

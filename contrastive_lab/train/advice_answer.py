@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.engine import queue
 from contrastive_core.records.advice import Answer, AnswerRow, CurvePoint, plan_from_json
 from contrastive_core.records.sweep_grid import arguments_of
-from contrastive_lab import format, guard, plots
+from contrastive_lab import figures, format, guard, plots
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
@@ -32,7 +32,7 @@ def show_answer(name: str, answer: Answer) -> None:
     if untried := answer.get("untried"):
         st.caption(format.plain(_("There was no time for: {untried}.").format(untried=", ".join(untried))))
     if len({p["value"] for p in answer["curve"]}) > 1:
-        st.plotly_chart(_curve(answer), key=f"curve-{name}")
+        figures.draw(_curve(answer), name, f"curve-{name}")
     _show_reasons(name, answer)
     if answer.get("done") and (best := answer["best"]):
         chosen = answer.get("recommended") or best
@@ -48,9 +48,11 @@ def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:
     points = 100 if answer["plan"]["labeled"] else 1
     difference = f"{points * row['difference']:+.2f}" if "difference" in row else ""
     interval = _interval(row.get("difference_interval"), points) if difference else ""
+    on_curve = {N_("on the curve"): round(points * row["on_curve"], 2)} if "on_curve" in row else {}
     return {
         "settings": row["label"] + (_(" (default)") if row["is_default"] else ""),
         answer["criterion"]: round(points * row["mean"], 2),
+        **on_curve,
         "95 %": _interval(row["interval"], points),
         "epochs": row["epochs"],
         "seeds": row["seeds"],
@@ -71,21 +73,25 @@ def _curve(answer: Answer) -> Any:
     figure, points = go.Figure(), 100 if answer["plan"]["labeled"] else 1
     if smooth := answer["smooth"]:
         values = [r["value"] for r in smooth]
-        low, score, high = ([points * r[k] for r in smooth] for k in ("low", "score", "high"))
-        plots.band(figure, values, list(zip(low, high, strict=True)), _("95 % of the curve"), PALETTE[0])
-        figure.add_scatter(x=values, y=score, mode="lines", name=_("curve through all runs"))
+        bands = [(r["low"], r["high"]) for r in smooth]
+        if ends := [(points * low, points * high) for low, high in bands if low is not None and high is not None]:
+            name = _("95 % over images and seeds") if points == 100 else _("95 % over seeds")
+            plots.band(figure, values, ends, name, PALETTE[0])
+        scores = [points * r["score"] for r in smooth]
+        figure.add_scatter(x=values, y=scores, mode="lines", name=_("curve through all runs"))
     for epochs in sorted({p["epochs"] for p in answer["curve"]}):
         rows = [p for p in answer["curve"] if p["epochs"] == epochs]
-        ys = [points * p["score"] for p in rows]
         figure.add_scatter(
             x=[p["value"] for p in rows],
-            y=ys,
+            y=[points * p["score"] for p in rows],
             name=_("{epochs} epochs").format(epochs=epochs),
             mode="markers" if smooth or len(rows) < 4 else "markers+lines",
             text=[_("{label}, seed {seed}").format(label=p["label"], seed=p["seed"]) for p in rows],
         )
-        ends = [(points * p["interval"][0], points * p["interval"][1]) if p["interval"] else None for p in rows]
-        plots.intervals(figure, ys, ends, line=-1)
+    if (best := answer["best"]) and "on_curve" in best:
+        place = next(p["value"] for p in answer["curve"] if p["label"] == best["label"])
+        mark = {"symbol": "star", "size": 14}
+        figure.add_scatter(x=[place], y=[points * best["on_curve"]], mode="markers", marker=mark, name=best["label"])
     ticks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
     title = answer["rows"][0]["label"].rpartition(" ")[0]
     figure.update_xaxes(type="log", tickvals=ticks, title=title)

@@ -9,6 +9,7 @@ from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, is_locked
 from contrastive_core.records.advice import (
     QUESTIONS,
+    WITHOUT_LABELS,
     Plan,
     adviser_names,
     folder_of,
@@ -36,9 +37,9 @@ def adviser(data: str, method: str) -> None:
         return
     with st.container(border=True):
         st.header(_("What these images say"))
-        _show_look(data, method)
+        is_labeled = _show_look(data, method)
         st.header(_("Let it try"))
-        _show_start(data, method)
+        _show_start(data, method, [*QUESTIONS] if is_labeled else ["temperature"])
         if names := [n for n in adviser_names() if _is_of(n, data)]:
             name = query_params.one_of(
                 st.selectbox, _("Adviser"), names, name="advice", key=_picker(data), format_func=_title
@@ -65,10 +66,11 @@ def _is_of(name: str, data: str) -> bool:
     return plan is not None and plan.dataset == data
 
 
-def _show_look(data: str, method: str) -> None:
+def _show_look(data: str, method: str) -> bool:
+    """What a first look found; returns whether there are classes to judge settings by, as far as is known."""
     result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
     if result is None:
-        return
+        return True
     st.markdown(format.plain(result.meta["sentence"]))
     values: dict[str, Any] = {}
     for one in result.meta["suggestions"]:
@@ -79,17 +81,20 @@ def _show_look(data: str, method: str) -> None:
     if values:
         st.caption(_("As further settings, one a line:"))
         st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
+    return int(result.meta["facts"]["classes"]) > 1
 
 
-def _show_start(data: str, method: str) -> None:
+def _show_start(data: str, method: str, questions: list[str]) -> None:
     """What to choose and within how long; the plan is said before anything starts."""
     choose = query_params.many_of(
-        st.multiselect, _("What to choose"), list(QUESTIONS), name="choose", default=["temperature"]
+        st.multiselect, _("What to choose"), questions, name="choose", default=["temperature"]
     )
+    if questions != [*QUESTIONS]:
+        st.caption(_(WITHOUT_LABELS))
     minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if not choose:
-        questions = [f"{locale.text(name)}: {locale.text(what)}" for name, what in QUESTIONS.items()]
-        st.caption(_("Choose at least one question: ") + "; ".join(questions))
+        offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in questions]
+        st.caption(_("Choose at least one question: ") + "; ".join(offered))
         return
     values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
     plan_key = f"planned {cache.digest(values)}"

@@ -51,7 +51,22 @@ def test_its_interval_holds_the_truth_and_widens_between_places() -> None:
     assert between > at
     rows = curve.sampled(9)
     assert [rows[0]["value"], rows[-1]["value"]] == pytest.approx([0.05, 1.0])
-    assert all(r["low"] < r["score"] < r["high"] for r in rows)
+    assert all(r["low"] is r["high"] is None for r in rows)  # one seed says nothing of others
+
+
+def test_its_band_contains_seeds_and_images() -> None:
+    rng, held = np.random.default_rng(3), []
+    for _ in range(60):
+        hard, runs = rng.random(HELD_OUT), []  # the same images are hard in each run
+        for v in VALUES:
+            for _seed in range(3 if v in (0.1, 0.2, 0.5) else 1):
+                own = np.where(rng.random(HELD_OUT) < 0.2, rng.random(HELD_OUT), hard)
+                right = (own < truth(v) + 0.03 * rng.normal()).astype(float)
+                runs.append((v, float(right.mean()), right))
+        curve = fit_curve(runs)
+        assert curve is not None
+        held += [row["low"] <= truth(row["value"]) <= row["high"] for row in curve.sampled(9)]
+    assert 0.93 <= np.mean(held) <= 0.995
 
 
 def test_two_places_or_runs_without_a_score_are_no_curve() -> None:
@@ -86,3 +101,7 @@ def test_a_short_time_is_spent_on_few_places_and_long_runs(best: float) -> None:
     assert all(0.05 <= v <= 1.0 for v in values if v is not None)  # what the plan is about
     assert "with one seed" in found["verdict"] or found["best"]["is_default"]
     assert len(found["smooth"]) > 10
+    heights = [row["on_curve"] for row in found["rows"]]
+    assert heights == sorted(heights, reverse=True)  # the table's first row is what the sentence is about
+    assert found["rows"][0] == found["best"]
+    assert found["best"]["label"] in found["verdict"]

@@ -132,6 +132,10 @@ def test_what_cannot_be_planned_has_its_sentence() -> None:
     assert plan.held_out == 10
     assert "LiDAR stands in for labels" in plan.sentence()
     assert "test images" not in plan.sentence()
+    assert "They lie between τ 0.05 and τ 1." in plan.sentence()
+    for choose in (["batch"], ["temperature", "augmentation"]):
+        with pytest.raises(BadSetting, match="Without labels only the temperature can be chosen"):
+            make_plan(AdviceRequest("one", 10, choose, "b"), one, 1.0)
 
 
 def test_a_short_time_gets_a_shorter_plan() -> None:
