@@ -107,7 +107,7 @@ def classes(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(by_chance.format(accuracy=_(ACCURACIES[metric])))
-        st.download_button(_("Table as CSV"), format.table_csv(table), "classes.csv", "text/csv")
+        st.download_button(_("Table as CSV"), format.table_csv(table), "classes.csv", "text/csv", on_click="ignore")
 
 
 def disagree(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
@@ -151,7 +151,9 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, pair: tuple[int, int, st
     if len(rows) > SHOWN:
         st.caption(_("{shown} of {rows} are shown.").format(shown=SHOWN, rows=f"{len(rows):,}"))
     line = st.container(horizontal=True)
-    line.download_button(_("These samples as CSV"), format.table_csv(table), "disagree.csv", "text/csv")
+    line.download_button(
+        _("These samples as CSV"), format.table_csv(table), "disagree.csv", "text/csv", on_click="ignore"
+    )
     line.button(_("Select all of these on the maps"), on_click=samples.select, args=(rows,))
 
 

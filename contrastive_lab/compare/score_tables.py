@@ -67,7 +67,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             "trained."
         )
         st.caption(text)
-        st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv")
+        st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv", on_click="ignore")
         with st.popover(_("What the scores mean"), icon=":material/help:"):
             draw_definitions(comparison.scores[0].values() if comparison.scores else ())
     for run in (run for space in spaces if (run := space.run)):
@@ -134,7 +134,7 @@ def tests(comparison: Comparison) -> None:
             "For a statement about methods, choose three seeds of both."
         )
         st.caption(text)
-        st.download_button(_("Table as CSV"), format.table_csv(rows), "tests.csv", "text/csv")
+        st.download_button(_("Table as CSV"), format.table_csv(rows), "tests.csv", "text/csv", on_click="ignore")
 
 
 def _test(

@@ -59,7 +59,7 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
         st.caption(text)
-        st.download_button(_("Scores as CSV"), format.table_csv(rows), "scores.csv", "text/csv")
+        st.download_button(_("Scores as CSV"), format.table_csv(rows), "scores.csv", "text/csv", on_click="ignore")
     draw_definitions(scores["own"].values())
 
 

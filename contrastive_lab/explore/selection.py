@@ -122,6 +122,7 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
                     f"{name}-{what}.{ending}",
                     disabled=some is not None and not some,
                     key=f"{what}-{ending}",
+                    on_click="ignore",
                 )
         _vector_files(rows, name)
         st.caption(_("Pictures: the button PNG above each map."))
@@ -131,7 +132,9 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
     """The vectors themselves: sent, or written to a file of this computer where they are large."""
     size = f"{rows.features.nbytes / 1e9:.1f}"
     if rows.features.nbytes <= export.SENT_UP_TO:
-        st.download_button(_("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet")
+        st.download_button(
+            _("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet", on_click="ignore"
+        )
     elif st.button(_("Write the vectors ({nbytes} GB) to a file").format(nbytes=size)):
         try:
             with st.spinner(_("Writing the vectors…")):
@@ -141,7 +144,9 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
         else:
             st.caption(format.plain(_("They lie in {path}.").format(path=path)))
     if export.fits_csv(len(rows), rows.width):
-        st.download_button(_("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv")
+        st.download_button(
+            _("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv", on_click="ignore"
+        )
     else:
         text = _("CSV holds up to {csv_up_to} values here; Parquet holds them all.")
         st.caption(text.format(csv_up_to=f"{export.CSV_UP_TO:,}"))

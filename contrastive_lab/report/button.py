@@ -1,8 +1,6 @@
 """The button of pages that makes a report and then offers it. The one file here with Streamlit."""
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
@@ -38,9 +36,9 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
     titles = [embedding_ref.of_name(name, split, layer).title for name in names]
     asked, file = f"asked {task.key}", f"{'-'.join(titles)[:80]}.html"
     if task.has_result():
-        label, content = _("Download the report (.html)"), partial(Path.read_bytes, task.result_path)
+        label, content = _("Download the report (.html)"), task.result_path.read_bytes()
         key, icon = f"get-{task.key}", ":material/download:"
-        st.download_button(label, content, file, "text/html", icon=icon, key=key, help=about)
+        st.download_button(label, content, file, "text/html", icon=icon, key=key, help=about, on_click="ignore")
         return
     if not st.session_state.get(asked) and not task.is_running():
         label, key, icon = _("Report as one HTML file"), f"make-{task.key}", ":material/description:"

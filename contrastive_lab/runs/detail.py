@@ -164,7 +164,12 @@ def elsewhere(run: Run) -> None:
             return
         with guard.on_its_own(run.name):
             text = export_weights.snippet(run, export_weights.shapes_of(run))
-            st.download_button(_("Weights (safetensors)"), lambda: run.weights.read_bytes(), f"{run.name}.safetensors")
+            st.download_button(
+                _("Weights (safetensors)"),
+                lambda: run.weights.read_bytes(),
+                f"{run.name}.safetensors",
+                on_click="ignore",
+            )
             st.code(text, language="python")
 
 

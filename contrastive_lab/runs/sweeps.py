@@ -137,7 +137,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     with st.container() if sweep.form == "table" else st.expander(_("As a table")):
         draw_table(shown_table, hide_index=True)
     line = st.container(horizontal=True)
-    line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv")
+    line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv", on_click="ignore")
     _offer_comparison(sweep, rows, line)
     if unscored:  # no scores on the test images yet: another process makes them
         last = evaluation_path(runs.load(unscored[-1]))

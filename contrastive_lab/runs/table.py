@@ -54,7 +54,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     )
     below, more = st.container(horizontal=True), more if n_tries and origin == "all" else ""
     below.caption(text.format(visible=len(visible), rows=len(rows), more=more))
-    below.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv")
+    below.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv", on_click="ignore")
     by_name = {run.name: run for run in all_runs}
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
 

@@ -73,7 +73,11 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
             return {"id": ids[i], "kind": kinds[code[i]], **own}
 
         st.download_button(
-            _("These as CSV"), lambda: format.table_csv(record(i) for i in listed.tolist()), "across.csv", "text/csv"
+            _("These as CSV"),
+            lambda: format.table_csv(record(i) for i in listed.tolist()),
+            "across.csv",
+            "text/csv",
+            on_click="ignore",
         )
     text, what = _("{listed} {what}; a click opens one."), "selected" if picked else kinds[kind]
     st.caption(text.format(listed=len(listed), what=format.plain(what)))

@@ -167,10 +167,18 @@ def show(findings: Findings, name: str, rows: np.ndarray, at: str) -> None:
         how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as", width="content")
     files = line.container(horizontal=True, width="content")
     files.download_button(
-        _("This list as CSV"), lambda: format.table_csv(listed(findings, name, rows)), f"{name}.csv", "text/csv"
+        _("This list as CSV"),
+        lambda: format.table_csv(listed(findings, name, rows)),
+        f"{name}.csv",
+        "text/csv",
+        on_click="ignore",
     )
     files.download_button(
-        _("As Parquet"), lambda: as_parquet(findings, name, rows), f"{name}.parquet", "application/vnd.apache.parquet"
+        _("As Parquet"),
+        lambda: as_parquet(findings, name, rows),
+        f"{name}.parquet",
+        "application/vnd.apache.parquet",
+        on_click="ignore",
     )
     if how == "table" or not as_pictures(findings, rows, at):
         as_table(findings, name, rows)

@@ -34,7 +34,7 @@ def bar(findings: Findings) -> None:
     line.caption(text.format(kept=kept, relabeled=relabeled, dropped=dropped))
     label, content = _("Download new labels"), partial(sample_annotations.labels_csv, by_split)
     icon = ":material/download:"
-    line.download_button(label, content, "new_labels.csv", "text/csv", icon=icon, disabled=not every)
+    line.download_button(label, content, "new_labels.csv", "text/csv", icon=icon, disabled=not every, on_click="ignore")
 
 
 def decide_on_many(findings: Findings, name: str, rows: np.ndarray) -> None:
@@ -85,7 +85,7 @@ def retrain(findings: Findings) -> None:
         for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
             use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
             name = f"{option}.csv"
-            st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:")
+            st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:", on_click="ignore")
         if run is None:
             st.caption(_("Vectors cannot be trained again; the files say what to leave out."))
         elif request.split != "train":
