@@ -20,10 +20,9 @@ def live_knob(about: dict[str, Any]) -> str | None:
 
 
 def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-    """The knobs that the library computes a batch with: a softmax at its default τ, since the browser computes every
+    """The knobs that the library computes a batch with: τ or the margin at its default where the browser computes every
     other."""
-    live = live_knob(about)
-    if live == "temperature" and (about["kernel"] or {}).get("family") == "softmax":
+    if (live := live_knob(about)) and about["kernel"]:
         return knobs | {live: about["knobs"][live]["default"]}
     return knobs
 

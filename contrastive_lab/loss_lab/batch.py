@@ -91,13 +91,13 @@ def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray
 
 
 def computed(setting: LabSetting) -> LabView:
-    """The loss on the batch; a softmax at its default τ, since the browser computes every other. Raises ValueError."""
+    """The loss on the batch; where the browser has a kernel, from the one at its default knob. Raises ValueError."""
     live, where = live_knob(setting.about), (*setting.rows, setting.pairing, setting.loss)
     at_first = knobs_to_compute(setting.about, setting.knobs)
     view = _view(*where, json.dumps(at_first, sort_keys=True))
     if at_first == setting.knobs or live is None:
         return view
-    if view.kernel is not None:
+    if view.kernel is not None and not view.reason:
         return view.with_knob(live, setting.knobs[live])
     return _view(*where, json.dumps(setting.knobs, sort_keys=True))
 

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { circleScores, marginAngle } from "../../contrastive_lab/components/circle/forces.js";
+import { advance, restart } from "../../contrastive_lab/components/circle/points.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 /** @type {any} */
@@ -39,4 +40,16 @@ test("a margin beyond the circle reaches all around, and a temperature has none"
   assert.equal(marginAngle(ring, 0), Math.PI);
   assert.equal(marginAngle({ ...ring, kernel: { family: "softmax" } }, 0), 0);
   assert.equal(marginAngle({ ...ring, kernel: TRIPLET }, 0), 0); // without a positive there is no triplet
+});
+
+test("a long course keeps its start", () => {
+  /** @type {any} */
+  const ring = { points: { value: 6 }, groups: { value: 2 }, scatter: 0, speed: { value: 300 }, held: -1 };
+  Object.assign(ring, { meta: { score: "distance" }, kernel: PAIRS });
+  restart(ring);
+  for (let k = 0; k < 1500; k++) advance(ring);
+  const steps = ring.history.map(([step]) => step);
+  assert.equal(steps[0], 0);
+  assert.ok(steps.length <= 400 && steps.at(-1) > 1490);
+  assert.ok(steps.every((step, k) => step === k * steps[1]));
 });

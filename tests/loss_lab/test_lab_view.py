@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from contrastive_core.engine import catalog
 from contrastive_core.evaluation.embed import data_of, load_model
 from contrastive_core.loss_lab import view as lab_view
 from contrastive_core.loss_lab.batch import load_batch
@@ -19,6 +20,7 @@ from contrastive_core.records.lab_view import BatchRequest, LabBatch, snapshots_
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
+from contrastive_lab.loss_setting import knobs_to_compute
 
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
@@ -198,3 +200,15 @@ def test_zero_vectors_are_told_and_give_no_nan() -> None:
         view = lab_view.compute_view(made, "classes", loss, {})
         assert np.isfinite(view.value), loss
         assert all(np.isfinite(a).all() for a in (view.scores, view.grad, view.weight)), loss
+
+
+def test_a_drag_asks_the_library_for_nothing_where_the_browser_has_a_kernel() -> None:
+    losses = catalog.read()["losses"]
+    for name, other in (
+        ("nt_xent", {"temperature": 0.03}),
+        ("triplet", {"margin": 1.7}),
+        ("nce", {"temperature": 0.3}),
+    ):
+        first = {key: knob["default"] for key, knob in losses[name]["knobs"].items()}
+        same = knobs_to_compute(losses[name], first | other) == knobs_to_compute(losses[name], first)
+        assert same == bool(losses[name]["kernel"]), name

@@ -5,7 +5,7 @@ import { isFar, isHinge, positivesOf, ranked } from "./pairs.js";
 import { BLUE, GREEN, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
-import { fromSlider, toSlider } from "../shared/knob.js";
+import { fromSlider, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 const SAMPLE = 22; // pixels of a line beside its name
@@ -161,7 +161,7 @@ function placed(g, lines, width) {
 
 function curveWords(lab, points, soft) {
   const { knob } = lab.meta,
-    symbol = knob.label.split(",")[0];
+    symbol = symbolOf(knob);
   const told = _("Anchor {anchor} over {symbol}; the upright line is where {symbol} stands now.", {
     anchor: lab.meta.names[lab.anchor],
     symbol,

@@ -6,6 +6,7 @@ import { isFar } from "./pairs.js";
 import { BITS, divergingShades, largest } from "./shades.js";
 import { GREEN, PINK } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
+import { symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 const SAME = 1e-6; // differences below this are rounding
@@ -52,7 +53,7 @@ export function fillTable(lab, two, a, b) {
   ["first", "second"].forEach((name, c) => {
     const [setting, value] = c ? [two, two.value] : [lab, lab.value],
       knob = setting.knob || (c ? null : lab.meta.knob);
-    say(lab.table.rows[0].cells[c + 1], knob ? `${name}, ${knob.label.split(",")[0]} ${number(value)}` : name);
+    say(lab.table.rows[0].cells[c + 1], knob ? `${name}, ${symbolOf(knob)} ${number(value)}` : name);
   });
   rows.forEach(([x, y], k) =>
     [x, y, x - y].forEach((v, c) => {

@@ -3,7 +3,7 @@
 import { PANELS } from "./choices.js";
 import { schedule } from "./drag.js";
 import { openPanel } from "./panels.js";
-import { setKnob, toSlider } from "../shared/knob.js";
+import { setKnob, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -67,7 +67,7 @@ export function applyKernel(lab, meta, isNew = false) {
   const { knob, kernel, reason } = meta;
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
-  const symbol = knob ? knob.label.split(",")[0] : "",
+  const symbol = knob ? symbolOf(knob) : "",
     hinge = kernel && kernel.family === "hinge";
   const words = { scores: hinge ? _("Margin") : _("Histogram"), curves: _("Sweep {symbol}", { symbol }).trim() };
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || _(PANELS[b.dataset.key]);

@@ -3,7 +3,7 @@
 import { VIEWS } from "./choices.js";
 import { isHinge } from "./pairs.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
-import { knobText } from "../shared/knob.js";
+import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -15,7 +15,7 @@ export function savePng(lab) {
     told = isHinge(lab) ? _("negatives still pushed") : _("negatives that matter");
   const words = [
     title,
-    knob ? `${knob.label.split(",")[0]} = ${knobText(lab.value)}` : "",
+    knob ? `${symbolOf(knob)} = ${knobText(lab.value)}` : "",
     _("loss {loss}", { loss: lab.loss.textContent }),
     _("{told} {mean} (mean)", { told, mean: lab.effective.textContent }),
     _(VIEWS[lab.view]).toLowerCase(),

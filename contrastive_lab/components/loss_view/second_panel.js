@@ -8,7 +8,7 @@ import { formsOf, settingOf } from "./second.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
-import { fromSlider, knobField, knobText, toSlider } from "../shared/knob.js";
+import { fromSlider, knobField, knobText, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -117,7 +117,7 @@ function knobOfTwo(lab, two) {
         slider.onchange();
       },
     ),
-    symbol = el("span", {}, knob.label.split(",")[0]);
+    symbol = el("span", {}, symbolOf(knob));
   const slider = el("input", {
     type: "range",
     min: 0,

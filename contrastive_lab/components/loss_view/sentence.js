@@ -4,7 +4,7 @@ import { few } from "./figures.js";
 import { shares } from "./gradients.js";
 import { isHinge } from "./pairs.js";
 import { percent } from "../shared/dom.js";
-import { knobText } from "../shared/knob.js";
+import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 const NEARLY_ALL = 0.9; // of the negatives that count
@@ -19,7 +19,7 @@ export function sentence(lab) {
   if (!o || !lab.n) return "";
   const knob = lab.meta.knob,
     at = knob
-      ? _("At {symbol} = {value}, ", { symbol: knob.label.split(",")[0], value: knobText(lab.value) })
+      ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) })
       : _("Here, ");
   const name = lab.meta.names[i] ?? _("image {number}", { number: i + 1 });
   if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))

@@ -68,3 +68,12 @@ export function setKnob(part, v) {
   if (!part.readout.dataset.typed) part.readout.value = knobText(v);
   part.slider.setAttribute("aria-valuetext", knobText(v));
 }
+
+/**
+ * The letter before the comma of a knob's label, which is a wide one in Chinese.
+ *
+ * @param {{ label: string }} knob
+ */
+export function symbolOf({ label }) {
+  return label.split(/[,，]/)[0];
+}
