@@ -199,7 +199,7 @@ def _beside(
     """Title and pictures at the right: for likely wrong labels of the suggested class, else of all."""
     vectors = embedding_of(request)
     if vectors is None or nearest is None:
-        return "", []
+        return _typical(request, table, name, at)
     of_all, of_class = NEAREST[pictures.kind]
     ids, split = [vectors.ids[j] for j in nearest.rows], request.split
     labels = [label_of(table, i) or i for i in ids]
@@ -210,6 +210,18 @@ def _beside(
     texts = [f"{label} {s:.2f}" for label, s in zip(labels, nearest.similarity, strict=True)]
     near = [NamedPicture(split, *one) for one in zip(ids, texts, strict=True)]
     return _(of_all), [*first, *near][:NEAR]
+
+
+def _typical(request: SampleRequest, table: SampleTable, name: str, at: int) -> tuple[str, list[NamedPicture]]:
+    """Without the rows of an embedding (a shipped run brings those of its test images): the surest of a class."""
+    suggested = name == "mislabeled" and "suggested" in table.extra
+    label = str((table.extra["suggested"] if suggested else table.columns["label"])[at])
+    others = np.flatnonzero((table.columns["label"] == label) & (np.arange(len(table)) != at))
+    surest = others[np.argsort(table.columns["mislabeled"][others], kind="stable")[:NEAR]]
+    if not label or not len(surest):
+        return "", []
+    near = [NamedPicture(request.split, str(table.columns["id"][row]), label) for row in surest]
+    return _("Typical images labeled {classes}").format(classes=label), near
 
 
 def confused_with(request: SampleRequest, table: SampleTable, name: str, at: int) -> NamedPicture | None:

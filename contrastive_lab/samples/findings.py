@@ -59,8 +59,8 @@ class Findings:
             st.info(text.format(**values), icon=":material/hourglass_top:")
         elif self.arrived:
             line = st.container(horizontal=True, vertical_alignment="center")
-            text = _("{number} more samples have been scored.").format(number=f"{sum(map(len, self.arrived)):,}")
-            line.info(text, icon=":material/new_releases:")
+            text = _("{number} more samples have been scored.")
+            line.info(text.format(number=f"{sum(map(len, self.arrived)):,}"), icon=":material/new_releases:")
             if line.button(_("Add them to the list"), type="primary"):
                 names, number = st.session_state[SHOWN]
                 st.session_state[SHOWN] = (names, number + len(self.arrived))

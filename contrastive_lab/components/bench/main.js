@@ -10,7 +10,7 @@ import { _, mountIn, N_ } from "../shared/locale.js";
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const FIELDS = "input, select, textarea, [contenteditable=true]";
 const ARROWS =
-  "canvas, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
+  "canvas, input, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
