@@ -40,12 +40,13 @@ def above(findings: Findings, name: str, rows: np.ndarray, under: Any, audit: La
             query_params.keep(**{parameter: min(1.0, max(0.0, float(value)))})
             go_to(None)
 
-    nearest, said = (
+    nearest, content = (
         float(cuts[np.abs(cuts - cut).argmin()]),
-        (cache.digest(key, float(known.sum()), audit and audit.key), locale.language(), so_far, name),
+        cache.digest(key, float(known.sum()), audit and audit.key),
     )
+    said = (content, locale.language(), so_far, name)
     probability = known if audit is None or name != "mislabeled" else audit.found.probability[np.isfinite(score)]
-    shown = CutOff(*_said_of_cuts(*said, table, known, cuts, probability), nearest, _(COUNTED[name]), float(cuts[0]))
+    shown = CutOff(*_said_of_cuts(*said, table, known, probability), nearest, _(COUNTED[name]), float(cuts[0]))
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{parameter: cut})
     line = under.container(horizontal=True, vertical_alignment="center")
@@ -53,23 +54,28 @@ def above(findings: Findings, name: str, rows: np.ndarray, under: Any, audit: La
         line.caption(how_many(table, so_far, audit))
     label = _("Show the rest too")
     every = query_params.switch(line.toggle, label, name="every", on_change=lambda: go_to(None), width="content")
-    over = rows[score[rows] > cut]
-    if name == "mislabeled":
-        over = _kept_open(table, rows, len(over), (key, cut))
+    is_over = score[rows] > cut
+    if name == "mislabeled" and audit is not None:
+        is_over |= _gone_through(table, rows, is_over, np.isfinite(audit.wrong), (key, cut))
+    over = rows[is_over]
     if not every and not len(over):
         st.info(_("No sample scores above the cut-off: here are all, the highest first."))
     return rows if every or not len(over) else over
 
 
-def _kept_open(table: SampleTable, rows: np.ndarray, count: int, key: tuple[str, float]) -> np.ndarray:
-    """The first rows, `count` of them: decisions lower the others' probabilities, but the list does not end before the
-    sample at hand."""
+def _gone_through(
+    table: SampleTable, rows: np.ndarray, is_over: np.ndarray, decided: np.ndarray, key: tuple[str, float]
+) -> np.ndarray:
+    """Which rows (m) stay on the list: those decided up to the sample at hand, and this one. Decisions lower the
+    others' probabilities, but the list does not end before it."""
     last, most = st.session_state.get(LISTED, (key, 0))
-    most = max(count, most if last == key else 0)
+    most = max(int(np.flatnonzero(is_over).max(initial=-1)) + 1, most if last == key else 0)
     st.session_state[LISTED] = (key, most)
-    row = table.row(st.session_state.get(AT) or "")
-    place = next(iter(np.flatnonzero(rows[:most] == row).tolist()), -1) if row is not None else -1
-    return rows[: max(count, place + 1)]
+    row, stay = table.row(st.session_state.get(AT) or ""), np.zeros(len(rows), bool)
+    for place in np.flatnonzero(rows[:most] == row) if row is not None else ():
+        stay[: place + 1] = decided[rows[: place + 1]]
+        stay[place] = True
+    return stay
 
 
 def cuts_of(name: str, known: np.ndarray) -> tuple[np.ndarray, float]:
@@ -86,23 +92,17 @@ def cuts_of(name: str, known: np.ndarray) -> tuple[np.ndarray, float]:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _said_of_cuts(
-    key: str,
-    language: str,
-    so_far: bool,
-    name: str,
-    _table: SampleTable,
-    _score: np.ndarray,
-    _cuts: np.ndarray,
-    _probability: np.ndarray,
+    key: str, language: str, so_far: bool, name: str, _table: SampleTable, _score: np.ndarray, _probability: np.ndarray
 ) -> tuple[list[int], list[str], list[str]]:
     """The histogram, and what is said at each cut-off: of a million scores only once."""
-    heads = [suspects(_score, c, so_far) for c in _cuts]
+    cuts = cuts_of(name, _score)[0]
+    heads = [suspects(_score, c, so_far) for c in cuts]
     if name == "false_negative" and "false_negatives_of_same_class" in _table.facts:
         shared = _of_same_class(_table)
-        return counts(_score, _cuts), heads, [false_negatives(_score, shared, c) for c in _cuts]
+        return counts(_score, cuts), heads, [false_negatives(_score, shared, c) for c in cuts]
     if name != "mislabeled":
-        return counts(_score, _cuts), heads, [""] * len(_cuts)
-    return counts(_score), heads, [expected(_score, c, _probability) for c in _cuts]
+        return counts(_score, cuts), heads, [""] * len(cuts)
+    return counts(_score), heads, [expected(_score, c, _probability) for c in cuts]
 
 
 def _of_same_class(table: SampleTable) -> np.ndarray:
