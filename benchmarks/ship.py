@@ -141,6 +141,8 @@ def keep_loss_lab(run: Run) -> None:
     if run.name == lessons.RUN:
         addresses = [lesson.address for lesson in lessons.LESSONS if "rows" in lesson.address]
         firsts = {address["loss"]: _knobs(cards[address["loss"]], address) for address in addresses} | firsts
+        choices = [choice for lesson in lessons.LESSONS for choice in lesson.choices if choice.name == "loss"]
+        firsts = {loss: {} for choice in choices for loss in choice.options} | firsts
     for loss, first in firsts.items():
         known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}
         asked = {name: value for name, value in known.items() if value is not None}
