@@ -39,8 +39,9 @@ STYLE = """<style>
 [class*="st-key-door-"] .stElementContainer:nth-child(3) { position: relative; z-index: 2; width: fit-content; }
 .st-key-train-numbers .stColumn { min-width: 9.5rem; }
 @media (max-width: 600px) {
-  .st-key-map-choices { flex-wrap: nowrap; overflow-x: auto; }
-  .st-key-map-choices > * { flex: none; }
+  .st-key-map-choices { gap: 0.5rem; }
+  .st-key-map-choices .stButtonGroup [data-testid="stWidgetLabel"] { position: absolute; clip-path: inset(50%); }
+  .st-key-map-choices .stButtonGroup button { padding-inline: 0.4rem; }
   .st-key-samples-lists :has(> button) { flex-wrap: nowrap; overflow-x: auto; }
   .st-key-samples-lists button { flex: none; }
   .st-key-samples-desk { flex-direction: column-reverse; }

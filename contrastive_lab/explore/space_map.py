@@ -98,7 +98,7 @@ def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarra
 
 
 def _line() -> Any:
-    """One line, which a narrow screen moves sideways (app.py): there the map comes next, not a screen of choices."""
+    """One line; a narrow screen wraps it without labels (app.py), so the map stays on the first screen."""
     return st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="map-choices")
 
 

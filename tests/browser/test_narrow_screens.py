@@ -54,6 +54,15 @@ def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any, address: st
         assert not table.evaluate(BROKEN)
 
 
+def test_the_filters_of_runs_fold(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/runs")
+    phone.get_by_label("Search", exact=True).wait_for(timeout=SLOW)
+    status = phone.get_by_label("Status", exact=True)
+    status.wait_for(state="hidden", timeout=SLOW)
+    phone.get_by_text("Filters", exact=True).click()
+    status.wait_for(timeout=SLOW)
+
+
 @pytest.mark.parametrize(("runs", "high"), [(2, 240), (3, 180)])
 def test_compares_stage_is_no_higher_than_its_maps(app: str, phone: Any, runs: int, high: int) -> None:
     names = ["simclr-digits", "sup_con-digits", "moco_v1-digits"][:runs]
@@ -87,10 +96,13 @@ def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(app
     assert 0 < box["y"] + box["height"] - pressed["y"] < 844 - 60  # below the bar at the top
 
 
-def test_a_disabled_button_is_read_in_the_dark(app: str, browser: Any) -> None:
+def test_controls_of_the_map_fit_and_a_disabled_button_is_read_in_the_dark(app: str, browser: Any) -> None:
     context = browser.new_context(color_scheme="dark", viewport={"width": WIDTH, "height": 844})
     page = context.new_page()
     page.goto(f"{app}/explore?run=simclr-digits")
+    choices = page.locator(".st-key-map-choices")
+    choices.wait_for(timeout=SLOW)
+    assert choices.evaluate("e => e.scrollWidth <= e.clientWidth && e.offsetHeight < 200")
     page.get_by_role("button", name="Open my embeddings").click(timeout=SLOW)
     button = page.get_by_role("button", name="Look at it")
     button.wait_for(timeout=SLOW)
