@@ -220,6 +220,14 @@ def test_the_interval_of_the_share_holds_it_and_is_not_empty_where_none_is_wrong
     assert high == pytest.approx(1.92 / 1000, rel=0.02)  # 1000 log(1 − e) = −1.92
 
 
+def test_the_least_number_of_wrong_labels_is_not_above_the_truth_where_classes_overlap() -> None:
+    clean = overlapping(400, 2.4)
+    assert found_in(clean).number > 3  # overlap looks like wrong labels
+    assert found_in(clean).interval[0] == 0
+    some, wrong = flipped(overlapping(400, 1.3), 0.15, True)
+    assert wrong.sum() / 4 < found_in(some).interval[0] <= wrong.sum()
+
+
 def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
     monkeypatch.setattr(label_voters, "LEARNED", 40)
