@@ -6,10 +6,13 @@ Each row is a statement of the app on one shape of simulated data, whose truth i
 it in 93 to 99 % of simulations. A false "better" should come in at most 6 %. The last column says whether it does.
 
 - **Settings**: four equal settings of three seeds each. Their accuracy on n images deviates between seeds.
+- **Runs**: two runs that differ, or are alike, in who is right.
 - **Audit**: a model says how likely each label is wrong, rightly, too sure, unsure, or blind to half of the wrong ones.
   A person checks random rows, and some suspects. The stop rule is looked at after each 60 checks; between two looks
   every other person decides on 30 more suspects, as long as many of the last 30 were wrong.
-- **Scores**: a score's interval on rows drawn anew, against its mean over all draws.
+- **Least**: the number of wrong labels that an encoder can see at least, by a classifier of Gaussians.
+- **Scores**: a score's interval on rows drawn anew, against its mean over all draws; and paired tests of two encoders
+  that are alike, whose rows of the same samples differ by chance alone.
 """
 
 from __future__ import annotations
@@ -20,11 +23,18 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.special import expit, logit, ndtri
 from scipy.stats import beta
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from contrastive_core.evaluation.verdicts import SettingScores, better_pairs, compare_runs, contrast
-from contrastive_core.metrics import create
+from benchmarks.wrong_label_sets import out_of_fold
+from contrastive_core.evaluation import verdicts
+from contrastive_core.evaluation.paired_tests import difference, paired_tests
+from contrastive_core.evaluation.verdicts import SettingScores
+from contrastive_core.metrics import MetricResult, create
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import INFLUENCE, wilson
 from contrastive_core.samples.label_audit import audit, draw
+from contrastive_core.samples.label_errors import least_share
+from contrastive_core.storage.json_files import JsonObject
 
 COVERS, FALSE, ECE = (0.93, 0.995), 0.06, 0.05
 SETTINGS = ((2000, 0.035), (10_000, 0.02), (2000, 0.005))  # images, deviation between seeds
@@ -37,24 +47,63 @@ MODELS = {  # share of wrong labels, how far the model's logits are off, share o
     "15 % wrong, half unseen": (0.15, 0.0, 0.5),
     "5 % wrong, none seen": (0.05, 0.0, 1.0),
 }
-SCORES = ("purity", "silhouette", "alignment", "uniformity", "tolerance")
-SHAPES = {"balanced": (1, 1, 1, 1), "long tail": (20, 8, 3, 1), "two classes": (1, 1)}
+RUNS = {  # images, accuracy of two runs, correlation of what they find hard
+    "300 images, 80 and 85 %": (300, 0.80, 0.85, 0.7),
+    "2,000 images, 60 and 62 %": (2000, 0.60, 0.62, 0.9),
+    "300 images, 98 and 99 %": (300, 0.98, 0.99, 0.5),
+}
+LEAST = {  # classes, how far a row lies from its class, share wrong, whether to the next class alone
+    "apart, 5 % wrong": (5, 0.6, 0.05, False),
+    "overlapping, none wrong": (5, 1.0, 0.0, False),
+    "overlapping, 5 % of the next class": (5, 1.0, 0.05, True),
+    "20 classes, 1 % wrong": (20, 0.7, 0.01, False),
+}
+SCORES = ("purity", "silhouette", "neighbor_stability", "alignment", "tolerance", "uniformity")
+TAUGHT: dict[str, dict[str, float]] = {"knn": {}, "linear_probe": {"c": 0.1}}  # by training rows, always the same
+SHAPES = {  # sizes of classes, deviation of a row from its class
+    "balanced": ((1, 1, 1, 1), 0.4),
+    "long tail": ((20, 8, 3, 1), 0.4),
+    "two classes": ((1, 1), 0.4),
+    "40 classes": ((1,) * 40, 0.25),
+}
 
 
 def settings_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
     """False claims about equal settings."""
     for n, deviation in SETTINGS:
-        sweep = adviser = runs = 0
+        sweep = adviser = methods = inside = 0
         for _ in range(simulations):
             hard = rng.normal(size=n)
             made = [_setting(rng, str(i), deviation, hard) for i in range(4)]
-            sweep += bool(better_pairs(made))
-            adviser += any(contrast(one, made[0], made, 3).sign for one in made[1:])
-            one, two = (_setting(rng, name, 0.0, hard).right[0] > 0.5 for name in "ab")
-            runs += compare_runs(["a", "b"], {"knn": np.stack([one, two])})[0].claimed
+            sweep += bool(verdicts.better_pairs(made))
+            adviser += any(verdicts.contrast(one, made[0], made, 3).sign for one in made[1:])
+            pair = [(one.label, seed, right > 0.5) for one in made[:2] for seed, right in one.right.items()]
+            groups, right = [(name, seed) for name, seed, _ in pair], np.stack([right for *_, right in pair])
+            methods += "higher than" in verdicts.compare_methods(groups, right)
+            low, high = verdicts.interval_of(made[0]) or (0.0, 0.0)
+            inside += low <= 0.8 <= high
         shape = f"{n:,} images, seeds ±{100 * deviation:.1f} points"
-        for statement, count in (("sweep of four", sweep), ("adviser, three finalists", adviser), ("two runs", runs)):
-            yield statement, shape, count / simulations, count / simulations <= FALSE
+        for statement, count in (("sweep of four", sweep), ("adviser, three finalists", adviser), ("methods", methods)):
+            yield f"{statement}: false better", shape, count / simulations, count / simulations <= FALSE
+        share = inside / simulations
+        yield "mean of a setting: coverage", shape, share, COVERS[0] <= share
+
+
+def runs_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
+    """Coverage of an accuracy and of the difference between two runs; false claims about runs that are alike."""
+    for shape, (n, one, two, alike) in RUNS.items():
+        accuracies = differences = false = 0
+        for _ in range(simulations):
+            noisy = np.sqrt(alike) * rng.normal(size=n) + np.sqrt(1 - alike) * rng.normal(size=(3, n))
+            right = noisy < ndtri([[one], [two], [two]])
+            low, high = wilson(int(right[0].sum()), n)
+            accuracies += low <= one <= high
+            low, high = difference(right[0], right[1])[1]
+            differences += low <= one - two <= high
+            false += verdicts.compare_runs(["a", "b"], {"knn": right[1:]})[0].claimed
+        for statement, count in (("accuracy", accuracies), ("difference of accuracies", differences)):
+            yield f"{statement}: coverage", shape, count / simulations, COVERS[0] <= count / simulations <= COVERS[1]
+        yield "two runs: false better", shape, false / simulations, false / simulations <= FALSE
 
 
 def _setting(rng: np.random.Generator, label: str, deviation: float, hard: np.ndarray) -> SettingScores:
@@ -119,43 +168,78 @@ def _calibration(q: np.ndarray, wrong: np.ndarray, rest: np.ndarray) -> float:
     return float(sum(len(b) * abs(q[b].mean() - wrong[b].mean()) for b in bins) / rest.sum())
 
 
+def least_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
+    """How often the least number of wrong labels is not above the truth."""
+    for shape, (classes, spread, share, is_next) in LEAST.items():
+        holds = 0
+        for _ in range(simulations):
+            labels = rng.integers(0, classes, 600)
+            x = rng.normal(size=(classes, 16))[labels] + spread * rng.normal(size=(600, 16))
+            wrong = rng.random(600) < share
+            step = 1 if is_next else rng.integers(1, classes, 600)
+            given = np.where(wrong, (labels + step) % classes, labels)
+            holds += 600 * least_share(out_of_fold(LinearDiscriminantAnalysis(), x, given), given) <= wrong.sum()
+        yield "at least so many wrong: holds", shape, holds / simulations, holds / simulations >= 0.95
+
+
 def score_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
-    """Coverage of the intervals of scores."""
-    for shape, weights in SHAPES.items():
-        for name in SCORES:
-            values, intervals = [], []
-            for _ in range(simulations):
-                result = create(name)(None, _rows(rng, np.array(weights) / sum(weights), name))
-                values.append(result.value)
-                intervals.append(result.interval)
-            if None in intervals:
-                continue
-            truth = float(np.mean(values))
-            share = float(np.mean([low <= truth <= high for low, high in intervals]))
-            yield name, shape, share, COVERS[0] <= share <= COVERS[1]
+    """Coverage of the intervals of scores, and false claims of their paired tests."""
+    for shape, (sizes, spread) in SHAPES.items():
+        shares = np.array(sizes) / sum(sizes)
+        teachers = _rows(rng, rng.choice(len(shares), 400, p=shares), len(shares), spread)
+        found: dict[str, list[tuple[float, ...]]] = {name: [] for name in (*SCORES, "views", *TAUGHT)}
+        tests = []
+        for _ in range(simulations):
+            labels = rng.choice(len(shares), 300, p=shares)
+            pair = [_rows(rng, labels, len(shares), spread) for _ in range(2)]
+            views = np.stack([rows.features for rows in pair], 1)
+            results = [{name: create(name)(None, rows) for name in SCORES} for rows in pair]
+            results[0]["views"] = create("alignment")(None, EmbeddingSet(pair[0].features, views=views))
+            results[0] |= {name: create(name, **knobs)(teachers, pair[0]) for name, knobs in TAUGHT.items()}
+            for name, result in results[0].items():
+                found[name].append((result.value, *(result.interval or (np.nan, np.nan))))
+            tests.append(paired_tests(["a", "b"], [_tested(one) for one in results]))
+        for name, values in found.items():
+            value, low, high = np.array(values).T
+            share = float(np.mean((low <= value.mean()) & (value.mean() <= high)))
+            title = "alignment of views" if name == "views" else name.replace("_", " ")
+            yield f"{title}: coverage", shape, share, COVERS[0] <= share <= COVERS[1]
+        yield from _false_tests(shape, tests)
 
 
-def _rows(rng: np.random.Generator, shares: np.ndarray, name: str, n: int = 300) -> EmbeddingSet:
-    labels = rng.choice(len(shares), n, p=shares)
-    centers = np.eye(len(shares), 16)
-    features = (centers[labels] + 0.4 * rng.normal(size=(n, 16))).astype(np.float32)
-    views = None
-    if name == "alignment":
-        views = np.stack([features + 0.2 * rng.normal(size=features.shape) for _ in range(2)], 1).astype(np.float32)
-    return EmbeddingSet(features, labels, tuple(map(str, range(n))), views=views)
+def _tested(results: dict[str, MetricResult]) -> dict[str, tuple[float, np.ndarray]]:
+    """The value and the influences of each score that is compared by a test on these."""
+    return {name: (r.value, r.arrays[INFLUENCE]) for name, r in results.items() if INFLUENCE in r.arrays}
+
+
+def _false_tests(shape: str, simulated: list[list[JsonObject]]) -> Iterator[tuple[str, str, float, bool]]:
+    for name in dict.fromkeys(row["score"] for row in simulated[0]):
+        share = float(np.mean([row["p"] < 0.05 for rows in simulated for row in rows if row["score"] == name]))
+        yield f"{name}, two encoders: false difference", shape, share, share <= FALSE
+    share = float(np.mean([any(row["p_corrected"] < 0.05 for row in rows) for rows in simulated]))
+    yield "any of these, corrected: false difference", shape, share, share <= FALSE
+
+
+def _rows(rng: np.random.Generator, labels: np.ndarray, classes: int, spread: float) -> EmbeddingSet:
+    """Rows around the corners of a simplex."""
+    width = max(16, classes)
+    features = np.eye(classes, width)[labels] + spread * rng.normal(size=(len(labels), width))
+    return EmbeddingSet(features.astype(np.float32), labels)
 
 
 PARTS: dict[str, Callable[[int, np.random.Generator], Iterator[tuple[str, str, float, bool]]]] = {
-    "A difference is claimed where there is none (at most 6 %)": settings_rows,
+    "Settings and methods, three seeds each": settings_rows,
+    "Accuracies of single runs": runs_rows,
     "Audit of labels (95 % intervals)": audit_rows,
-    "Scores (95 % intervals)": score_rows,
+    "Wrong labels without an audit": least_rows,
+    "Scores (95 % intervals) and their paired tests": score_rows,
 }
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--simulations", type=int, default=500)
-    options.add_argument("--part", choices=("settings", "audit", "scores"))
+    options.add_argument("--part", choices=("settings", "runs", "audit", "least", "scores"))
     given = options.parse_args()
     for title, part in PARTS.items():
         if given.part and not part.__name__.startswith(given.part.removesuffix("s")):
