@@ -144,6 +144,7 @@ def show_curve(audit: LabelAudit) -> None:
     sizes = np.unique(np.linspace(1, audit.reached, min(audit.reached, POINTS)).astype(int)).tolist()
     figure = plots.curves(_curves(audit.key, audit, sizes), _("random rows checked"), _("still wrong at most, %"), 220)
     figure.add_hline(y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"))
+    figure.update_layout(margin={"t": 40}, legend={"y": 1.3})
     figure.update_yaxes(rangemode="tozero")
     st.plotly_chart(figure, key="audit-curve")
     text = _(
