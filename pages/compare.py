@@ -8,7 +8,7 @@ from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab import guard, query_params, state
 from contrastive_lab.compare import disagreements, maps, score_tables, setting_curves, similarity, space_picker
-from contrastive_lab.compare.verdict import comparable, verdict
+from contrastive_lab.compare.verdict import comparable, verdict, with_scores
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
@@ -48,10 +48,9 @@ def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     match view:
         case "Maps":
             maps.maps(spaces)
-        case "Scores":
-            score_tables.table(spaces, comparison)
-        case "Every test":
-            score_tables.tests(comparison)
+        case "Scores" | "Every test":
+            if scored := with_scores(spaces, comparison):
+                score_tables.tests(scored) if view == "Every test" else score_tables.table(spaces, scored)
         case "By class":
             disagreements.classes(spaces, comparison)
         case "Where they disagree":

@@ -14,12 +14,20 @@ CLAIMED = N_(
 )
 
 
-def comparison_of(spaces: Sequence[EmbeddingRef]) -> dict[str, Any]:
-    """The values of the analysis "comparison"; a group is a method with all its settings, and a seed."""
+def comparison_of(spaces: Sequence[EmbeddingRef], every_score: bool = True) -> dict[str, Any]:
+    """The values of the analysis "comparison"; a group is a method with all its settings, and a seed.
+
+    Args: every_score: else the accuracies alone, on which the verdict rests: all scores take several times as long."""
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:
             config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
             method = f"{config.get('method')} {digest(sorted(config.items(), key=str))[:4]}"
             group[:] = method, int(run.config.get("seed") or 0)
-    return {"names": [s.title for s in spaces], "spaces": [s.values for s in spaces], "groups": groups, "form": FORM}
+    return {
+        "names": [s.title for s in spaces],
+        "spaces": [s.values for s in spaces],
+        "groups": groups,
+        "form": FORM,
+        "every_score": every_score,
+    }

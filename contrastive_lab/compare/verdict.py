@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.engine import questions
 from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.engine.training import Task
-from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.sample_request import SampleRequest, request_of
@@ -36,7 +36,9 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     large = [run for run in runs if isinstance(questions.evaluation(run), Task)]  # tasks that outlive the app
     if not all(scored_or_wait(run) for run in large):  # a line for each that is not
         return None
-    result = answer_or_wait("comparison", comparison_of(spaces), message("Comparing"))
+    result = cache.result("comparison", comparison_of(spaces)) or answer_or_wait(
+        "comparison", comparison_of(spaces, every_score=False), message("Comparing")
+    )
     if result is None:
         return None
     comparison = Comparison.of(result.meta, result.arrays)
@@ -54,10 +56,18 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
 
 def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str) -> str:
     """What each space reaches by an accuracy, and the references, where they are known."""
-    shown = [*zip(comparison.names, comparison.scores, strict=True)]
-    shown += [(_(SOURCES[k]), scores) for k, scores in score_tables.references(spaces).items() if metric in scores]
-    values = (f"{format.plain(name)} **{format.figure_of(scores[metric])}**" for name, scores in shown)
-    return f"{_(shown[0][1][metric].title)}: {' · '.join(values)}"
+    shown = [*zip(comparison.names, comparison.accuracy[metric], strict=True)]
+    references = score_tables.references(spaces).items()
+    shown += [(_(SOURCES[k]), value) for k, s in references if metric in s and (value := s[metric].value) is not None]
+    return f"{_(ACCURACIES[metric])}: " + " · ".join(f"{format.plain(n)} **{100 * v:.1f} %**" for n, v in shown)
+
+
+def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Comparison | None:
+    """The comparison with every score and its test; None while they are taken."""
+    if comparison.scores:
+        return comparison
+    result = answer_or_wait("comparison", comparison_of(spaces), message("Taking every score"))
+    return result and Comparison.of(result.meta, result.arrays)
 
 
 def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:

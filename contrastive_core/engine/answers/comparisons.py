@@ -32,7 +32,7 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
         part = prefixed(on_progress, f"{number} of {len(values['spaces'])}")
         entries.append(Entry(name, *judged(space, part, device), group, recorded_of(space)))
     on_progress(N_("the differences and their tests"), None)
-    report = compare(entries, every_score=True, device=device, on_progress=on_progress)
+    report = compare(entries, every_score=values.get("every_score", True), device=device, on_progress=on_progress)
     return Result(report.plain(), report.arrays())
 
 

@@ -45,7 +45,7 @@ export function sheet(width, height, elements) {
  * @param {string} name without an ending
  * @param {"svg" | "pdf"} ending
  */
-export async function offerFigure(svg, name, ending) {
+export const offerFigure = async (svg, name, ending) => {
   const { width, height } = svg.viewBox.baseVal;
   if (ending === "svg")
     return offer(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }), `${name}.svg`);
@@ -59,7 +59,7 @@ export async function offerFigure(svg, name, ending) {
   } finally {
     place.remove();
   }
-}
+};
 
 /** The picture behind an image element, on a canvas that a PDF is made of. */
 async function bringPicture(node) {

@@ -34,11 +34,11 @@ function codeOf(char) {
  * @param {number} width in pixels, of 1/96 inch
  * @param {number} height
  */
-export async function pdfOf(svg, width, height) {
+export const pdfOf = async (svg, width, height) => {
   const page = { out: [`0.75 0 0 -0.75 0 ${short(0.75 * height)} cm`], images: [], alphas: new Map(), root: svg };
   draw(page, svg, 1, []);
   return assemble(page, 0.75 * width, 0.75 * height);
-}
+};
 
 const matrixOf = (page, node) => page.root.getScreenCTM().inverse().multiply(node.getScreenCTM()),
   operatorOf = (m) => `${[m.a, m.b, m.c, m.d, m.e, m.f].map((v) => String(Number(v.toFixed(5)))).join(" ")} cm`;
