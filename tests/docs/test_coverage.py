@@ -1,0 +1,47 @@
+"""The documentation covers what the code has: public names, environment variables, error messages."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+
+from contrastive_core.paths import ROOT
+
+PUBLIC = [
+    "contrastive_core",
+    "contrastive_core.losses",
+    "contrastive_core.pairs",
+    "contrastive_core.methods",
+    "contrastive_core.metrics",
+    "contrastive_core.recording",
+    "contrastive_lab.widgets",
+]
+NAMES = [(package, name) for package in PUBLIC for name in importlib.import_module(package).__all__]
+SOURCES = "\n".join(
+    path.read_text("utf-8")
+    for folder in ("contrastive_core", "contrastive_lab")
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+@pytest.mark.parametrize(("package", "name"), NAMES)
+def test_public_name_is_documented(package, name):
+    assert (inspect.getdoc(getattr(importlib.import_module(package), name)) or "").strip()
+    assert name in (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+
+
+def test_every_environment_variable_is_listed():
+    page = (ROOT / "docs" / "reference" / "environment.md").read_text("utf-8")
+    used = set(re.findall(r"CONTRASTIVE_LAB_[A-Z_]*[A-Z]", SOURCES))
+    assert not {name for name in used if name not in page}
+
+
+def test_troubleshooting_quotes_errors_that_exist():
+    """The fixed parts of each quoted message stand in the code; lines that the code breaks are joined."""
+    code = re.sub(r'"\s*\n\s*f?"', "", SOURCES)
+    page = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"(?m)^\*\*`(.+)`\*\*$", page)
+    assert len(quoted) >= 20
+    parts = {part.strip() for message in quoted for part in message.split("…") if len(part.strip()) > 3}
+    assert not {part for part in parts if part not in code}

@@ -1,0 +1,50 @@
+"""Plain words: short sentences and none of the phrases that `STYLE.md` bans, in README and docs."""
+
+import re
+
+import pytest
+
+from contrastive_core.paths import ROOT
+
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if not {"generated", "_build"} & set(path.parts)),
+]
+LONGEST = 25  # words
+BANNED = """
+so that|of which|as many as|be it|no more than that|lest|the latter|the former|to the last bit|at work|is told|that lie
+mean harm|whatever it is given|wait for their turn|a process apart|at hand|thereof|hereby|in the place of|stands beside
+stand beside|said of|what is kept|what it makes of|tell apart|is no matter
+""".replace("\n", "|").strip("|")
+BLOCK = re.compile(r"^(`{3,}|:{3,}|\$\$).*?^\1[ \t]*$", re.M | re.S)
+
+
+def sentences(text):
+    """The sentences of a Markdown page's prose, without code, formulas, headings, tables and targets of links."""
+    text = BLOCK.sub("\n\n", text)
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"\$[^$\n]+\$", "formula", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"(?m)^(#|\|).*$", "", text)
+    text = re.sub(r"(?m)^\s*(?:[-*]|\d+\.|:)\s+", "\n\n", text)
+    for block in re.split(r"\n\s*\n", text):
+        yield from (s.strip() for s in re.split(r"(?<=[.!?])\s+", " ".join(block.split())) if s.strip())
+
+
+def test_the_splitter_finds_sentences():
+    text = "# Head\n\nOne two. Three `a b c` four!\n\n- five\n- six\n\n```\nnot this\n```\n| a | b c |\n|---|---|\n"
+    assert list(sentences(text)) == ["One two.", "Three code four!", "five", "six"]
+
+
+def test_sentences_are_short():
+    """95 % of all sentences have 25 words at most, and of every page with more than 20 sentences too."""
+    counts = {path: [len(s.split()) for s in sentences(path.read_text("utf-8"))] for path in PAGES}
+    long = {path: sum(n > LONGEST for n in words) / len(words) for path, words in counts.items() if len(words) > 20}
+    assert not {str(path.relative_to(ROOT)): f"{share:.0%}" for path, share in long.items() if share > 0.05}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_banned_phrase(path):
+    found = re.findall(rf"\b(?:{BANNED})\b", " ".join(sentences(path.read_text("utf-8"))), re.I)
+    assert not found
