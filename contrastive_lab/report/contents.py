@@ -1,5 +1,6 @@
 """What a report says: the rows, map and scores of each part, a run's settings and a batch, and their comparison."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -129,10 +130,11 @@ def _scores(space: EmbeddingRef, device: str, on_progress: OnProgress) -> dict[s
 
 def without_paths(text: str, run: Run | None = None) -> str:
     """A text for a file that is passed on: of a path only its last name stays."""
-    folder = format.data_of(run.config.get("dataset")) if run else ""
-    for whole in (folder, str(data_home()), str(runs_home()), str(Path.home())):
-        if len(Path(whole).parts) > 1:
-            text = text.replace(whole, Path(whole).name)
+    folder = Path(format.data_of(run.config.get("dataset")) if run else "")
+    if len(folder.parts) > 1:  # its name may hold spaces
+        text = text.replace(str(folder), folder.name)
+    for root in (data_home(), runs_home(), Path.home()):
+        text = text.replace(f"{root}{os.sep}", "")
     return PATH.sub(r"\1", text)
 
 

@@ -105,7 +105,11 @@ def _verdict(contents: Contents) -> Html | None:
         *(el("p", f"By the linear probe: {text}") for text in others),
         *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
         _differences(comparison) if comparison.differences else None,
-        el("p", f"{len(comparison.ids):,} samples that all share. {CLAIMED}", class_="about"),
+        el(
+            "p",
+            f"Judged on {comparison.n_judged:,} of {len(comparison.ids):,} samples that all share. {CLAIMED}",
+            class_="about",
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Score
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
-from contrastive_lab.report.contents import Contents, Part
+from contrastive_lab.report.contents import Contents, Part, without_paths
 from contrastive_lab.report.document import document
 from contrastive_lab.report.markup import el, verbatim
 
@@ -87,6 +87,23 @@ def test_whatever_a_file_says_is_text() -> None:
     assert {given["type"] for given in scripts} == {"module", "application/octet-stream"}
     assert read.text.count("<script>alert(1)</script>") >= 5
     page.encode()  # halves of characters are gone
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("folder:/home/ann/cats and dogs · 8 rows", "folder:cats and dogs · 8 rows"),
+        ("the folder /tmp/x1/images is gone", "the folder images is gone"),
+        ("rows of h / z, 1/2 of 3", "rows of h / z, 1/2 of 3"),
+        (f"{Path.home()}/a.npz", "a.npz"),
+    ],
+)
+def test_a_report_names_no_folder_of_this_computer(
+    text: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.load("simclr-digits")
+    monkeypatch.setitem(run.manifest["config"], "dataset", "folder:/home/ann/cats and dogs")
+    assert without_paths(text, run) == shown
 
 
 def test_markup_is_by_type() -> None:
