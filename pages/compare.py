@@ -40,6 +40,8 @@ def page() -> None:
     elif comparison is not None:
         with guard.on_its_own(_("One of these")):
             show(view, spaces, comparison)
+            if view not in ("Scores", "Every test"):
+                with_scores(spaces, comparison)  # the linear probe's verdict comes with them
     elif view == "Maps" and maps.can_be_drawn(spaces):  # they rest on no scores
         maps.maps(spaces)
 

@@ -17,7 +17,7 @@ CLAIMED = N_(
 def comparison_of(spaces: Sequence[EmbeddingRef], every_score: bool = True) -> dict[str, Any]:
     """The values of the analysis "comparison"; a group is a method with all its settings, and a seed.
 
-    Args: every_score: else the accuracies alone, on which the verdict rests: all scores take several times as long."""
+    Args: every_score: else the kNN accuracy alone, on which the first verdict rests; the rest takes much longer."""
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:

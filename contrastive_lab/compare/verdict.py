@@ -67,7 +67,7 @@ def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Compariso
     if comparison.scores:
         return comparison
     result = answer_or_wait("comparison", comparison_of(spaces), message("Taking every score"))
-    return result and Comparison.of(result.meta, result.arrays)
+    return None if result is None else Comparison.of(result.meta, result.arrays)
 
 
 def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
