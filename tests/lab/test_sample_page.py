@@ -265,7 +265,7 @@ def test_vectors_without_pictures_or_labels_are_listed_as_a_table(desk: Desk) ->
     rows = EmbeddingSet(blobs().features)
     name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "bare.npy")
     sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
-    app = opened(on=name)
+    app = opened(on=name, every="yes")
     assert not app.exception
     assert desk.place == "1 of 300"
     assert len(app.dataframe[0].value) == 300
