@@ -1,0 +1,81 @@
+"""The random check of Samples: rows to judge, what they say of all labels, and what survives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sample_desk import Desk
+from test_sample_page import opened, text_of
+
+from contrastive_core.engine import process
+from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
+from contrastive_core.records.sample_request import request_of
+from contrastive_core.samples import annotations, label_audit
+from contrastive_core.samples import run_samples as sample_build
+from contrastive_lab.components.cut_off import CutOff
+from contrastive_lab.samples import cut_off
+
+
+@pytest.fixture(autouse=True)
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
+
+
+def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None:
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    ids, p = table.columns["id"], np.asarray(table.columns["mislabeled"], float)
+    order = [str(ids[row]) for row in label_audit.draw(p, 480)]
+    app = opened(run="simclr-digits", split="test", list="random")
+    assert not app.exception
+    assert desk.place == "1 of 40"
+    assert [item.id for item in desk.bench.items[:9]] == order[:9]
+    assert desk.item.sentence.startswith("Random row, not a suspect. Labeled ")
+    assert "These rows are random, not suspects." in text_of(app)
+    desk.events(*(("keep", i, "") for i in order[:19]), ("relabel", order[19], "9"))
+    desk.report["at"] = order[20]
+    app.run()
+    assert "wrong labels of 360 (95 % CI " in text_of(app)
+    assert "from 20 checks" in text_of(app)
+    assert "of labels can still be wrong." in text_of(app)
+    marks = annotations.marks(request_of("simclr-digits", "test", "nt_xent").marked)
+    assert {mark["list"] for mark in marks.values()} == {"random"}
+    assert marks[order[19]]["what"] == "relabel"
+    again = opened(run="simclr-digits", split="test", list="random", checks="120")
+    assert desk.place == "21 of 120"
+    assert "from 20 checks" in text_of(again)
+    assert "from 20 checks" in text_of(opened(run="simclr-digits", split="test", list="mislabeled"))
+    desk.report = {}
+    app = opened(run="simclr-digits", split="test", list="random", checks="240")
+    desk.events(*(("keep", i, "") for i in order[20:340]))
+    desk.report["nonce"] = "of another window"
+    app.run()
+    assert "Stop here: 95 % sure that fewer than 1 % of labels are wrong" in " ".join(s.value for s in app.success)
+    assert not app.exception
+
+
+def test_two_splits_have_no_common_audit(desk: Desk) -> None:
+    for split in ("train", "test"):
+        sample_build.samples_of_run(runs.load("simclr-digits"), split=split)
+    app = opened(run="simclr-digits", split="both", list="random")
+    assert desk.item.badge in ("train", "test")
+    assert "Random check" not in [option for pills in app.pills for option in pills.options]
+
+
+def test_decisions_on_suspects_lower_what_is_stated_of_the_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[CutOff] = []
+    monkeypatch.setattr(cut_off, "draw_cut_off", lambda *a: drawn.append(a[0]))
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    first = [str(table.columns["id"][row]) for row in table.ranked("mislabeled")[:8]]
+    app = opened(run="simclr-digits", split="test", cut="0.02")
+    before, counted = [item.sentence for item in desk.bench.items], drawn[-1].texts[1]
+    listed = [item.id for item in desk.bench.items]
+    desk.events(*(("keep", i, "") for i in first))
+    desk.report["at"] = first[-1]
+    app.run()
+    assert listed[: len(desk.bench.items)] == [item.id for item in desk.bench.items]  # in their order
+    assert desk.item.id == first[-1]  # still on the list
+    assert [item.sentence for item in desk.bench.items] != before[: len(desk.bench.items)]
+    assert drawn[-1].texts[1] != counted
+    assert not app.exception
