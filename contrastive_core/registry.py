@@ -129,7 +129,7 @@ class Registry(Generic[T]):
         return knobs_of(self.get(name))
 
     def create(self, name: str, **settings: Any) -> T:
-        """An instance with checked settings. Raises UnknownName, BadSetting."""
+        """An instance of entry `name` with checked settings. Raises UnknownName, BadSetting."""
         knobs = self.knobs(name)
         for key in settings.keys() - knobs.keys():
             values = {"what": self.what, "name": repr(name), "key": repr(key), "choices": ", ".join(knobs) or "none"}

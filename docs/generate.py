@@ -64,6 +64,7 @@ def _section(folder, title, names, page):
     return {**pages, f"{folder}/index.md": f"# {title}\n\n{INTRODUCTIONS[folder]}\n\n{table}\n\n{contents}\n"}
 
 
+SCORES = {"dot": "dot product", "distance": "Euclidean distance", "squared_distance": "squared Euclidean distance"}
 INTRODUCTIONS = {
     "losses": (
         "Each page shows the formula, the gradient and the settings of one loss. The pages are made from the code.\n\n"
@@ -97,11 +98,12 @@ $$
 {card.formula}
 $$
 
-The paper pairs {rows}. The loss compares rows by {card.score.replace("_", " ")}, {_of_rows(name)}.
+The paper pairs {rows}. The loss compares rows by {SCORES[card.score]}, {_of_rows(name)}.
 
 {gradient}
-The figure shows one anchor of a fixed batch with three classes. Each bar is a candidate, the most similar first. A
-bar below the line is a pull (blue), a bar above it a push (orange). Each row has its own scale.
+The figure shows one anchor of a fixed batch with three classes. Its positives are the rows of its class. Each bar is a
+candidate, the most similar first. A bar below the line is a pull (blue), a bar above it a push (orange). Each row has
+its own scale.
 
 {figures.gradient_figure(name)}
 

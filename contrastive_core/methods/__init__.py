@@ -19,7 +19,7 @@ names, get = _registry.names, _registry.get
 
 
 def knobs(name: str) -> dict[str, Knob]:
-    """The settings of a method. Raises UnknownName."""
+    """The settings of the method `name`. Raises UnknownName."""
     return knobs_of(get(name).Settings)
 
 
@@ -32,7 +32,14 @@ def create(
     recipe: Recipe | None = None,
     **settings: Any,
 ) -> Method:
-    """A method around an encoder, with checked settings. Raises UnknownName, ValueError."""
+    """Return the method `name` around an encoder, with checked settings.
+
+    Args:
+        encoder: images (b, c, h, w) to features (b, d); its attribute `out_dim` is d.
+        image_shape: channels, height, width; n_train: training images.
+        recipe: augmentations; default: `Recipe()`.
+    Raises: UnknownName; ValueError for a setting that the method does not have or cannot take.
+    """
     definitions = knobs(name)
     for key in settings:
         if key not in definitions:

@@ -148,6 +148,10 @@ def from_mask(
     """Pairs with explicit masks. A pair in neither mask is not compared.
 
     When `anchors is candidates`, the diagonal is a self pair.
+
+    Args:
+        anchors: (n, d); candidates: (m, d).
+        positive, negative: (n, m), true where the pair is one.
     Raises: ValueError when shapes do not match or a pair is in both masks.
     """
     check_rows("anchors", anchors, "(n, d)")

@@ -33,6 +33,7 @@ def scatter(
         z: places (n, 2); of wider rows (n, d) the two leading principal components.
         labels: (n) whole numbers, −1 for none, or names: a color for each class. color: (n)
             numbers instead, in eight steps. images: (n, c, h, w) or (n, h, w). ids: (n) texts.
+        classes: names of the labels 0, 1, … title: of a saved picture. height: in pixels.
     Raises: ValueError with the reason.
     """
     rows = rows_of(z, least=1)

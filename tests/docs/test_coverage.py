@@ -27,7 +27,12 @@ SOURCES = "\n".join(
 
 @pytest.mark.parametrize(("package", "name"), NAMES)
 def test_public_name_is_documented(package, name):
-    assert (inspect.getdoc(getattr(importlib.import_module(package), name)) or "").strip()
+    """With a docstring that names every argument of a function, and a place on the page of the API."""
+    thing = getattr(importlib.import_module(package), name)
+    text = inspect.getdoc(thing) or ""
+    assert text.strip()
+    if not inspect.isclass(thing):
+        assert not [key for key in inspect.signature(thing).parameters if not re.search(rf"\b{key}\b", text)]
     assert name in (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
 
 
