@@ -42,6 +42,17 @@ def test_every_environment_variable_is_listed():
     assert not {name for name in used if name not in page}
 
 
+def test_tutorials_name_controls_that_exist():
+    """What a tutorial prints bold with a capital letter is a label, in the catalog that all labels come from."""
+    catalogs = (ROOT / "contrastive_lab" / "locale" / "zh" / "LC_MESSAGES").glob("*.po")
+    labels = "".join(re.sub(r'"\n"', "", path.read_text("utf-8")) for path in catalogs)
+    missing = set()
+    for path in (ROOT / "docs" / "tutorials").glob("*.md"):
+        for label in re.findall(r"\*\*([A-Z][^*]+?)[.:]?\*\*", path.read_text("utf-8")):
+            missing |= {f"{path.name}: {label}" for part in label.split("…") if part.strip() not in labels}
+    assert not missing
+
+
 def test_troubleshooting_quotes_errors_that_exist():
     """The fixed parts of each quoted message stand in the code; lines that the code breaks are joined."""
     code = re.sub(r'"\s*\n\s*f?"', "", SOURCES)
