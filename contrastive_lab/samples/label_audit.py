@@ -130,6 +130,7 @@ def say_stop(found: label_audit.Audit) -> None:
     most = _("With your decisions applied, up to {share} of labels can still be wrong.").format(
         share=f"{found.bound:.1%}".replace("%", " %")
     )
+    more: str
     if found.remaining is None or found.remaining > LONG:
         more = _("Decide on the likely mislabeled samples too: that lowers the bound fastest.")
     else:
