@@ -141,7 +141,7 @@ def compare(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         entries = [_entry(space, args.device, on_progress) for space in spaces]
         comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
-    lines = [f"{ACCURACIES[m]}: {text}" for m, text in comparison.verdicts.items()] or [comparison.verdict]
+    lines = [*comparison.verdicts.values()] or [comparison.verdict]
     for d in comparison.differences:
         low, high = (100 * v for v in d.interval)
         lines.append(
@@ -167,7 +167,7 @@ def compare(args: Namespace) -> None:
 def _entry(space: EmbeddingRef, device: str, on_progress: OnProgress) -> Entry:
     if run := space.run:
         return entry_of_run(run, space.split, space.layer, device, on_progress)
-    return Entry(space.title, *judged(space, on_progress, device))
+    return Entry(space.title, *judged(space, on_progress, device), is_of_run=False)
 
 
 def export(args: Namespace) -> None:

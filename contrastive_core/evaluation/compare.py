@@ -22,7 +22,7 @@ from contrastive_core.evaluation.representation_similarity import ckas, graphs_o
 from contrastive_core.evaluation.verdicts import compare_methods, compare_runs
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
-from contrastive_core.records.comparison import ACCURACIES, Comparison
+from contrastive_core.records.comparison import ACCURACIES, EMBEDDINGS, RUNS, Comparison
 from contrastive_core.records.embedding_ref import cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation
@@ -37,14 +37,15 @@ NEAREST = 20  # rows by which neighborhoods are compared
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A space to compare: its test rows, training rows that teach, if there are any, method and seed of its run, and
-    the scores that are recorded of these very rows."""
+    """A space to compare: its test rows, training rows that teach, if there are any, method and seed of its run, the
+    scores that are recorded of these very rows, and whether a run embeds them."""
 
     name: str
     train: EmbeddingSet | None
     test: EmbeddingSet
     group: tuple[str, int] = ("", 0)
     recorded: Scores = field(default_factory=dict)
+    is_of_run: bool = True
 
 
 def entry_of_run(
@@ -159,6 +160,7 @@ def compare_scored(
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
         judged=is_judged,
         predicted={m: np.stack(p) for m, p in predictions.items() if all(one is not None for one in p)},
+        spaces=RUNS if all(entry.is_of_run for entry in entries) else EMBEDDINGS,
     )
 
 

@@ -13,6 +13,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.score import Z95, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
 
+RUNS, EMBEDDINGS = N_("runs"), N_("embeddings")  # the noun of a verdict: embeddings where one is of a file
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 
 
@@ -71,6 +72,7 @@ class Comparison:
     recall: float | None = None  # of the graphs, where they are approximate
     judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs are judged on it
     predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) classes, where known
+    spaces: str = RUNS  # what the sentences call them
 
     @property
     def right(self) -> np.ndarray | None:
@@ -88,7 +90,7 @@ class Comparison:
     def verdicts(self) -> dict[str, str]:
         """By accuracy: the winner, the difference and its interval, or that there is none."""
         return {
-            metric: _verdict(self.names, accuracy, [d for d in self.differences if d.metric == metric])
+            metric: _verdict(self.names, accuracy, [d for d in self.differences if d.metric == metric], self.spaces)
             for metric, accuracy in self.accuracy.items()
         }
 
@@ -123,7 +125,7 @@ class Comparison:
 
     def plain(self) -> JsonObject:
         """The rest, as plain values."""
-        names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of", "recall")
+        names = ("names", "ids", "accuracy", "k", "tests", "seeds", "made_of", "recall", "spaces")
         return {
             **{k: getattr(self, k) for k in names},
             "scores": [scores_to_json(scores) for scores in self.scores],
@@ -147,16 +149,16 @@ class Comparison:
         return cls(labels=arrays.get("labels"), **found, **fields, **matrices)
 
 
-def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference]) -> str:
+def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[Difference], spaces: str) -> str:
     best = names[int(np.argmax(accuracy))]
     claimed, of_best = [d for d in differences if d.claimed], [d for d in differences if best in (d.a, d.b)]
     if not claimed:
-        return _no_difference(max(differences, key=lambda d: abs(d.value)), len(names))
+        return _no_difference(max(differences, key=lambda d: abs(d.value)), len(names), spaces)
     beaten = sorted((d for d in of_best if d.claimed), key=lambda d: abs(d.value))
     if not beaten:
-        none = message("None of these {n} runs is shown to be the best. ", n=len(names))
-        return none + _better(max(claimed, key=lambda d: abs(d.value)), len(names))
-    text = _better(beaten[0], len(names))
+        none = message("None of these {n} {spaces} is shown to be the best. ", n=len(names), spaces=spaces)
+        return none + _better(max(claimed, key=lambda d: abs(d.value)), len(names), spaces)
+    text = _better(beaten[0], len(names), spaces)
     if more := [d.b if d.a == best else d.a for d in beaten[1:]]:
         text += message(" It is also better than {listed}.", listed=", ".join(more))
     if undecided := [d.b if d.a == best else d.a for d in of_best if not d.claimed]:
@@ -164,34 +166,38 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
     return text
 
 
-def _better(d: Difference, n: int) -> str:
-    """The better one of n runs, the difference and its interval."""
+def _better(d: Difference, n: int, spaces: str) -> str:
+    """The better one of n runs or embeddings, the difference and its interval."""
     if n == 2:
         return message(
-            "Of these two runs, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
+            "Of these two {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
             "samples: {low} to {high}).",
+            spaces=spaces,
             **_figures(d),
         )
     return message(
-        "Of these {n} runs, {first} is better than {second} by {points} points of {accuracy} (95 % CI over samples: "
-        "{low} to {high}).",
+        "Of these {n} {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
+        "samples: {low} to {high}).",
         n=n,
+        spaces=spaces,
         **_figures(d),
     )
 
 
-def _no_difference(d: Difference, n: int) -> str:
-    """That n runs show no difference, with the largest."""
+def _no_difference(d: Difference, n: int, spaces: str) -> str:
+    """That n runs or embeddings show no difference, with the largest."""
     if n == 2:
         return message(
-            "These two runs show no difference in {accuracy}: {first} − {second} = {points} points (95 % CI over "
+            "These two {spaces} show no difference in {accuracy}: {first} − {second} = {points} points (95 % CI over "
             "samples: {low} to {high}).",
+            spaces=spaces,
             **_figures(d),
         )
     return message(
-        "These {n} runs show no difference in {accuracy}. The largest: {first} − {second} = {points} points (95 % CI "
-        "over samples: {low} to {high}).",
+        "These {n} {spaces} show no difference in {accuracy}. The largest: {first} − {second} = {points} points (95 % "
+        "CI over samples: {low} to {high}).",
         n=n,
+        spaces=spaces,
         **_figures(d),
     )
 

@@ -102,7 +102,7 @@ def _verdict(contents: Contents) -> Html | None:
     return el(
         "section",
         el("h2", comparison.verdict, class_="verdict"),
-        *(el("p", f"By the linear probe: {text}") for text in others),
+        *(el("p", text) for text in others),
         *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
         _differences(comparison) if comparison.differences else None,
         el(

@@ -148,10 +148,10 @@ def test_shared_neighbors_of_approximate_graphs_say_their_recall(monkeypatch) ->
 
 
 def test_the_verdict_says_who_cannot_be_told_apart() -> None:
-    def said(*accuracy: float) -> str:
+    def said(*accuracy: float, is_of_run: bool = True) -> str:
         right = np.stack([np.arange(400) < 400 * a for a in accuracy])
         sets = [EmbeddingSet(RNG(0).normal(size=(400, 2)).astype(np.float32))] * len(accuracy)
-        made = compare.compare([Entry("abcd"[q], None, rows) for q, rows in enumerate(sets)])
+        made = compare.compare([Entry("abcd"[q], None, rows, is_of_run=is_of_run) for q, rows in enumerate(sets)])
         found = verdicts.compare_runs(made.names, {"knn": right}, 0)
         planted = dataclasses.replace(made, correct={"knn": right}, accuracy={"knn": [*accuracy]}, differences=found)
         return planted.verdict
@@ -163,6 +163,7 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
     assert said(0.9, 0.6, 0.5).endswith("It is also better than c.")
     none = "These 3 runs show no difference in kNN accuracy. The largest: b − a = 0.2 points (95 % CI over samples: "
     assert said(0.9, 0.902, 0.9).startswith(none)
+    assert said(0.5, 0.9, is_of_run=False).startswith("Of these two embeddings, b is better than a by 40.0 points")
 
 
 def test_differences_of_classes_have_intervals_that_cover() -> None:

@@ -30,7 +30,7 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     entries = []
     for number, (space, name, group) in enumerate(_spaces_of(values), 1):
         part = prefixed(on_progress, f"{number} of {len(values['spaces'])}")
-        entries.append(Entry(name, *judged(space, part, device), group, recorded_of(space)))
+        entries.append(Entry(name, *judged(space, part, device), group, recorded_of(space), not space.is_loaded))
     on_progress(N_("the differences and their tests"), None)
     every_score = values.get("every_score", True)
     metrics = tuple(ACCURACIES) if every_score else ("knn",)  # a linear probe takes twenty times as long
@@ -64,7 +64,7 @@ def comparison_of_kept(values: Values) -> Result | None:
         rows = read_rows(space) if kept else None
         if kept is None or rows is None or not 4 <= len(rows) <= MOST:
             return None
-        entries.append(Entry(name, None, rows, group))
+        entries.append(Entry(name, None, rows, group, is_of_run=not space.is_loaded))
         scores.append(kept)
     sets = common([entry.test for entry in entries])
     if any(len(cut) < len(entry.test) for cut, entry in zip(sets, entries, strict=True)):
