@@ -10,7 +10,8 @@ import { _, mountIn, N_ } from "../shared/locale.js";
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const FIELDS = "input, select, textarea, [contenteditable=true]";
 const ARROWS =
-  "canvas, input, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], [role=grid], [role=option], [role=group] button";
+  "canvas, input, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], " +
+  "[role=grid], [role=option], [role=group] button";
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
@@ -118,10 +119,13 @@ function load(view, data) {
   view.root.classList.toggle("blind", !data.pictures.length); // vectors may have no pictures
   decode(view, data);
   show(view);
-  if (shown && shown === view.shown && meta.classes.includes(picked)) view.classes.value = picked;
+  if (shown && shown === view.shown && meta.classes.includes(picked)) {
+    view.classes.value = picked;
+    view.classes.onchange();
+  }
 }
 
-/** The pictures of a stretch take the place of those of the one before once all are decoded: none is blank meanwhile. */
+/** Decode the pictures of a stretch. Those of the stretch before stay until all are there. */
 function decode(view, { meta, pictures, near }) {
   if (view.drawn && same(view.drawn.bytes, [pictures, near])) {
     Object.assign(view.drawn, { meta });
@@ -198,7 +202,7 @@ function statusOf(view) {
   return mark === "relabel" ? _("relabeled as {label}", { label }) : DONE[mark] ? _(DONE[mark]) : _("undecided");
 }
 
-/** What can be decided on a sample: the button that its sentence suggests comes forward, and a class is one key away. */
+/** Mark the button that the sentence suggests, and give each likely class a key. */
 function offer(view, item) {
   const { classes } = view.meta,
     own = view.classes.value === item.given;
@@ -232,7 +236,8 @@ function paint(view) {
     ...near.map(({ picture, text, body }) => {
       const canvas = el("canvas", { role: "img" });
       drawPicture(canvas, beside, meta.near, picture, _("image {text}", { text }));
-      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text), body ? el("p", { class: "text" }, body) : "");
+      const words = body ? el("p", { class: "text" }, body) : "";
+      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text), words);
     }),
   );
 }

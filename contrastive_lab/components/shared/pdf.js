@@ -221,12 +221,17 @@ async function assemble(page, wide, high) {
     ([key, name]) => `/${name} << /ca ${key.split(" ")[0]} /CA ${key.split(" ")[1]} >>`,
   );
   const pictures = page.images.map((_, k) => `/I${k} ${5 + 2 * k} 0 R`);
-  const resources = `<< /Font << ${fonts.join(" ")} >> /ExtGState << ${states.join(" ")} >> /XObject << ${pictures.join(" ")} >> >>`;
+  const resources = [
+    `<< /Font << ${fonts.join(" ")} >>`,
+    `/ExtGState << ${states.join(" ")} >>`,
+    `/XObject << ${pictures.join(" ")} >> >>`,
+  ].join(" ");
   const objects = [
     ["<< /Type /Catalog /Pages 2 0 R >>"],
     ["<< /Type /Pages /Kids [3 0 R] /Count 1 >>"],
     [
-      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${short(wide)} ${short(high)}] /Contents 4 0 R /Resources ${resources} >>`,
+      `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 ${short(wide)} ${short(high)}]`,
+      ` /Contents 4 0 R /Resources ${resources} >>`,
     ],
     await stream("", new TextEncoder().encode(page.out.join("\n"))),
   ];
