@@ -1,5 +1,6 @@
 """Configuration of the documentation site: `python -m sphinx -W -b html docs docs/_build/html`."""
 
+import inspect
 import re
 import sys
 import tomllib
@@ -45,7 +46,7 @@ INCLUDED = {
     "../README.md": "/index.md",
 }
 # A section of a docstring whose text starts on the same line, as in "Raises: ValueError for …".
-SECTION = re.compile(r"^(Args|Raises|Returns): (?=\S)")
+SECTION = re.compile(r"^(Raises|Returns): (?=\S)")
 
 
 def relink(app, docname, source):
@@ -64,14 +65,26 @@ def relink_included(app, relative_path, parent_docname, source):
 def mark_up(app, what, name, obj, options, lines):
     """Turn our docstrings into reStructuredText: one-line sections, plain stars and bars, literal code."""
     text = "\n".join(SECTION.sub(r"**\1:** ", line) for line in lines)
-    text = re.sub(r"\n(\*\*(?:Args|Raises|Returns):\*\*)", r"\n\n\1", text)
+    text = re.sub(r"\n(\*\*(?:Raises|Returns):\*\*)", r"\n\n\1", text)
+    text = re.sub(r"(?m)^Args: (.+(?:\n {4}.+)*)", lambda found: "Args:\n    " + " ".join(found[1].split()), text)
     text = re.sub(r"(?m)^(Args|Returns):$", r"\n\1:", text)
+    text = re.sub(rf"[;.] (?=(?:{names_of(obj)}): )", "\n    ", text)
     parts = re.split(r"(`[^`\n]+`|\*\*\w+:\*\*)", text)
     lines[:] = "".join(part if i % 2 else escape(part) for i, part in enumerate(parts)).split("\n")
 
 
+def names_of(obj):
+    """The parameters of a function as alternatives of a pattern: each gets a line of its own."""
+    try:
+        names = [re.escape(name) for name in inspect.signature(obj).parameters if name != "self"]
+    except (TypeError, ValueError):
+        names = []
+    return "|".join(names) or "(?!)"
+
+
 def escape(text):
-    return re.sub(r"([*|])|(?<=\w)(_)(?=\W)", r"\\\g<0>", text)
+    """Plain text for stars, bars, trailing underscores and a letter in parentheses, which would begin a list."""
+    return re.sub(r"[*|]|(?<=\w)_(?=\W)|\((?=\w\) )", r"\\\g<0>", text)
 
 
 def visit_math(self, node):

@@ -7,6 +7,7 @@ import argparse
 import ast
 import html
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -223,8 +224,9 @@ def notes(cls) -> str:
 
 
 def cell(value) -> str:
-    """A value as the text of a table's cell."""
-    return html.escape(str(value), quote=False).replace("|", "\\|").replace("\n", " ").replace("*", "\\*")
+    """A value as the text of a table's cell, options as code."""
+    text = html.escape(str(value), quote=False).replace("|", "\\|").replace("\n", " ").replace("*", "\\*")
+    return re.sub(r"(?<![\w`])(--[a-z][a-z-]*)", r"`\1`", text)
 
 
 def commands() -> str:
