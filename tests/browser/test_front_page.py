@@ -19,7 +19,7 @@ def test_the_circle_moves_and_comes_back_when_it_is_disturbed(app: str, page: An
     ring = page.locator(".lab.bare .ring")
     ring.wait_for(timeout=SLOW)
     before = ring.screenshot()
-    page.wait_for_timeout(700)
+    page.wait_for_timeout(200)
     assert ring.screenshot() != before
     assert page.get_by_role("button", name="Run", exact=True).count() == 0  # the circle alone
 
@@ -31,7 +31,7 @@ def test_it_rests_for_those_who_want_no_motion(app: str, browser: Any) -> None:
     ring.wait_for(timeout=SLOW)
     page.wait_for_timeout(1000)
     before = ring.screenshot()
-    page.wait_for_timeout(700)
+    page.wait_for_timeout(300)
     assert ring.screenshot() == before
     page.close()
 
@@ -80,9 +80,9 @@ def test_a_card_leads_on_wherever_it_is_clicked(app: str, page: Any) -> None:
     for number in range(3):
         page.goto(app)
         card = page.locator(".st-key-door-train")
-        card.wait_for(timeout=SLOW)
+        page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)  # what is drawn last moves it
         box = card.bounding_box()
-        page.mouse.click(box["x"] + box["width"] * (number + 0.5) / 3, box["y"] + box["height"] - 12)
+        card.click(position={"x": box["width"] * (number + 0.5) / 3, "y": box["height"] - 12})
         page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)
     page.goto(app)
     page.get_by_role("link", name="Learn in six short lessons").click()
