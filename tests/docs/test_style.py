@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from babel.messages.pofile import read_po
 
 from contrastive_core.paths import ROOT
 
@@ -42,6 +43,24 @@ def test_sentences_are_short():
     counts = {path: [len(s.split()) for s in sentences(path.read_text("utf-8"))] for path in PAGES}
     long = {path: sum(n > LONGEST for n in words) / len(words) for path, words in counts.items() if len(words) > 20}
     assert not {str(path.relative_to(ROOT)): f"{share:.0%}" for path, share in long.items() if share > 0.05}
+
+
+def test_sentences_of_the_interface_are_short():
+    words = []
+    for path in (ROOT / "contrastive_lab" / "locale" / "zh" / "LC_MESSAGES").glob("*.po"):
+        texts = [text for message in read_po(path.open("rb")) for text in [message.id] if isinstance(text, str)]
+        words += [len(s.split()) for text in texts for s in re.split(r"(?<=[.!?])\s+", text) if s]
+    assert sum(n > LONGEST for n in words) < 0.05 * len(words)
+
+
+def test_links_between_files_of_the_repository():
+    """Sphinx checks the site; these pages are read in the repository."""
+    broken = set()
+    for path in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)", BLOCK.sub("", path.read_text("utf-8"))):
+            if "://" not in target and "generated/" not in target and not (path.parent / target).exists():
+                broken.add(f"{path.name}: {target}")
+    assert not broken
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
