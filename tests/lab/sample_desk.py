@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.paths import ROOT
 from contrastive_lab.components.bench import Bench, BenchItem
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "button", "opened", "text_of"]
 
 
 class Desk:
@@ -39,3 +42,20 @@ class Desk:
             "at": "",
             "events": [{"seq": seq + k, "what": w, "id": i, "label": c} for k, (w, i, c) in enumerate(events, 1)],
         }
+
+
+def opened(**address: str) -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app = app.switch_page("pages/samples.py")
+    for key, value in address.items():
+        app.query_params[key] = value
+    return app.run()
+
+
+def text_of(app: AppTest) -> str:
+    parts = [*app.header, *app.markdown, *app.info, *app.caption, *app.warning]
+    return " ".join(str(p.value) for p in parts)
+
+
+def button(app: AppTest, label: str) -> object:
+    return next(b for b in app.button if b.label == label)

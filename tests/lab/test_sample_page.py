@@ -7,16 +7,14 @@ import importlib
 import io
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from pyarrow import parquet
-from sample_desk import Desk
+from sample_desk import Desk, button, opened, text_of
 from sample_sets import blobs
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.testing.v1 import AppTest
 
 from contrastive_core.data import datasets
 from contrastive_core.engine import client, process
@@ -24,7 +22,6 @@ from contrastive_core.paths import ROOT, SHIPPED
 from contrastive_core.records import loaded_vectors, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import request_of
-from contrastive_core.records.score import Score
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
@@ -46,23 +43,6 @@ def called(name: str) -> Any:
     """The function that the worker would call."""
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
-
-
-def opened(**address: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
-    app = app.switch_page("pages/samples.py")
-    for key, value in address.items():
-        app.query_params[key] = value
-    return app.run()
-
-
-def text_of(app: AppTest) -> str:
-    parts = [*app.header, *app.markdown, *app.info, *app.caption, *app.warning]
-    return " ".join(str(p.value) for p in parts)
-
-
-def button(app: AppTest, label: str) -> object:
-    return next(b for b in app.button if b.label == label)
 
 
 def test_lists_filters_and_decisions(desk: Desk) -> None:
@@ -375,51 +355,3 @@ def test_a_long_list_is_turned_page_by_page_and_saved_whole(desk: Desk, monkeypa
     assert [line["id"] for line in listed] == ids
     assert set(listed[0]) == set(saved.column_names)
     assert not app.exception
-
-
-def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_helps(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = runs.load("simclr-digits")
-    record = cache.scores(run)
-    sample_build.samples_of_run(run, split="test")
-    app = opened(run=run.name, split="test")
-    assert "kNN accuracy 98.6 % on test images, raw pixels 97.5 %" in text_of(app)
-    assert not app.warning
-    weak = Score("kNN", value=0.378, interval=(0.35, 0.41), unit="share")
-    pixels = Score("kNN", value=0.376, unit="share")
-    monkeypatch.setattr(
-        cache, "scores", lambda run: replace(record, scores={"h": {"knn": weak}, "raw": {"knn": pixels}})
-    )
-    app = opened(run=run.name, split="test")
-    assert "no better than raw pixels: kNN accuracy 37.8 %, raw pixels 37.6 %" in app.warning[0].value
-    assert not app.exception
-
-
-def test_retraining_a_method_without_labels_counts_dropped_images_alone(desk: Desk) -> None:
-    run = runs.load("simclr-digits")
-    table = sample_build.samples_of_run(run)
-    own, first, second = request_of(run.name, "train", "nt_xent").marked, *map(str, table.columns["id"][:2])
-    sample_annotations.add(own, first, "relabel", "3")
-    app = opened(run=run.name, split="train")
-    assert "SimCLR does not use labels: relabeling cannot change this encoder" in text_of(app)
-    assert button(app, "Retrain with 0 changes").disabled  # type: ignore[attr-defined]
-    sample_annotations.add(own, second, "drop", None)
-    app.run()
-    assert not button(app, "Retrain with 1 change").disabled  # type: ignore[attr-defined]
-    assert not app.exception
-
-
-def test_rows_that_are_texts_show_their_text_and_no_images(desk: Desk) -> None:
-    rows = blobs()
-    told = np.array([f"a sentence about {k}, number {i}" for i, k in enumerate(rows.labels)])  # type: ignore[arg-type]
-    texts = EmbeddingSet(rows.features, rows.labels, rows.ids, classes=rows.classes, columns={"text": told})
-    name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(texts, "texts.npz")
-    sample_build.samples_of_vectors(request_of(name, "train", "sup_con"), texts, None)
-    for wanted in ("mislabeled", "false_negative", "duplicate", "ambiguous"):
-        app = opened(on=name, list=wanted)
-        assert not app.exception
-        at = texts.ids.index(desk.item.id)
-        assert desk.item.text == told[at]
-        assert all(one.body.startswith("a sentence about") for one in desk.item.near)
-        assert "image" not in text_of(app).lower().replace("image_search", "") + desk.item.title + desk.item.sentence
