@@ -132,7 +132,15 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iter
 
 
 @pytest.fixture(scope="session")
-def filled_app(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[str]:
-    """The app with a sweep, runs that wait, and one in the bin (see visits.py); one for each worker."""
-    with filled(tmp_path_factory.mktemp("runs")) as environment, servers(tmp_path_factory, prepared) as start:
-        yield start(real.ROOT / "app.py", environment=environment)
+def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of runs with a sweep, runs that wait, and one in the bin (see visits.py)."""
+    home = tmp_path_factory.mktemp("runs")
+    with filled(home):
+        yield home
+
+
+@pytest.fixture(scope="session")
+def filled_app(filled_home: Path, tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[str]:
+    """The app with these runs; one for each worker of pytest."""
+    with servers(tmp_path_factory, prepared) as start:
+        yield start(real.ROOT / "app.py", environment={"CONTRASTIVE_LAB_RUNS": str(filled_home)})

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE
-from visits import Visit, filled
-
-from benchmarks.browser import ROOT
+from visits import Visit
 
 PLACES = {  # address, what is clicked first, field, what it cannot take and can, its button
     "many samples": (
@@ -63,25 +61,27 @@ def test_a_button_is_off_while_its_number_is_wrong(filled_app: str, page: Any, p
     assert float(box.input_value()) == float(right)
 
 
-def test_a_sweeps_form_refuses_a_number_and_saves_what_stands_in_it(serve: Any, page: Any, tmp_path: Path) -> None:
+def test_a_sweeps_form_refuses_a_number_and_saves_what_stands_in_it(
+    filled_app: str, filled_home: Path, page: Any
+) -> None:
     page.set_default_timeout(1000 * PATIENCE)
-    with filled(tmp_path) as environment:
-        app = serve(ROOT / "app.py", environment=environment)
-        page.goto(f"{app}/runs?view=sweeps&sweep=a new one…&write=by a form")
-        page.get_by_role("textbox", name="Name", exact=True).fill("mine")
-        epochs = page.get_by_role("spinbutton", name="Epochs of each run")
-        hours = page.get_by_role("spinbutton", name="Hours")
-        epochs.fill("10001")
-        hours.fill("1001")
-        page.get_by_role("button", name="Save the sweep").click()
-        page.get_by_text("Epochs of each run must ").wait_for()
-        page.get_by_text("Hours after which no new run starts must lie").wait_for()
-        assert not (tmp_path / ".sweeps" / "mine.toml").exists()
-        assert float(epochs.input_value()) == 10001
-        epochs.fill("7")
-        hours.fill("0.5")
-        page.get_by_role("button", name="Save the sweep").click()
-        page.get_by_text("Still to train").wait_for()
-        text = (tmp_path / ".sweeps" / "mine.toml").read_text()
-        assert "epochs = 7\n" in text
-        assert "budget_hours = 0.5\n" in text
+    file = filled_home / ".sweeps" / "mine.toml"
+    page.goto(f"{filled_app}/runs?view=sweeps&sweep=a new one…&write=by a form")
+    page.get_by_role("textbox", name="Name", exact=True).fill("mine")
+    epochs = page.get_by_role("spinbutton", name="Epochs of each run")
+    hours = page.get_by_role("spinbutton", name="Hours")
+    epochs.fill("10001")
+    hours.fill("1001")
+    page.get_by_role("button", name="Save the sweep").click()
+    page.get_by_text("Epochs of each run must ").wait_for()
+    page.get_by_text("Hours after which no new run starts must lie").wait_for()
+    assert not file.exists()
+    assert float(epochs.input_value()) == 10001
+    epochs.fill("7")
+    hours.fill("0.5")
+    page.get_by_role("button", name="Save the sweep").click()
+    page.get_by_text("Still to train").wait_for()
+    text = file.read_text()
+    file.unlink()
+    assert "epochs = 7\n" in text
+    assert "budget_hours = 0.5\n" in text
