@@ -42,10 +42,22 @@ def test_every_environment_variable_is_listed():
     assert not {name for name in used if name not in page}
 
 
-def test_tutorials_name_controls_that_exist():
-    """What a tutorial prints bold with a capital letter is a label, in the catalog that all labels come from."""
+@pytest.fixture(scope="module")
+def labels():
+    """The catalogs of the interface as one text: English sentences and their Chinese."""
     catalogs = (ROOT / "contrastive_lab" / "locale" / "zh" / "LC_MESSAGES").glob("*.po")
-    labels = "".join(re.sub(r'"\n"', "", path.read_text("utf-8")) for path in catalogs)
+    return "".join(re.sub(r'"\n"', "", path.read_text("utf-8")) for path in catalogs)
+
+
+def test_glossary_has_the_words_of_the_interface(labels):
+    page = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+    rows = re.findall(r"(?m)^\| ([a-z][^|]+) \| ([^|]+) \|", page)
+    assert len(rows) >= 60
+    assert not [english for english, chinese in rows if not any(word in labels for word in chinese.split("、"))]
+
+
+def test_tutorials_name_controls_that_exist(labels):
+    """What a tutorial prints bold with a capital letter is a label, in the catalog that all labels come from."""
     missing = set()
     for path in (ROOT / "docs" / "tutorials").glob("*.md"):
         for label in re.findall(r"\*\*([A-Z][^*]+?)[.:]?\*\*", path.read_text("utf-8")):
