@@ -7,9 +7,8 @@ corrected p is below 0.05. That is said of these encoders; of methods, only if i
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -126,22 +125,16 @@ def compare_scored(
     every_score: bool = False,
     seed: int = 0,
 ) -> Comparison:
-    """The comparison of spaces that have been scored.
-
-    Args: sets: the common rows of each; graphs: their nearest rows (n, k); others as of `compare`.
-    """
+    """Compare scored spaces. Args: sets: the common rows of each; graphs: their nearest rows (n, k)."""
     labels = sets[0].labels
     names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
-    values = {
-        m: np.stack([s[m].arrays["per_sample"] for s in scores])
-        for m in metrics
-        if all(s[m].value is not None for s in scores)
-    }
+    taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
+    values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
     correct = {m: v == 1 for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
-    predictions: dict[str, list[Any]] = {m: [s[m].arrays.get("predicted") for s in scores] for m in correct}
+    features = [s.features for s in sets]
     return Comparison(
         names,
         sets[0].ids,
@@ -149,9 +142,9 @@ def compare_scored(
         correct,
         {m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
         compare_runs(names, judged, seed),
-        ckas([s.features for s in sets]),
+        ckas(features),
         overlaps(graphs),
-        matrix([s.features for s in sets], procrustes),
+        matrix(features, procrustes),
         graphs[0].shape[1],
         np.stack(graphs),
         paired_tests(names, [_tested(s) for s in scores]) if every_score else [],
@@ -159,9 +152,15 @@ def compare_scored(
         {m: compare_methods(groups, right) for m, right in judged.items()},
         {m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
         judged=is_judged,
-        predicted={m: np.stack(p) for m, p in predictions.items() if all(one is not None for one in p)},
+        predicted=_predictions(correct, scores),
         spaces=RUNS if all(entry.is_of_run for entry in entries) else EMBEDDINGS,
     )
+
+
+def _predictions(metrics: Iterable[str], scores: Sequence[Scores]) -> dict[str, np.ndarray]:
+    """The class that each space predicts for each row (spaces, n), of the metrics that keep it."""
+    kept = [m for m in metrics if all("predicted" in s[m].arrays for s in scores)]
+    return {m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in kept}
 
 
 def _tested(scores: Scores) -> dict[str, tuple[float, np.ndarray]]:

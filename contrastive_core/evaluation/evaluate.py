@@ -163,26 +163,23 @@ def evaluate_file(
     """Score the vectors of a file; every process calls, and gets the same record.
 
     Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of
-        labels, one for each row, that count instead of the file's own; leave_out: columns of numbers
-        that are no part of the vectors.
+        labels, one for each row, in place of the file's own; leave_out: columns of no vectors.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
     names = metric_names(chosen)
     world = collectives.world()
     rows = HERE if collectives.is_single_process() else SPREAD
-    part = (world.rank, world.size)
     on_progress("reading", None)
+    part = (world.rank, world.size)
     test = collectives.raise_together(lambda: file_formats.read(path, part, leave_out))
     if labels:
         of = (rows.number(len(test)), rows.start(len(test)))
         test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
-    if train:
-        train_rows: EmbeddingSet | None = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
-    else:
-        train_rows, test = _split(test, rows)
+    train_rows, test = _split(test, rows) if train is None else (None, test)
+    if train is not None:
+        train_rows = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
     on_progress("scoring", None)
-    graphs = Graphs(device, on_progress=on_progress, rows=rows)
-    scores = evaluate_sets(names, train_rows, test, graphs)
+    scores = evaluate_sets(names, train_rows, test, Graphs(device, on_progress=on_progress, rows=rows))
     return {
         "file": path.name,
         "train": train.name if train else None,

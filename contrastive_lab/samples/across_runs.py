@@ -72,13 +72,10 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
             own = {_("loss of {n}").format(n=n): float(v) for n, v in zip(names, losses[:, i], strict=True)}
             return {"id": ids[i], "kind": kinds[code[i]], **own}
 
-        st.download_button(
-            _("These as CSV"),
-            lambda: format.table_csv(record(i) for i in listed.tolist()),
-            "across.csv",
-            "text/csv",
-            on_click="ignore",
-        )
+        def as_csv() -> str | bytes:
+            return format.table_csv(record(i) for i in listed.tolist())
+
+        st.download_button(_("These as CSV"), as_csv, "across.csv", "text/csv", on_click="ignore")
     text, what = _("{listed} {what}; a click opens one."), "selected" if picked else kinds[kind]
     st.caption(text.format(listed=len(listed), what=format.plain(what)))
     _gallery(request, first, [ids[i] for i in listed[:SHOWN]], f"across-{cache.digest(names, kind, picked)}")
