@@ -56,19 +56,20 @@ STYLE = """<style>
   color: color-mix(in srgb, currentcolor 78%, transparent);
 }
 .stElementContainer:has(> .stHtml > .frame) { display: none; }
+[data-testid="stSidebar"] [data-selected="true"] p { color: light-dark(#1F5796, currentcolor); }
+.stApp :is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) {
+  color: light-dark(currentcolor, #0F1419);
+}
 </style>"""  # Streamlit leaves a tenth of the first screen empty; a narrow one has a bar above it.
+# The light theme's blue on the sidebar's is 4.3:1, white on the dark theme's blue 2.5:1. What pops up
+# stands outside of Streamlit's color-scheme, and follows a switch of the theme with the next run.
+IN_DARK_POPUPS = """<style>
+:is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) { color: #0F1419; }
+</style>"""
 # From an empty field without bounds its + and - step from the least number there is.
 # Styles alone go to the container of toasts, where a fragment's toast takes their place
 # (streamlit#10475): with an element beside them they stay on the page.
 IN_PLACE = '<i class="frame"></i>'
-ON_LIGHT_BLUE = """<style>
-:is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) {
-  color: #0F1419;
-}
-</style>"""  # white on the dark theme's blue is 2.5:1
-IN_SIDEBAR = """<style>
-[data-testid="stSidebar"] [data-selected="true"] p { color: #1F5796; }
-</style>"""  # the light theme's blue on the sidebar's is 4.3:1
 
 
 def draw() -> None:
@@ -76,8 +77,7 @@ def draw() -> None:
     state.take_language()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
-    dark = st.context.theme.type == "dark"
-    st.html(IN_PLACE + STYLE + (ON_LIGHT_BLUE if dark else IN_SIDEBAR))
+    st.html(IN_PLACE + STYLE + (IN_DARK_POPUPS if st.context.theme.type == "dark" else ""))
     st.html(IN_PLACE + locale.SCRIPTS[locale.language()], unsafe_allow_javascript=True)
     page = st.navigation(
         [st.Page(f"pages/{name}.py", title=_(title), icon=icon, default=name == "home") for name, title, icon in PAGES]

@@ -44,7 +44,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
     comparison = Comparison.of(result.meta, result.arrays)
     seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
     first, *more = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
-    st.subheader(format.plain(first), help=_(CLAIMED))
+    st.header(format.plain(first), help=_(CLAIMED))
     for text in more:
         st.markdown(format.plain(text))
     if comparison.accuracy:

@@ -44,7 +44,7 @@ def test_the_verdict_waits_for_no_reference(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(cache, "scores", lambda run: None)
     app = opened("compare", monkeypatch, runs=",".join(PAIR))
     assert not app.exception
-    assert app.subheader[0].value.startswith("Of these two runs, simclr\\-digits is better than sup\\_con\\-digits by")
+    assert app.header[0].value.startswith("Of these two runs, simclr\\-digits is better than sup\\_con\\-digits by")
     assert not any("Preparing" in str(m.value) for m in [*app.markdown, *app.warning])
     assert any("Judged on 160 samples" in c.value and "Trained with labels: sup" in c.value for c in app.caption)
     for view in ("Scores", "Every test", "By class"):
