@@ -17,6 +17,7 @@ from patience import PATIENCE, SLOW
 from PIL import Image
 from servers import Server
 
+from benchmarks.browser import end_tasks
 from contrastive_core.engine import importing
 from contrastive_core.paths import SHIPPED
 from contrastive_core.records import runs
@@ -36,30 +37,36 @@ sys.addaudithook(hold)
 """
 
 
-@pytest.fixture
-def held(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Server]:
     """A server whose tasks stay at the last of 33 images that they decode, while `hold` is there;
     a run of these images makes them the first to be judged on."""
-    found = Server(tmp_path / "lab")
+    found = Server(tmp_path_factory.mktemp("lab") / "server")
     shutil.copytree(prepared, found.home / "home")
     (found.home / "audit" / "sitecustomize.py").write_text(HELD)
-    (tmp_path / "hold").touch()
-    found.environment["HOLD"] = str(tmp_path / "hold")
-    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(found.home / "runs"))
-    rng, folder = np.random.default_rng(0), tmp_path / "images"
+    found.environment["HOLD"] = str(found.home / "hold")
+    rng, folder = np.random.default_rng(0), found.home / "images"
     names = [*(f"train/{i:02d}.png" for i in range(32)), "train/held.png"]
     for name in (*names, *(f"test/{i}.png" for i in range(9))):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / name)
-    runs.create("mine", {"method": "simclr", "dataset": f"folder:{folder}"}).set_status("done")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTRASTIVE_LAB_RUNS", str(found.home / "runs"))
+        runs.create("mine", {"method": "simclr", "dataset": f"folder:{folder}"}).set_status("done")
     found.start()
     yield found
     found.end()
 
 
-def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
-    held: Server, page: Any, tmp_path: Path
-) -> None:
+@pytest.fixture
+def held(lab: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(lab.home / "runs"))
+    (lab.home / "hold").touch()
+    yield lab
+    end_tasks(lab.environment)
+
+
+def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(held: Server, page: Any) -> None:
     weights = SHIPPED / "simclr-shapes" / "weights.safetensors"
     page.goto(f"{held.address}/runs?view=import")
     page.locator("input[type=file]").set_input_files(weights, timeout=SLOW)
@@ -77,7 +84,7 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(
     assert not (held.home / "runs" / "long").exists()
     page.reload()  # what was stopped does not begin by itself
     main.get_by_text("Importing long: It was stopped.").wait_for(timeout=SLOW)
-    (tmp_path / "hold").unlink()
+    (held.home / "hold").unlink()
     page.get_by_role("button", name="Try again").click()
     page.get_by_role("heading", name="long").wait_for(timeout=SLOW)  # Explore shows it
     sidebar = page.locator("[data-testid=stSidebar]")
@@ -93,7 +100,7 @@ def test_a_training_waits_for_the_weights_it_starts_from(held: Server, page: Any
     asked = {"data": "folder", "encoder": "other", "model": "timm:test_vit", "epochs": 1}
     page.goto(f"{held.address}/train?{urlencode({**asked, 'called': 't'})}")
     folder = page.get_by_role("textbox", name="Folder (one folder per class")
-    folder.fill(str(tmp_path / "images"), timeout=SLOW)
+    folder.fill(str(held.home / "images"), timeout=SLOW)
     folder.press("Enter")
     page.get_by_text("33 train, 9 test").wait_for(timeout=SLOW)  # drawn anew, what is open closes
     page.get_by_text("Advanced", exact=True).click()
@@ -110,7 +117,7 @@ def test_a_training_waits_for_the_weights_it_starts_from(held: Server, page: Any
     main.get_by_role("button", name="Stop").click()
     main.get_by_text("It was stopped.").wait_for(timeout=SLOW)
     wait_until(lambda: not importing.at_work())  # what it waited for ends with it
-    (tmp_path / "hold").unlink()
+    (held.home / "hold").unlink()
     page.get_by_label("Name").fill("again")
     page.get_by_label("Name").press("Tab")
     page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
