@@ -58,7 +58,7 @@ def settled(page: Any) -> None:
     calm = 0
     while calm < 4:
         calm = 0 if page.locator(BUSY).count() else calm + 1
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(150)
 
 
 @pytest.mark.parametrize("address", PAGES)

@@ -43,30 +43,25 @@ def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: A
     assert visit.tried[name] == CHOICES
 
 
-@pytest.mark.parametrize(
-    ("part", "keys"),
-    [
-        ("view", ["grad", "mask", "score"]),
-        ("order", ["cluster", "group", "cluster"]),
-        ("panel", ["curves", "formula", "two"]),
-    ],
+PARTS = (  # of the live view, and choices in them; the last panel has a list of its own
+    ("view", ("grad", "mask", "score")),
+    ("order", ("cluster", "group", "cluster")),
+    ("panel", ("curves", "formula", "two")),
 )
-def test_choices_within_the_live_view_count(filled_app: str, page: Any, part: str, keys: list[str]) -> None:
+
+
+def test_choices_within_the_live_view_count(filled_app: str, page: Any) -> None:
     visit = Visit(page)
     visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent")
     page.locator(".matrix:visible").wait_for(timeout=1000 * PATIENCE)
-    for key in keys:
-        asked = visit.answers.asked
-        page.locator(f"button[data-key={key}]").click()
-        visit.answers.wait(asked + 1)
-        button = page.locator(f"button[data-key={key}]")
-        assert button.get_attribute("aria-pressed") == "true", key
-        assert f"{part}={key}" in page.url
-
-
-def test_choices_of_the_second_setting_count(filled_app: str, page: Any) -> None:
-    visit = Visit(page)
-    visit.open(f"{filled_app}/loss_lab?run=simclr-digits&on=batch&size=32&loss=nt_xent&panel=two")
+    for part, keys in PARTS:
+        for key in keys:
+            asked = visit.answers.asked
+            page.locator(f"button[data-key={key}]").click()
+            visit.answers.wait(asked + 1)
+            button = page.locator(f"button[data-key={key}]")
+            assert button.get_attribute("aria-pressed") == "true", key
+            assert f"{part}={key}" in page.url
     listed = page.locator(".panel select")
     listed.wait_for(timeout=1000 * PATIENCE)
     options = listed.locator("option").evaluate_all("all => all.map((o) => o.value)")
