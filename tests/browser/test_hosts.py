@@ -197,7 +197,7 @@ def test_a_report_opens_on_a_phone_without_a_connection(opened: Any, report: Pat
     assert asked == [f"file://{report}"]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     text = page.locator("main").inner_text()
-    for words in ("360 samples that all share", "98.9 %", "97.2 to 99.6", "batch_size"):
+    for words in ("360 samples that all share", "98.9 %", "97.2 to 99.6", "batch size"):
         assert words in text
     before = page.locator(".loss").first.inner_text()
     page.locator(".knob input").first.evaluate("e => { e.value = 100; e.dispatchEvent(new Event('input')); }")
