@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,14 +11,40 @@ from contrastive_core.records import safe_cell
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import ClassShare, Score, recall_text
 from contrastive_lab import locale
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
+
+MAP_SETTINGS = (N_("seed"), N_("neighbors"), N_("metric"))
 
 
 def figure_of(score: Score | None) -> str:
     """A score as text: shares in per cent."""
     if score is None or score.value is None:
         return "–"
-    return f"{100 * score.value:.1f} %" if score.unit == "share" else f"{score.value:.3g}"
+    return f"{100 * score.value:.1f} %" if score.unit == "share" else f"{score.value:.{decimals_of(score)}f}"
+
+
+def decimals_of(score: Score) -> int:
+    """Decimals of a score and of both ends of its interval."""
+    return 1 if score.unit == "share" else decimals(score.value or 0.0, *(score.interval or ()))
+
+
+def decimals(*values: float) -> int:
+    """Decimals of numbers that are shown together: three, one from 10 on, more of very small ones."""
+    size = max(map(abs, values))
+    if size >= 10:
+        return 1
+    return 3 if size >= 0.1 or size < 1e-9 else 2 - math.floor(math.log10(size))
+
+
+def number_of(score: Score | None) -> dict[str, float | str | None]:
+    """A score as cells of a table file: its number, shares in per cent, and its unit."""
+    if score is None or score.value is None:
+        return {"value": None, "unit": None}
+    is_share = score.unit == "share"
+    return {
+        "value": float(f"{100 * score.value if is_share else score.value:.6g}"),
+        "unit": "%" if is_share else score.unit,
+    }
 
 
 class Interval(str):
@@ -38,16 +65,17 @@ def interval(ends: tuple[float, float] | None, digits: str = ".3g") -> Interval:
 
 def interval_of(score: Score | ClassShare) -> Interval:
     """The 95 % interval of a score, or of a class's share, as text; "" where there is none."""
-    is_share = not isinstance(score, Score) or score.unit == "share"
-    ends = score.interval and (100 * score.interval[0], 100 * score.interval[1]) if is_share else score.interval
-    return interval(ends, ".1f" if is_share else ".3g")
+    if isinstance(score, Score) and score.unit != "share":
+        return interval(score.interval, f".{decimals_of(score)}f")
+    return interval(score.interval and (100 * score.interval[0], 100 * score.interval[1]), ".1f")
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
     """How a map was made, as a sentence. Args: of: which rows it is of, " of the test set"."""
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
-    parts = [f"{k} {v:g}" if isinstance(v, float) else f"{k} {v}" for k, v in used.items()]
-    text = f"{str(settings['kind']).upper()}{of}{': ' + ', '.join(parts) if parts else ''}. "
+    parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
+    template = _("{kind}{of}: {settings}. ") if parts else _("{kind}{of}. ")
+    text = template.format(kind=str(settings["kind"]).upper(), of=of, settings=_(", ").join(parts))
     landmarks = _("Laid out are {landmarks} landmarks; the others are placed amid their nearest. ")
     return text + (landmarks.format(landmarks=f"{n:,}") if (n := settings.get("landmarks")) else "")
 
@@ -107,13 +135,20 @@ def csv_of(rows: EmbeddingSet, chosen: Iterable[int]) -> str:
 
 
 def table_csv(rows: Iterable[dict[str, Any]]) -> str:
-    """Rows of plain values as CSV; each is asked for when it is written."""
-    out, table = io.StringIO(), None
+    """Rows of plain values as CSV, with every field that any row has; each row is asked for when it is written."""
+    fields: dict[str, None] = {}
+    lines: list[tuple[int, str]] = []  # fields known so far, and the row
     for row in map(_cells, rows):
-        if table is None:
-            table = csv.DictWriter(out, list(row))
-            table.writerow({k: safe_cell(k) for k in row})
-        table.writerow({k: safe_cell("" if v is None else v) for k, v in row.items()})
+        fields |= dict.fromkeys(row)
+        lines.append((len(fields), _line(row.get(name) for name in fields)))
+    padded = (line.removesuffix("\r\n") + "," * (len(fields) - known) + "\r\n" for known, line in lines)
+    return (_line(fields) if lines else "") + "".join(padded)
+
+
+def _line(values: Iterable[Any]) -> str:
+    """One line of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out).writerow(safe_cell("" if value is None else value) for value in values)
     return out.getvalue()
 
 

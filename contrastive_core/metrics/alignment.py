@@ -23,7 +23,7 @@ BLOCK = 8192  # rows in float64 at a time
 
 @dataclass(frozen=True)
 class Alignment(Metric):
-    title = "Alignment"
+    title = N_("Alignment")
     reading = N_(
         "Mean squared distance of positive pairs on the unit sphere (0 to 4); low is good only together with a low "
         "uniformity: a collapsed embedding has 0."

@@ -23,8 +23,8 @@ SHOWN = 128  # singular values kept in the record, the largest being 1
 class RankMe(Metric):
     title = "RankMe"
     reading = N_(
-        "How many dimensions the embedding uses, from 1 (collapsed to a line) to its width. A fall alone is no sign of "
-        "collapse: in 7 of the 8 shipped runs on shapes it fell while kNN accuracy rose."
+        "The effective rank: how many dimensions the embedding uses, from 1 (collapsed to a line) to its width. A fall "
+        "alone is no sign of collapse: in 7 of the 8 shipped runs on shapes it fell while kNN accuracy rose."
     )
     paper = "https://arxiv.org/abs/2210.02885"
     unit_rows = False

@@ -33,7 +33,7 @@ HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB
 
 @dataclass(frozen=True)
 class Silhouette(Metric):
-    title = "Silhouette"
+    title = N_("Silhouette")
     reading = N_(
         "How much nearer a sample is to its own class than to the next (−1 to 1): 1 is tight, well-parted classes, 0 "
         "overlapping ones, below 0 a sample nearer to another class."

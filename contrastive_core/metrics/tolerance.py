@@ -18,7 +18,7 @@ from contrastive_core.records.score import INFLUENCE
 
 @dataclass(frozen=True)
 class Tolerance(Metric):
-    title = "Tolerance"
+    title = N_("Tolerance")
     reading = N_(
         "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike together, but 1 with a uniformity"
         " of 0 is a collapsed embedding."

@@ -26,7 +26,7 @@ SAMPLE = 32_000  # rows whose pairs are all taken
 
 @dataclass(frozen=True)
 class Uniformity(Metric):
-    title = "Uniformity"
+    title = N_("Uniformity")
     reading = N_(
         "Log of the mean Gaussian potential of all pairs on the unit sphere: 0 when all rows are one point, about −4 "
         "when they fill a sphere of many dimensions; lower is more even."

@@ -14,6 +14,9 @@ from contrastive_core.records.score import Z95, Scores, scores_from_json, scores
 from contrastive_core.storage.json_files import JsonObject
 
 RUNS, EMBEDDINGS = N_("runs"), N_("embeddings")  # the noun of a verdict: embeddings where one is of a file
+NOTHING_IN_COMMON = N_(
+    "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
+)
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 
 
@@ -162,7 +165,7 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
     if more := [d.b if d.a == best else d.a for d in beaten[1:]]:
         text += message(" It is also better than {listed}.", listed=", ".join(more))
     if undecided := [d.b if d.a == best else d.a for d in of_best if not d.claimed]:
-        text += message(" No difference is shown between it and {listed}.", listed=", ".join(undecided))
+        text += message(" It does not differ significantly from {listed}.", listed=", ".join(undecided))
     return text
 
 
@@ -188,14 +191,14 @@ def _no_difference(d: Difference, n: int, spaces: str) -> str:
     """That n runs or embeddings show no difference, with the largest."""
     if n == 2:
         return message(
-            "These two {spaces} show no difference in {accuracy}: {first} − {second} = {points} points (95 % CI over "
-            "samples: {low} to {high}).",
+            "These two {spaces} show no significant difference in {accuracy}: {first} − {second} = {points} points (95 % "
+            "CI over samples: {low} to {high}).",
             spaces=spaces,
             **_figures(d),
         )
     return message(
-        "These {n} {spaces} show no difference in {accuracy}. The largest: {first} − {second} = {points} points (95 % "
-        "CI over samples: {low} to {high}).",
+        "These {n} {spaces} show no significant difference in {accuracy}. The largest: {first} − {second} = {points} "
+        "points (95 % CI over samples: {low} to {high}).",
         n=n,
         spaces=spaces,
         **_figures(d),

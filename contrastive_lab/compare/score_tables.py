@@ -1,6 +1,6 @@
 """Compare's tables: scores and cost of each space, and every paired test between them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -12,7 +12,7 @@ from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
-from contrastive_lab import cache, format, query_params
+from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.tables import draw_definitions, draw_table
@@ -55,12 +55,12 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         }
     columns |= {_(SOURCES[k]): _cells(scores) for k, scores in references(spaces).items()}
     heads = [h for h in dict.fromkeys(h for cells in columns.values() for h in cells) if not h.endswith(BEHIND)]
-    rows = [{"score": _(head), **{name: _shown(cells, head) for name, cells in columns.items()}} for head in heads]
-    pinned = {"score": st.column_config.TextColumn(pinned=True)}
+    rows = [{"score": _name(head), **{k: _shown(cells, head) for k, cells in columns.items()}} for head in heads]
+    wide = {k: st.column_config.TextColumn(width=_width([k, *(row[k] for row in rows)])) for k in columns}
+    wide["score"] = st.column_config.TextColumn(width=_width([row["score"] for row in rows]), pinned=True)
     alt = _("Scores and cost of each run")
-    draw_table(rows, hide_index=True, height="content", column_config=pinned, placeholder="–", alt=alt)
-    full = dict.fromkeys(h for cells in columns.values() for h in cells)
-    listed = [{"run": name, **{h: cells.get(h) for h in full}} for name, cells in columns.items()]
+    draw_table(rows, hide_index=True, height="content", column_config=wide, placeholder="–", alt=alt)
+    listed = [{"run": name, **cells} for name, cells in columns.items()]
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _(
             "In parentheses: 95 % intervals over samples, not seeds. Times and memory are those of the machine that "
@@ -93,7 +93,7 @@ def _cells(scores: Scores) -> dict[str, Any]:
             continue
         is_share = score.unit == "share"
         head = score.title + (", %" if is_share else "")
-        row[head] = round(100 * score.value, 1) if is_share else round(score.value, 3)
+        row[head] = round(100 * score.value, 1) if is_share else round(score.value, format.decimals_of(score))
         if score.interval:
             row[head + BEHIND[0]] = format.interval_of(score)
         if score.approximation:
@@ -105,8 +105,29 @@ def _shown(cells: Mapping[str, Any], head: str) -> str | None:
     """A value with its interval and what it is made of, as one cell."""
     if (value := cells.get(head)) is None:
         return None
-    behind = [str(cells[head + name]) for name in BEHIND if head + name in cells]
-    return (value if isinstance(value, str) else f"{value:,g}") + "".join(f" ({text})" for text in behind)
+    behind = [locale.text(cells[head + name]) for name in BEHIND if head + name in cells]
+    if not isinstance(value, str):
+        value = f"{value:,g}" if head in COST.values() else f"{value:,.{_decimals(cells, head)}f}"
+    return value + "".join(f" ({text})" for text in behind)
+
+
+def _decimals(cells: Mapping[str, Any], head: str) -> int:
+    """Decimals of a value, as its interval has them."""
+    if head.endswith(", %"):
+        return 1
+    interval = cells.get(head + BEHIND[0])
+    return format.decimals(cells[head], *(interval.ends if interval else ()))
+
+
+def _name(head: str) -> str:
+    """The head of a column as a page shows it."""
+    title = head.removesuffix(", %")
+    return _(title) + (", %" if title != head else "")
+
+
+def _width(texts: Iterable[str | None]) -> int:
+    """Pixels of a column that holds each text whole."""
+    return 24 + max(round(7.5 * len(text or "")) for text in texts)
 
 
 def tests(comparison: Comparison) -> None:
@@ -124,8 +145,9 @@ def tests(comparison: Comparison) -> None:
     draw_table(rows, hide_index=True, height="content" if len(rows) < 12 else "auto")
     text = _(
         "✓: the whole 95 % interval lies beyond the smallest difference that matters, and p, corrected by Holm for "
-        "{tests} tests, is below 0.05. “Too small”: the whole interval lies below it. p is for no difference at all "
-        "(McNemar's exact test for right or wrong, else a paired t test) and says nothing about its size."
+        "{tests} tests, is below 0.05. “Too small”: the whole interval lies below it. “Unclear”: the interval contains "
+        "both negligible and relevant differences, or p is not below 0.05. p is for no difference at all (McNemar's "
+        "exact test for right or wrong, else a paired t test) and says nothing about its size."
     )
     st.caption(text.format(tests=len(comparison.tests)))
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -11,7 +11,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
-from contrastive_lab import cache, figures, format, plots, query_params, state
+from contrastive_lab import cache, figures, format, locale, plots, query_params, state
 from contrastive_lab.explore import selection
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -47,19 +47,23 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
 
 
 def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
-    record, rows = cache.scores(run) if (run := space.run) else None, []
+    record = cache.scores(run) if (run := space.run) else None
+    rows, listed = [], []
     for name, score in scores["own"].items():
-        title = ", ".join(filter(None, [score.title, score.approximation]))
+        title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
+        cells = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
         for source in ("raw", "random"):
-            recorded = record.score(source, name) if record else None
-            row[NAMES[source]] = format.figure_of(scores.get(source, {}).get(name, recorded))
+            other = scores.get(source, {}).get(name, record.score(source, name) if record else None)
+            row[NAMES[source]] = format.figure_of(other)
+            cells[NAMES[source]] = format.number_of(other)["value"]
         rows.append(row)
+        listed.append(cells)
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
         st.caption(text)
-        st.download_button(_("Scores as CSV"), format.table_csv(rows), "scores.csv", "text/csv", on_click="ignore")
+        st.download_button(_("Scores as CSV"), format.table_csv(listed), "scores.csv", "text/csv", on_click="ignore")
     draw_definitions(scores["own"].values())
 
 

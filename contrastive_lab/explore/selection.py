@@ -125,7 +125,7 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
                     on_click="ignore",
                 )
         _vector_files(rows, name)
-        st.caption(_("Pictures: the button PNG above each map."))
+        st.caption(_("Pictures: the buttons PNG, SVG and PDF above each map."))
 
 
 def _vector_files(rows: EmbeddingSet, name: str) -> None:

@@ -13,7 +13,7 @@ from contrastive_lab.recordings import LAYER_TITLES
 
 FIRST = ("knn", "linear_probe", "alignment", "uniformity", "rankme")
 UNLABELED = ("uniformity", "rankme", "hubness", "neighbor_stability")
-NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe"), "rankme": N_("Effective rank")}
+NAMES = {"knn": N_("kNN accuracy"), "linear_probe": N_("Linear probe")}
 NAMES |= {"neighbor_stability": N_("Stable neighbors")}
 SHARE = (0.0, 1.0)
 RANGES = {"knn": SHARE, "linear_probe": SHARE, "neighbor_stability": SHARE, "alignment": (0.0, 4.0)}

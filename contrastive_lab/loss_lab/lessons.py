@@ -95,8 +95,8 @@ LESSONS = (
         ),
         (N_("Mean squared distance within a shape: {now}. Goal: below 0.05."),),
         N_(
-            "Positives attract each other and meet; negatives repel each other, so the three shapes move as far "
-            "apart as they can. A contrastive loss asks for both at once."
+            "Positives attract each other and meet; negatives repel each other, so the three shapes move "
+            "apart. A contrastive loss asks for both at once."
         ),
         N_(
             "Low alignment together with low uniformity means that positives coincide while all points are spread "
@@ -179,8 +179,8 @@ LESSONS = (
         ),
         (N_("Positives of the anchor: {now}. Goal: the whole class."), N_("Form: {now}. Goal: in.")),
         N_(
-            "Labels make a whole class positive. With out, far positives are pulled and the nearest can even be pushed "
-            "off; with in, the nearest is pulled hardest and far ones are given up."
+            "Labels make a whole class positive. With “out”, far positives are pulled and the nearest can even be "
+            "pushed off; with “in”, the nearest is pulled hardest and far ones are given up."
         ),
         N_(
             "The forms are named for where the mean over positives stands: outside the logarithm, where each positive "

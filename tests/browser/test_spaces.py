@@ -104,7 +104,8 @@ def plant_points() -> str:
 
 def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
     page.goto(f"{planted.address}/compare?runs=good,same")
-    page.get_by_role("heading", name="These two runs show no difference in kNN accuracy: ").wait_for(timeout=SLOW)
+    said = "These two runs show no significant difference in kNN accuracy: "
+    page.get_by_role("heading", name=said).wait_for(timeout=SLOW)
     page.get_by_text("How alike", exact=True).click()
     page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
 

@@ -33,8 +33,8 @@ def space(n: int, noise: float, seed: int = 0, split: str = "test") -> Embedding
 def test_identical_spaces_give_no_difference() -> None:
     a, train = space(400, 0.5), space(800, 0.5, split="train")
     found = compare.compare([Entry("a", train, a), Entry("b", train, a)])
-    said = "These two runs show no difference in kNN accuracy: a − b = 0.0 points (95 % CI over samples: 0.0 to 0.0)."
-    assert found.verdict == said
+    said = "These two runs show no significant difference in kNN accuracy: a − b = 0.0 points (95 % CI over samples: "
+    assert found.verdict == said + "0.0 to 0.0)."
     assert found.differences[0].value == 0
     assert not found.differences[0].claimed
     assert found.cka[0, 1] == pytest.approx(1)
@@ -76,7 +76,7 @@ def test_accuracies_may_disagree_and_each_says_what_it_shows() -> None:
 
     found = compare.compare([entry("small", 0.05), entry("large", 10.0)])
     assert found.verdicts["knn"].startswith("Of these two runs, large is better than small by ")
-    assert found.verdicts["linear_probe"].startswith("These two runs show no difference in linear probe")
+    assert found.verdicts["linear_probe"].startswith("These two runs show no significant difference in linear probe")
     alone = compare.compare([entry("small", 0.05), entry("large", 10.0)], ["linear_probe"])
     assert [*alone.verdicts] == ["linear_probe"]
     assert alone.accuracy["linear_probe"] == found.accuracy["linear_probe"]
@@ -158,10 +158,10 @@ def test_the_verdict_says_who_cannot_be_told_apart() -> None:
 
     text = said(0.5, 0.9, 0.9)
     assert text.startswith("Of these 3 runs, b is better than a by 40.0 points")
-    assert text.endswith("No difference is shown between it and c.")
-    assert said(0.5, 0.9, 0.9, 0.9).endswith("between it and c, d.")
+    assert text.endswith("It does not differ significantly from c.")
+    assert said(0.5, 0.9, 0.9, 0.9).endswith("significantly from c, d.")
     assert said(0.9, 0.6, 0.5).endswith("It is also better than c.")
-    none = "These 3 runs show no difference in kNN accuracy. The largest: b − a = 0.2 points (95 % CI over samples: "
+    none = "These 3 runs show no significant difference in kNN accuracy. The largest: b − a = 0.2 points (95 % CI"
     assert said(0.9, 0.902, 0.9).startswith(none)
     assert said(0.5, 0.9, is_of_run=False).startswith("Of these two embeddings, b is better than a by 40.0 points")
 

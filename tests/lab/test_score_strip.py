@@ -37,7 +37,7 @@ def test_each_scale_covers_the_full_range() -> None:
     html = markup({"own": own, "raw": {"rankme": one("RankMe", 400, 3072)}})
     assert re.findall(r'<i class="own" style="left:([\d.]+)%', html) == ["50.00", "25.00", "25.00", "25.00"]
     assert '<i class="raw off" style="left:100.00%">' in html  # beyond this embedding's width
-    assert "Effective rank" in html
+    assert "RankMe" in html
 
 
 def test_without_labels_other_scores_are_shown_and_without_references_no_key() -> None:
