@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import re
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ from patience import SLOW, repainted
 
 from contrastive_core.paths import ROOT
 
-APP = ROOT / "app.py"
 LAB = "/loss_lab?run=simclr-digits&on=batch&size=32"
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(APP)
+@pytest.fixture
+def address(shared_app: str) -> str:
+    return shared_app
 
 
 def visit(page: Any, url: str) -> None:

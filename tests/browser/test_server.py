@@ -25,9 +25,9 @@ UPGRADE = {
 }
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> tuple[str, int]:
-    parts = urlsplit(serve(ROOT / "app.py"))
+@pytest.fixture
+def address(shared_app: str) -> tuple[str, int]:
+    parts = urlsplit(shared_app)
     return str(parts.hostname), int(parts.port or 0)
 
 
