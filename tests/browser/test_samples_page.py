@@ -91,14 +91,14 @@ def test_planted_flips_are_found_decided_on_by_keys_and_trained_without(
     until(page, lambda: len(decided(home)) >= before + len(dropped))
     assert [line["id"] for line in decided(home)[before:]] == [i for i in found if i in flips]
 
-    page.get_by_label("Epochs").fill("2")
+    page.get_by_label("Epochs").fill("1")
     page.get_by_label("Epochs").press("Enter")
     page.get_by_role("button", name=f"Retrain with {len(dropped)} change").click()
     page.get_by_text(re.compile(f"{fresh}: done")).wait_for(timeout=2 * SLOW)
     config = json.loads((runs_home / fresh / "run.json").read_text())["config"]
     assert set(overrides.read_ids(config["exclude"])) == dropped
     assert set(overrides.read_labels(config["relabel"])) == flips - dropped
-    assert config["epochs"] == 2
+    assert config["epochs"] == 1
 
     page.get_by_role("button", name="Compare").click()
     page.get_by_role("heading", name="Compare").wait_for(timeout=SLOW)
@@ -172,7 +172,7 @@ def test_a_phone_shows_pictures_and_buttons_together_and_decides_by_touch(
 def test_no_press_is_lost_on_the_cut_off(app: str, page: Any) -> None:
     page.goto(f"{app}/samples?run=planted&split=train")
     slider = page.get_by_role("slider", name="Cut-off")
-    slider.wait_for(timeout=SLOW)
+    slider.wait_for(timeout=2 * SLOW)
     for presses, pause in ((25, 80), (50, 0), (7, 400)):  # the last: an answer comes between
         slider.press("Home")
         for _ in range(presses):
