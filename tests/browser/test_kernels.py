@@ -14,8 +14,8 @@ import torch
 from contrastive_core import losses, pairs
 from contrastive_core.losses._output import LossOutput
 
-TEMPERATURES = (0.01, 0.03, 0.1, 0.5, 1.0, 3.0, 10.0)
-MARGINS = (0.05, 0.2, 0.7, 1.2, 2.0)
+TEMPERATURES = (0.01, 0.05, 0.3, 1.0, 10.0)
+MARGINS = (0.05, 0.7, 1.2, 2.0)
 WITHIN = 1e-4
 
 RUN = """async ({S, M, n, w, kernel}) => {
