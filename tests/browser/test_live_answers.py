@@ -70,7 +70,7 @@ def test_bars_can_be_shares_among_the_negatives(page: Any, address: str) -> None
     set_slider(page, 0)  # τ = 0.01: what is left to negatives is seen in no bar
     page.get_by_role("button", name="share among negatives").click()
     repainted(page)
-    assert "share among negatives" in page.locator(".barside h2").inner_text()
+    assert "share of the push on negatives" in page.locator(".barside h2").inner_text()
     assert ask(page, "lab.share")
     page.locator("button[data-key=score]").click()  # similarities are shared by nobody
     page.get_by_role("button", name="share among negatives").wait_for()
