@@ -5,12 +5,13 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from contrastive_core.records import Locked, explained
+from contrastive_core.records import LabError, Locked, explained
 from contrastive_lab import format
 from contrastive_lab.locale import _
 
 # What a file of another shape than expected raises where it is read or drawn.
 DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError)
+UNREADABLE = (LabError, OSError)  # what the readers of files raise: where anything else is a fault of the program
 
 
 @contextmanager
@@ -39,9 +40,9 @@ def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
 
 
 @contextmanager
-def on_its_own(name: str) -> Iterator[None]:
+def on_its_own(name: str, errors: tuple[type[Exception], ...] = DAMAGE) -> Iterator[None]:
     """Draw a row or a section of one run; where its files are damaged, a line says so instead."""
     try:
         yield
-    except DAMAGE as error:
+    except errors as error:
         st.warning(format.plain(_("{name} is damaged: {reason}").format(name=name, reason=explained(error))))

@@ -38,7 +38,7 @@ def page() -> None:
     if view == "A setting as an axis":
         setting_curves.axis(ready, layer, names)
     elif comparison is not None:
-        with guard.on_its_own(_("One of these")):
+        with guard.on_its_own(_("One of these"), guard.UNREADABLE):
             show(view, spaces, comparison)
             if view not in ("Scores", "Every test"):
                 with_scores(spaces, comparison)  # the linear probe's verdict comes with them

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.cli import sources
-from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of, score_text
+from contrastive_core.cli.output import note_left_out, out_path, print_note, print_result, progress_of, score_text
 from contrastive_core.data import datasets
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.graphs import Graphs
@@ -19,7 +19,7 @@ from contrastive_core.evaluation.compare import Entry, check_accuracies, entry_o
 from contrastive_core.evaluation.compare import compare as compare_entries
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
-from contrastive_core.evaluation.evaluate import evaluate_file, metric_names
+from contrastive_core.evaluation.evaluate import evaluate_file, metric_names, scored_rows
 from contrastive_core.evaluation.projection import map_of
 from contrastive_core.exporters.onnx import export_onnx
 from contrastive_core.exporters.tensorboard import export_tensorboard
@@ -29,10 +29,12 @@ from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, read_evaluation
-from contrastive_core.records.score import recall_text, scores_from_json
+from contrastive_core.records.score import Scores, recall_text, scores_from_json
 from contrastive_core.records.train_config import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
+
+LEFT_OUT = {"not_finite": "values that are not finite", "zero": "all zeros"}  # rows of a file, by the reason
 
 
 def embed(args: Namespace) -> None:
@@ -70,7 +72,9 @@ def evaluate(args: Namespace) -> None:
         elif space := collectives.raise_together(lambda: sources.loaded_space(args.run, args)):
             names = metric_names(chosen)
             made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
-            record = {"space": space.title, **{k: made[k] for k in ("n_test", "n_train")}}
+            record = {"space": space.title, **{k: made[k] for k in ("n", "n_test", "n_train")}}
+            every = answers.rows_of(space, on_progress, args.device)
+            record["rows"] = scored_rows(names, answers.test_rows(space, every, on_progress, args.device)[1], every)
             record |= {"scores": {name: made["scores"]["own"][name] for name in names}}
             scored = {space.title: scores_from_json(record["scores"])}
         else:
@@ -80,12 +84,23 @@ def evaluate(args: Namespace) -> None:
             scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
             if world.is_rank0:
                 note_left_out(run, split)
-    name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
-    lines = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"]
-    for source, scores in scored.items():
-        lines += ["", f"{source}:", *(f"  {s.title:<24}{score_text(s)}" for s in scores.values())]
     if world.is_rank0:
-        print_result(args, record, "\n".join(lines))
+        for reason, count in record.get("left_out", {}).items():
+            if count:
+                print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
+        print_result(args, record, _scores_text(args, record, scored))
+
+
+def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
+    """Every score of each source; of a file also the number of rows that it rests on."""
+    name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
+    lines, rows = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"], record.get("rows", {})
+    for source, scores in scored.items():
+        lines += ["", f"{source}:"]
+        for metric, score in scores.items():
+            on = f"  on {rows[metric]:,} rows" if metric in rows and score.value is not None else ""
+            lines.append(f"  {score.title:<24}{score_text(score)}{on}")
+    return "\n".join(lines)
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -102,7 +117,7 @@ def project(args: Namespace) -> None:
         rows, xy, meta = _rows_and_map(args, settings, on_progress)
     labels = [""] * len(rows)
     if rows.labels is not None:
-        labels = [rows.classes[i] if 0 <= i < len(rows.classes) else str(i) for i in rows.labels]
+        labels = [rows.class_name(i) for i in rows.labels.tolist()]
     write_table(out, {"id": list(rows.ids), "x": xy[:, 0], "y": xy[:, 1], "label": labels})
     quality = meta["quality"]
     names = ("trustworthiness", "continuity", "trustworthiness_of_landmarks")

@@ -21,7 +21,7 @@ from contrastive_core.evaluation.representation_similarity import ckas, graphs_o
 from contrastive_core.evaluation.verdicts import compare_methods, compare_runs
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
-from contrastive_core.records.comparison import ACCURACIES, EMBEDDINGS, RUNS, Comparison
+from contrastive_core.records.comparison import ACCURACIES, EMBEDDINGS, NOTHING_IN_COMMON, RUNS, Comparison
 from contrastive_core.records.embedding_ref import cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_evaluation
@@ -79,12 +79,7 @@ def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
         raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
     shared = set.intersection(*(set(s.ids) for s in sets))
     if len(shared) < 2:
-        raise ValueError(
-            N_(
-                "these runs have no samples in common: they are of different data sets (samples are "
-                "matched by their ids)"
-            )
-        )
+        raise ValueError(NOTHING_IN_COMMON)
     order = tuple(i for i in sets[0].ids if i in shared)
     places = [{name: row for row, name in enumerate(s.ids)} for s in sets]
     return [s if s.ids == order else s.take([at[i] for i in order]) for s, at in zip(sets, places, strict=True)]

@@ -27,6 +27,7 @@ from contrastive_core.metrics import Metric
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evaluation, write_evaluation
+from contrastive_core.records.loaded_vectors import check_usable
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import INFLUENCE, Score, Scores, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
@@ -98,6 +99,28 @@ def evaluate_sets(
             interval = anew.interval if INFLUENCE in anew.arrays else earlier.interval  # of an earlier version
             scores[name] = dataclasses.replace(earlier, interval=interval, arrays=anew.arrays)
     return scores
+
+
+def evaluate_split(
+    names: Sequence[str],
+    split: tuple[EmbeddingSet | None, EmbeddingSet],
+    every: EmbeddingSet,
+    graphs: Graphs | None = None,
+    recorded: Mapping[str, Score] | None = None,
+) -> Scores:
+    """Scores of rows, some of which teach: the metrics that need training rows judge the test rows of `split`, all
+    others judge every row."""
+    scores: Scores = {}
+    for name in names:
+        train, judged = split if metrics.get(name).needs_train else (None, every)
+        scores |= evaluate_sets([name], train, judged, graphs, recorded)
+    return scores
+
+
+def scored_rows(names: Sequence[str], test: EmbeddingSet, every: EmbeddingSet) -> dict[str, int]:
+    """The number of rows that each score of `evaluate_split` rests on: those with a label where it needs labels."""
+    judged = {name: test if metrics.get(name).needs_train else every for name in names}
+    return {k: rows.n_labeled if metrics.get(k).needs_labels else len(rows) for k, rows in judged.items()}
 
 
 def _scoring(on_progress: OnProgress, source: str, title: str, fraction: float) -> None:
@@ -175,21 +198,35 @@ def evaluate_file(
     if labels:
         of = (rows.number(len(test)), rows.start(len(test)))
         test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
-    train_rows, test = _split(test, rows) if train is None else (None, test)
+    every, left_out = collectives.raise_together(lambda: _usable(test, path, rows))
+    train_rows, test = _split(every, rows) if train is None else (None, every)
     if train is not None:
-        train_rows = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
+        taught = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
+        train_rows, _ = collectives.raise_together(lambda: _usable(taught, train, rows))
     on_progress("scoring", None)
-    scores = evaluate_sets(names, train_rows, test, Graphs(device, on_progress=on_progress, rows=rows))
+    graphs = Graphs(device, on_progress=on_progress, rows=rows)
+    scores = evaluate_split(names, (train_rows, test), every, graphs)
     return {
         "file": path.name,
         "train": train.name if train else None,
         "processes": world.size,
+        "n": rows.number(len(every)),
+        "left_out": left_out,
+        "rows": {name: rows.number(count) for name, count in scored_rows(names, test, every).items()},
         "n_test": rows.number(len(test)),
         "n_train": rows.number(len(train_rows)) if train_rows else 0,
         "rows_per_process": rows.each(len(test) + (len(train_rows) if train_rows else 0)),
         "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
         "scores": scores_to_json(scores),
     }
+
+
+def _usable(vectors: EmbeddingSet, path: Path, rows: Rows) -> tuple[EmbeddingSet, dict[str, int]]:
+    """The rows that are finite and not zero, and how many are left out in all parts, by the reason."""
+    usable = vectors.usable
+    left_out = {reason: rows.number(len(at)) for reason, at in vectors.problems.items()}
+    check_usable(path.name, rows.number(len(usable)), left_out)
+    return vectors if len(usable) == len(vectors) else vectors.take(usable), left_out
 
 
 def _split(vectors: EmbeddingSet, rows: Rows) -> tuple[EmbeddingSet | None, EmbeddingSet]:

@@ -106,11 +106,24 @@ class EmbeddingSet:
         return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
 
     def class_name(self, label: int) -> str:
-        return self.classes[label] if 0 <= label < len(self.classes) else str(label)
+        """The name of a class, its number where it has no name, "" for a row without a label."""
+        return "" if label < 0 else self.classes[label] if label < len(self.classes) else str(label)
+
+    @property
+    def n_labeled(self) -> int:
+        return 0 if self.labels is None else int((self.labels >= 0).sum())
+
+    @property
+    def label_columns(self) -> dict[str, list[int | None] | list[str | None]]:
+        """`label` and `class` of each row for a file, None where a row has none; {} without labels."""
+        if self.labels is None:
+            return {}
+        labels = self.labels.tolist()
+        return {"label": [c if c >= 0 else None for c in labels], "class": [self.class_name(c) or None for c in labels]}
 
     def take(self, index: np.ndarray | Sequence[int]) -> EmbeddingSet:
         """The rows `index`, in that order, without the views."""
-        index = np.asarray(index)
+        index = np.asarray(index, None if len(index) else np.int64)
         return replace(
             self,
             features=self.features[index],
@@ -180,9 +193,7 @@ class EmbeddingSet:
 
         flat = pa.array(self.features.reshape(-1))
         columns = {"id": pa.array(self.ids), "split": pa.array([self.split] * len(self))}
-        if self.labels is not None:
-            columns["label"] = pa.array(self.labels)
-            columns["class"] = pa.array([self.class_name(int(c)) for c in self.labels])
+        columns |= {name: pa.array(values) for name, values in self.label_columns.items()}
         columns |= {k: pa.array(v) for k, v in self.columns.items() if k not in columns}
         columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
         table = pa.table(columns)

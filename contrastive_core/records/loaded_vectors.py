@@ -1,9 +1,11 @@
 """Vectors that were loaded, kept under their content in `data_home()/spaces/<key>/`: `rows.npz`,
 `about.json` and, where pictures came along, `images.npy`. Torch-free."""
 
+import contextlib
 import hashlib
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -36,19 +38,13 @@ class About(TypedDict):
 
 
 def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "") -> str:
-    """Keep vectors under their content; returns the key. Rows without a direction are left out.
+    """Keep vectors under their content and name; returns the key. Rows without a direction are left out.
     Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too. Raises:
     UnusableEmbedding."""
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
-    if len(usable) < 2:
-        values = {"name": name, "usable": len(usable), **left_out}
-        raise UnusableEmbedding(
-            "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
-            "zeros",
-            **values,
-        )
+    check_usable(name, len(usable), left_out)
     kept = rows if len(usable) == len(rows) else rows.take(usable)
-    key = _key(kept)
+    key = _address(_key(kept), name)
     about_rows: About = {
         "name": name,
         "rows": len(kept),
@@ -68,6 +64,30 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
     json_files.write_npz(folder / "rows.npz", **kept.arrays())
     json_files.write_json(folder / "about.json", about_rows)
     return key
+
+
+def check_usable(name: str, usable: int, left_out: Mapping[str, int]) -> None:
+    """Raises UnusableEmbedding where fewer than two rows are left."""
+    if usable < 2:
+        raise UnusableEmbedding(
+            "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
+            "zeros",
+            name=name,
+            usable=usable,
+            **left_out,
+        )
+
+
+def _address(content: str, name: str) -> str:
+    """The key of vectors: of their content, but where a file of another name has that key, of content and name."""
+    named = hashlib.sha256(f"{content} {name}".encode()).hexdigest()[:16]
+    return named if _name_of(named) or _name_of(content) not in (None, name) else content
+
+
+def _name_of(key: str) -> str | None:
+    with contextlib.suppress(ValueError, OSError):
+        return about(key)["name"]
+    return None
 
 
 def _key(rows: EmbeddingSet) -> str:

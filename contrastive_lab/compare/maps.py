@@ -5,6 +5,7 @@ import streamlit as st
 
 from contrastive_core.engine.results import MAP_DEFAULTS
 from contrastive_core.engine.vectors import procrustes_align
+from contrastive_core.records.comparison import NOTHING_IN_COMMON
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
@@ -31,6 +32,9 @@ def maps(spaces: list[EmbeddingRef]) -> None:
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
         st.info(_("An embedding is still being made."))
+        return
+    if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
+        st.warning(format.plain(NOTHING_IN_COMMON))
         return
     xy, first = _aligned(spaces, embeddings, kind)
     _draw(spaces, embeddings, xy, first, kind)

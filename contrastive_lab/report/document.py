@@ -119,7 +119,9 @@ def _differences(comparison: Comparison) -> Html:
         value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
         claimed = "yes" if d.claimed else "no"
         rows.append((ACCURACIES[d.metric], d.a, d.b, value, f"{low} to {high}", f"{d.p_corrected:.2g}", claimed))
-    head = ("", "A", "B", "A − B, points", "95 %", "p, corrected", "claimed")
+    tests = len(comparison.differences)
+    corrected = f"p, corrected for {tests} test{'s' if tests > 1 else ''}"
+    head = ("", "A", "B", "A − B, points", "95 %", corrected, "claimed")
     return _table(head, rows, "Differences of accuracy between two runs")
 
 

@@ -101,6 +101,17 @@ def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert runs.load("mine").status()["status"] == "done"
 
 
+def test_a_file_is_scored_as_in_the_app(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Every row but where a metric needs training rows, without rows that are not finite."""
+    x = np.random.default_rng(0).normal(size=(103, 4)).astype(np.float32)
+    x[[3, 7, 9]] = np.nan
+    np.savez(tmp_path / "nan.npz", features=x, label=[-1] * 13 + [0, 1] * 45)
+    assert main(["evaluate", str(tmp_path / "nan.npz"), "--metrics", "knn,hubness", "--json", "--device", "cpu"]) == 0
+    said = capsys.readouterr()
+    assert "3 rows left out: values that are not finite\n" in said.err
+    assert json.loads(said.out)["rows"] == {"knn": 18, "hubness": 100}
+
+
 def test_embed_evaluate_and_project(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     says(capsys, "train", "--method", "sup_con", "--run", "seen", *QUICK)
     for ending in ("npz", "parquet"):

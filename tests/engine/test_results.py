@@ -39,7 +39,10 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
     given.features[5] = 0
     images = np.arange(20, dtype=np.uint8)[:, None, None, None].repeat(3, 1)
     key = loaded_vectors.save_vectors(given, "mine.npz", images)
-    assert loaded_vectors.save_vectors(given, "again.npz", images) == key
+    assert loaded_vectors.save_vectors(given, "mine.npz", images) == key
+    other = loaded_vectors.save_vectors(given, "again.npz", images)  # equal content takes over no name
+    assert [loaded_vectors.about(k)["name"] for k in (key, other)] == ["mine.npz", "again.npz"]
+    loaded_vectors.forget(other)
     space = embedding_ref.of_vectors(key)
     found = read_rows(space)
     assert found is not None

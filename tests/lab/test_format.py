@@ -11,7 +11,7 @@ import pytest
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import ClassShare, Score
 from contrastive_core.storage.tables import safe_cell
-from contrastive_lab import format
+from contrastive_lab import export, format
 
 
 def test_shares_are_per_cent_and_the_missing_is_a_dash() -> None:
@@ -89,3 +89,18 @@ def test_rows_of_a_table_are_asked_for_one_after_the_other() -> None:
     assert format.table_csv(rows()).splitlines() == ["number,none", "0,", "1,", "2,"]
     assert asked == [0, 1, 2]
     assert format.table_csv([]) == ""
+
+
+def test_a_table_has_every_field_and_numbers_as_numbers() -> None:
+    rows = [{"run": "a", "95 %": format.interval((1, 2))}, {"run": "raw", "kNN": None}, {"run": "b", "kNN": 3}]
+    lines = ["run,95 % low,95 % high,kNN", "a,1.0,2.0,", "raw,,,", "b,,,3"]
+    assert format.table_csv(rows).splitlines() == lines
+    assert format.number_of(Score("kNN", "", 0.935, unit="share")) == {"value": 93.5, "unit": "%"}
+    assert format.number_of(None) == {"value": None, "unit": None}
+
+
+def test_a_row_without_a_label_is_empty_in_every_file() -> None:
+    rows = EmbeddingSet(np.eye(3, dtype=np.float32), np.array([1, -1, 0]), classes=("one", "two"))
+    assert format.csv_of(rows, [1]).splitlines()[1] == "1,,0.0,1.0,0.0"
+    assert rows.label_columns == {"label": [1, None, 0], "class": ["two", None, "one"]}
+    assert export.table(rows, np.zeros((3, 2)), [1, 2], "csv").decode().splitlines()[1].startswith("1,,,0.0,0.0,")

@@ -12,7 +12,7 @@ from contrastive_core.engine.answers import Values, cached_graphs, cached_result
 from contrastive_core.engine.results import Result
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder, raw_pixels
-from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets
+from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets, evaluate_split
 from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.evaluation.reproduce import ScoreCache
@@ -46,7 +46,7 @@ def scores(values: Values, on_progress: OnProgress, device: str, known: ScoreCac
         metric = metrics.get(name)
         on_progress(metric.title, None)
         needs_train = metric.needs_train  # is taken on the test rows, which stand at rows `at`
-        own |= evaluate_sets([name], *((train, test) if needs_train else (None, rows)), graphs, recorded)
+        own |= evaluate_split([name], (train, test), rows, graphs, recorded)
         for part, array in own[name].arrays.items():
             arrays[f"{name}:{part}"] = _spread(array, at if needs_train else np.arange(len(rows)), len(rows))
     sources = {"own": scores_to_json(own)}
