@@ -48,10 +48,7 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
         ones among them, where the search was approximate."""
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
-    columns: dict[str, Any] = {"id": part.ids}
-    if part.labels is not None:
-        columns["label"] = part.labels
-        columns["class"] = [part.class_name(int(c)) for c in part.labels]
+    columns: dict[str, Any] = {"id": part.ids, **part.label_columns}
     for name, values in part.columns.items():
         is_taken = name in columns or name in OWN
         columns[f"{name} (given)" if is_taken else name] = values
@@ -125,5 +122,5 @@ def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
             cells[RECALL] = itertools.repeat(recall, len(index))
     writer.writerow(map(safe_cell, cells))
     for values in zip(*cells.values(), strict=True):
-        writer.writerow(map(safe_cell, values))
+        writer.writerow("" if value is None else safe_cell(value) for value in values)
     return out.getvalue().encode()

@@ -45,9 +45,12 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             format_func=titles.get,
             on_change=lambda: st.session_state.pop(NOT_COMPARED, None),
         )
-        layer = query_params.one_of(
-            st.segmented_control, _("Features"), ["h", "z"], name="features", format_func=SOURCES.get, width="content"
-        )
+        layer = "h"
+        if not all(name.startswith(loaded_vectors.PREFIX) for name in names):  # vectors of files have no head
+            group, layers = st.segmented_control, ["h", "z"]
+            layer = query_params.one_of(
+                group, _("Features"), layers, name="features", format_func=SOURCES.get, width="content"
+            )
     if len(names) < 2:
         st.info(_("Choose at least two."))
     return names, layer

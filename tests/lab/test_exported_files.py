@@ -85,6 +85,9 @@ def test_vectors_as_parquet_are_opened_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.features, rows.features)
     assert again.ids == rows.ids
     assert again.classes == rows.classes
+    rows.labels[:10] = -1  # without a label they come back without one
+    path.write_bytes(export.vectors(rows))
+    assert file_formats.read(path).n_labeled == 30
 
 
 def exported(
