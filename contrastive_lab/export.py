@@ -42,10 +42,10 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
     """A row per sample: id, label, class, columns, x, y and neighbors; "parquet" or "csv". A column
     whose name is one of these gets "(given)" behind it.
 
-    Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids`, rows
-        of this table from 0, and `distances`, 1 − cosine; of a selection, within it; left out where
-        they would have to be looked for among many. `neighbors_recall` is the share of the true
-        ones among them, where the search was approximate."""
+    Args: xy: (n, 2) of all rows; chosen: only these, in this order. `neighbors` holds `ids` (in Parquet rows of this
+        table from 0, as Embedding Atlas reads them) and `distances`, 1 − cosine; of a selection, within it; left out
+        where they would have to be looked for among many. `neighbors_recall` is the share of the true ones among them,
+        where the search was approximate."""
     at = np.arange(len(rows)) if chosen is None else np.asarray(list(chosen), np.int64)
     part = rows if chosen is None else rows.take(at)
     columns: dict[str, Any] = {"id": part.ids, **part.label_columns}
@@ -117,7 +117,9 @@ def _csv(columns: dict[str, Any], near: Neighbors | None) -> bytes:
     if near is not None:
         index, away, recall = near
         pairs = zip(index, away, strict=True)
-        cells["neighbors"] = (json.dumps({"ids": i.tolist(), "distances": d.tolist()}) for i, d in pairs)
+        cells["neighbors"] = (
+            json.dumps({"ids": [columns["id"][q] for q in i], "distances": d.tolist()}) for i, d in pairs
+        )
         if recall is not None:
             cells[RECALL] = itertools.repeat(recall, len(index))
     writer.writerow(map(safe_cell, cells))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_, join, message
 from contrastive_core.records.score import Z95, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage.json_files import JsonObject
 
@@ -17,6 +17,7 @@ RUNS, EMBEDDINGS = N_("runs"), N_("embeddings")  # the noun of a verdict: embedd
 NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
+MOST_CLASSES = 3  # that a verdict names
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 
 
@@ -117,7 +118,24 @@ class Comparison:
             accuracies = float(first.mean()), float(second.mean())
             interval = max(-1.0, float(middle - half)), min(1.0, float(middle + half))
             found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval))
-        return found
+        return sorted(found, key=lambda d: -abs(d.value))
+
+    def largest_by_class(self, class_name: Callable[[int], str]) -> str:
+        """One sentence: up to three classes in which two runs differ most; "" where no interval excludes zero."""
+        if len(self.names) != 2 or self.right is None or not self.differences:
+            return ""
+        best = self.differences[0]
+        a, b = (0, 1) if best.value >= 0 else (1, 0)
+        found = [d for d in self.by_class(best.metric, a, b) if d.interval[0] > 0 or d.interval[1] < 0]
+        listed = []
+        for d in found[:MOST_CLASSES]:
+            value, low, high = (f"{100 * v:.1f}".replace("-", "−") for v in (d.value, *d.interval))
+            figures = {"name": class_name(d.label), "points": value, "low": low, "high": high}
+            listed.append(message("{name} {points} points ({low} to {high})", **figures))
+        if not listed:
+            return ""
+        values = {"first": self.names[a], "second": self.names[b], "listed": join(", ", listed)}
+        return message("Largest by class, {first} − {second}: {listed}.", **values)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is not plain values, by name."""
@@ -191,8 +209,8 @@ def _no_difference(d: Difference, n: int, spaces: str) -> str:
     """That n runs or embeddings show no difference, with the largest."""
     if n == 2:
         return message(
-            "These two {spaces} show no significant difference in {accuracy}: {first} − {second} = {points} points (95 % "
-            "CI over samples: {low} to {high}).",
+            "These two {spaces} show no significant difference in {accuracy}: {first} − {second} = {points} points "
+            "(95 % CI over samples: {low} to {high}).",
             spaces=spaces,
             **_figures(d),
         )

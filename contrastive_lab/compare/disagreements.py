@@ -1,7 +1,7 @@
 """Where two spaces disagree: classes and samples that one has right, and neighbors that one keeps."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,6 @@ def classes(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     if not metric:
         st.info(_("Differences by class need labels."))
         return
-    rows = sorted(comparison.by_class(metric, i, j), key=lambda d: -abs(d.value))
     table = [
         {
             "class": samples.class_name(d.label),
@@ -98,9 +97,11 @@ def classes(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             N_("A − B, points"): round(100 * d.value, 1),
             "95 %": format.interval((100 * d.interval[0], 100 * d.interval[1]), "+.1f"),
         }
-        for d in rows
+        for d in comparison.by_class(metric, i, j)
     ]
-    draw_table(table, hide_index=True)
+    one = partial(st.column_config.NumberColumn, format="%.1f")
+    formats = {"A, %": one(), "B, %": one(), "A − B, points": one(format="%+.1f")}
+    draw_table(table, hide_index=True, column_config=formats)
     by_chance = _(
         "{accuracy} on the samples of each class. Each interval holds with 95 % by itself (Agresti–Min, over samples, "
         "not seeds): about one class in twenty excludes zero by chance."
@@ -114,24 +115,45 @@ def disagree(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """Choose A, B and what they disagree on."""
     samples = ComparedSamples(spaces[0], comparison)
     i, j, metric = _pair(samples)
-    ways = WAYS if metric else ()
-    way = query_params.one_of(st.segmented_control, _("They disagree on"), [*ways, NEIGHBORS], name="disagree")
-    if not metric or way == NEIGHBORS:
+    ways = _ways(comparison, i, j, metric)
+    way = _choose_way(ways, f"disagree-{cache.digest(*comparison.names, i, j, metric)}")
+    if way == NEIGHBORS:
         _neighbors(samples, i, j)
         return
-    one, two = comparison.correct[metric][[i, j]]
-    judged = comparison.judged[metric]
-    rows = np.flatnonzero(judged & [one & ~two, two & ~one, ~one & ~two][WAYS.index(way)])
+    rows = ways[way]
     first, second = comparison.names[i], comparison.names[j]
     question = _("{first} and {second} both wrong").format(first=first, second=second)
     if way != "Both wrong":
         right, wrong = (second, first) if way.startswith("B") else (first, second)
         question = _("{right} right, {wrong} wrong").format(right=right, wrong=wrong)
     text = _("**{count} of {judged} samples**: {question}.")
-    counts = {"count": f"{len(rows):,}", "judged": f"{judged.sum():,}"}
+    counts = {"count": f"{len(rows):,}", "judged": f"{comparison.judged[metric].sum():,}"}
     st.markdown(text.format(question=format.plain(question), **counts))
     if len(rows):
         _listed(samples, rows, (i, j, metric), f"{first} {second} {metric} {way}")
+
+
+def _ways(comparison: Comparison, i: int, j: int, metric: str) -> dict[str, np.ndarray]:
+    """The samples of each way in which spaces i and j are wrong; {} without an accuracy."""
+    if not metric:
+        return {}
+    one, two = comparison.correct[metric][[i, j]]
+    found = (one & ~two, two & ~one, ~one & ~two)
+    return {way: np.flatnonzero(comparison.judged[metric] & rows) for way, rows in zip(WAYS, found, strict=True)}
+
+
+def _choose_way(ways: dict[str, np.ndarray], key: str) -> str:
+    """What is looked at, at first what has samples; each name has its count."""
+    counted = {way: f"{_(way)} ({len(rows):,})" for way, rows in ways.items()}
+    return query_params.one_of(
+        st.segmented_control,
+        _("They disagree on"),
+        [*ways, NEIGHBORS],
+        name="disagree",
+        default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
+        key=key,
+        format_func=lambda way: counted.get(way, way),
+    )
 
 
 def _listed(samples: ComparedSamples, rows: np.ndarray, pair: tuple[int, int, str], key: str) -> None:

@@ -127,7 +127,7 @@ def _name(head: str) -> str:
 
 def _width(texts: Iterable[str | None]) -> int:
     """Pixels of a column that holds each text whole."""
-    return 24 + max(round(7.5 * len(text or "")) for text in texts)
+    return 24 + max(round(sum(15 if c > "⺀" else 7.5 for c in text or "")) for text in texts)
 
 
 def tests(comparison: Comparison) -> None:

@@ -74,8 +74,19 @@ def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
     return [embedding_ref.of_name(name, "test", layer) for name in names]
 
 
+def open_files() -> list[str]:
+    """Names of loaded vectors: the file that Explore looks at, then those with as many rows; [] while it shows a run."""
+    files = loaded_vectors.loaded()
+    if (now := st.session_state.get("vectors")) not in files:
+        return []
+    others = sorted((key for key in files if key != now), key=lambda key: files[key]["rows"] != files[now]["rows"])
+    return [loaded_vectors.PREFIX + key for key in (now, *others)]
+
+
 def _start(ready: list[Run]) -> list[str]:
-    """The sidebar's run with another of its data set."""
+    """Two open files while one is looked at, else the sidebar's run with another of its data set."""
+    if len(files := open_files()) > 1:
+        return files[:2]
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]
     same = [r for r in ready for run in first if state.data_key(r) == state.data_key(run)]
     return list(dict.fromkeys(run.name for run in [*first, *same]))[:2]

@@ -6,7 +6,6 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import questions
-from contrastive_core.engine.run_tools import sample_annotations
 from contrastive_core.engine.training import Task
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
@@ -15,9 +14,12 @@ from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
+from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 from contrastive_lab.samples.cut_off import START
+from contrastive_lab.samples.findings import Findings
+from contrastive_lab.samples.label_audit import recalibrated
 
 
 def comparable(spaces: list[EmbeddingRef]) -> bool:
@@ -49,6 +51,8 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
         st.markdown(format.plain(text))
     if comparison.accuracy:
         st.markdown(_accuracies(spaces, comparison, next(iter(comparison.accuracy))))
+        samples = ComparedSamples(spaces[0], comparison)
+        st.markdown(format.plain(comparison.largest_by_class(samples.class_name)))
     _warn(spaces, comparison)
     st.caption(_rests_on(comparison, spaces))
     return comparison
@@ -90,22 +94,24 @@ def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     request = next((r for r in requests if r.path().exists()), None)
     if request is None or comparison.right is None:
         return
-    doubtful = np.isin(np.array(comparison.ids), list(undecided(request)))
+    suspects = undecided(request)
+    doubtful = np.isin(np.array(comparison.ids), suspects)
     if not any(order_may_change(right, doubtful) for right in comparison.correct.values()):
         return
     count = int(doubtful.sum())
     labels = _("1 test label is") if count == 1 else _("{count} test labels are").format(count=f"{count:,}")
     text = _("{labels} likely wrong and undecided: enough to change the order of these runs.")
     st.warning(text.format(labels=labels), icon=":material/label:")
-    address = {"run": request.name, "split": "test", "list": "mislabeled"}
+    address = {"run": request.name, "split": "test", "list": "mislabeled", "cut": str(START), "sample": suspects[0]}
     st.page_link("pages/samples.py", label=_("Decide on them"), icon=":material/image_search:", query_params=address)
 
 
-def undecided(request: SampleRequest) -> set[str]:
-    """Ids whose label is more likely wrong than right, and that nobody decided on."""
+def undecided(request: SampleRequest) -> list[str]:
+    """Ids whose label is more likely wrong than right by what Samples shows, and that nobody decided on; in order."""
     table = cache.sample_table(request, str(request.path()))
-    over = table.score("mislabeled") > START
-    return set(table.columns["id"][over].tolist()) - set(sample_annotations.marks(request.marked))
+    findings = recalibrated(Findings((request,), (table,)))
+    rows, score = table.ranked("mislabeled"), findings.tables[0].score("mislabeled")
+    return [name for row in rows[score[rows] > START].tolist() if (name := findings.id(row)) not in findings.marked]
 
 
 def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:

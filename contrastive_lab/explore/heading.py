@@ -13,6 +13,7 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.train_config import described, form_of
 from contrastive_lab import cache, format, locale, query_params, recordings
+from contrastive_lab.compare import space_picker
 from contrastive_lab.explore import load_vectors, strip
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
@@ -35,6 +36,9 @@ def of_vectors(space: EmbeddingRef) -> None:
         st.caption(text.format(rows=rows, width=width, labels=labels))
         label, on = _("Its lists: mislabeled, duplicate, outlying"), {"on": loaded_vectors.PREFIX + space.key}
         st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
+        if len(files := space_picker.open_files()) > 1:
+            to = {"runs": ",".join(files[:2])}
+            st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare:", query_params=to)
     if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
 

@@ -154,7 +154,10 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
 
 def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     """How the tables name what they hold, and which of them are without neighbors."""
-    st.caption(_("x, y and neighbors are named as Embedding Atlas reads them."))
+    text = _(
+        "x, y and neighbors are named as Embedding Atlas reads them. Neighbors are ids in CSV, row numbers in Parquet."
+    )
+    st.caption(text)
     are_known, recall = export.about_neighbors(rows)
     most = f"{EXACT_UP_TO:,}"
     if not are_known:

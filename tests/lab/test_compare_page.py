@@ -11,6 +11,7 @@ from opened_page import opened
 
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation import compare
+from contrastive_core.records import loaded_vectors
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -50,6 +51,18 @@ def test_the_verdict_waits_for_no_reference(monkeypatch: pytest.MonkeyPatch) -> 
     for view in ("Scores", "Every test", "By class"):
         app.button_group(key="compare-view").set_value(view).run()
         assert not app.exception
+
+
+def test_a_file_of_other_samples_has_no_map_in_common_and_files_have_no_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
+    files = [loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, name) for name in ("a.npy", "b.npy")]
+    app = opened("compare", monkeypatch, runs=f"{files[0]},{PAIR[0]}")
+    assert not app.exception
+    assert any("have no samples in common" in w.value for w in app.warning)
+    assert any(group.label == "Features" for group in app.button_group)
+    app = opened("compare", monkeypatch, runs=",".join(files))
+    assert not app.exception
+    assert not any(group.label == "Features" for group in app.button_group)
 
 
 def test_a_tick_needs_a_difference_that_matters_and_says_who_is_better() -> None:
@@ -92,3 +105,20 @@ def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.
         "text": "text 3",
         "id": ids[3],
     }
+
+
+def test_a_verdict_names_classes_and_disagreement_opens_where_samples_are() -> None:
+    found = compared(2.0)
+    said = found.largest_by_class("class {}".format)
+    first = found.by_class("knn", 0, 1)[0]
+    assert said.startswith(
+        f"Largest by class, {PAIR[0]} − {PAIR[1]}: class {first.label} {100 * first.value:.1f} points ("
+    )
+    assert said.count("points") <= 3
+    assert compared(0.0).largest_by_class(str) == ""
+    ways = disagreements._ways(found, 0, 1, "knn")
+    assert [len(rows) for rows in ways.values()] == [
+        found.differences[0].only_a,
+        found.differences[0].only_b,
+        int((~found.correct["knn"]).all(0).sum()),
+    ]

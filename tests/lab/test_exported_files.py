@@ -179,7 +179,7 @@ def test_the_neighbors_of_a_cell_are_json(graph_file: Path) -> None:
     json_files.write_npz(graph_file, index=graph.index, score=graph.score)
     lines = export.table(rows, np.zeros((20, 2)), None, "csv").decode().splitlines()
     cells = list(csv.DictReader(lines))
-    assert json.loads(cells[3]["neighbors"])["ids"] == graph.index[3].tolist()
+    assert json.loads(cells[3]["neighbors"])["ids"] == [rows.ids[q] for q in graph.index[3]]
     assert "neighbors_recall" not in cells[3]
 
 
