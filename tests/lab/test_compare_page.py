@@ -12,7 +12,6 @@ from opened_page import opened
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation import compare
 from contrastive_core.records import loaded_vectors
-from contrastive_core.records import loaded_vectors
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -52,18 +51,6 @@ def test_the_verdict_waits_for_no_reference(monkeypatch: pytest.MonkeyPatch) -> 
     for view in ("Scores", "Every test", "By class"):
         app.button_group(key="compare-view").set_value(view).run()
         assert not app.exception
-
-
-def test_a_file_of_other_samples_has_no_map_in_common_and_files_have_no_head(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
-    files = [loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, name) for name in ("a.npy", "b.npy")]
-    app = opened("compare", monkeypatch, runs=f"{files[0]},{PAIR[0]}")
-    assert not app.exception
-    assert any("have no samples in common" in w.value for w in app.warning)
-    assert any(group.label == "Features" for group in app.button_group)
-    app = opened("compare", monkeypatch, runs=",".join(files))
-    assert not app.exception
-    assert not any(group.label == "Features" for group in app.button_group)
 
 
 def test_a_file_of_other_samples_has_no_map_in_common_and_files_have_no_head(monkeypatch: pytest.MonkeyPatch) -> None:
