@@ -21,11 +21,12 @@ PIXELS = 96 / 25.4  # of a millimeter
 TITLE = N_("Save figure")
 
 
-def draw(figure: Any, name: str, key: str) -> None:
-    """Draw a figure with a button that opens the dialog. Args: name: of the file; key: of the chart, unique."""
+def draw(figure: Any, name: str, key: str, saved: Any = None) -> None:
+    """Draw a figure with a button that opens the dialog. Args: name: of the file; key: of the chart, unique;
+    saved: what the dialog saves, if not this figure."""
     st.plotly_chart(figure, key=key, config=plots.SVG)
     if st.button(_(TITLE), key=f"save-{key}", icon=":material/download:", type="tertiary"):
-        st.dialog(_(TITLE), width="large")(_choose)(figure, name)
+        st.dialog(_(TITLE), width="large")(_choose)(figure if saved is None else saved, name)
 
 
 def _choose(figure: Any, name: str) -> None:

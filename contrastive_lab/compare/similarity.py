@@ -1,5 +1,7 @@
 """How alike spaces are, and the snapshots of one run."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import streamlit as st
 
@@ -19,7 +21,7 @@ def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     legend = (f"**{q}** {format.plain(n)}" for q, n in zip(numbers, comparison.names, strict=True))
     st.markdown(" · ".join(legend))
     between = {"cka": comparison.cka, "overlap": comparison.overlap, "procrustes": comparison.procrustes}
-    matrices(numbers, between, comparison.k)
+    matrices(numbers, between, comparison.k, full=comparison.names)
     if note := recall_text(comparison.recall):
         st.caption(_("Shared neighbors are of {note}.").format(note=note))
     runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
@@ -41,11 +43,13 @@ READINGS = {
 }
 
 
-def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "") -> None:
+def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:
+    """Matrices beside each other. Args: full: longer names, for a figure that is saved."""
     row = st.container(horizontal=True)
     for key, (title, reading) in READINGS.items():
         with row.container(width=MATRIX, gap="xsmall"):
             st.markdown(f"**{_(title)}**")
             figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
-            figures.draw(figure, key, f"{key}-{cache.digest(of)}")
+            named = plots.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
+            figures.draw(figure, key, f"{key}-{cache.digest(of)}", named)
             st.caption(_(reading).format(k=k))

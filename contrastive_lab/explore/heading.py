@@ -38,7 +38,7 @@ def of_vectors(space: EmbeddingRef) -> None:
         st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
         if len(files := space_picker.open_files()) > 1:
             to = {"runs": ",".join(files[:2])}
-            st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare:", query_params=to)
+            st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare_arrows:", query_params=to)
     if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
 

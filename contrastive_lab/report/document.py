@@ -11,6 +11,7 @@ from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.records import atomic
 from contrastive_core.records.comparison import ACCURACIES, Comparison
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import Score, Scores
 from contrastive_lab import format
@@ -99,12 +100,16 @@ def _verdict(contents: Contents) -> Html | None:
     if comparison is None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
     others = [text for text in comparison.verdicts.values() if text != comparison.verdict]
+    rows = contents.parts[0].rows
+    by_class = comparison.largest_by_class(rows.class_name)
     return el(
         "section",
         el("h2", comparison.verdict, class_="verdict"),
         *(el("p", text) for text in others),
         *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
+        el("p", by_class) if by_class else None,
         _differences(comparison) if comparison.differences else None,
+        _by_class(comparison, rows) if comparison.right is not None and len(contents.parts) == 2 else None,
         el(
             "p",
             f"Judged on {comparison.n_judged:,} of {len(comparison.ids):,} samples that all share. {CLAIMED}",
@@ -123,6 +128,17 @@ def _differences(comparison: Comparison) -> Html:
     corrected = f"p, corrected for {tests} test{'s' if tests > 1 else ''}"
     head = ("", "A", "B", "A − B, points", "95 %", corrected, "claimed")
     return _table(head, rows, "Differences of accuracy between two runs")
+
+
+def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html:
+    """The difference between two spaces for each class. Args: named: rows that have the names of the classes."""
+    metric, lines = next(iter(comparison.correct)), []
+    for d in comparison.by_class(metric, 0, 1):
+        a, b = (f"{100 * share:.1f}" for share in d.accuracies)
+        value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
+        lines.append((named.class_name(d.label), str(d.n), a, b, value, f"{low} to {high}"))
+    head = ("class", "n", *(f"{name}, %" for name in comparison.names), "difference, points", "95 %")
+    return _table(head, lines, f"{ACCURACIES[metric]} by class")
 
 
 # --- one run -----------------------------------------------------------------------------------
@@ -178,8 +194,8 @@ def _live_view(part: Part) -> list[Html]:
     return [el("h3", "What the loss does"), el("p", text, class_="about"), place]
 
 
-def _definitions(items: Sequence[tuple[str, str]]) -> Html:
-    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in items), class_="settings")
+def _definitions(items: Sequence[tuple[str, str]], kind: str = "settings") -> Html:
+    return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in items), class_=kind)
 
 
 def _side_by_side(parts: Sequence[Part]) -> Html | None:
@@ -213,7 +229,7 @@ def _terms(parts: Sequence[Part]) -> Html | None:
     """A definition of each score that is shown."""
     shown = [score for p in parts for scores in p.scores.values() for score in scores.values()]
     known = {score.title: score.reading for score in shown if score.reading and score.value is not None}
-    return el("section", el("h2", "What the scores mean"), _definitions([*known.items()])) if known else None
+    return el("section", el("h2", "What the scores mean"), _definitions([*known.items()], "terms")) if known else None
 
 
 def _title(score: Score) -> Html:

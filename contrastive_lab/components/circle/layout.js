@@ -2,13 +2,18 @@
 
 import { tick } from "./frame.js";
 import { angleOf, keys, pointAt, runOrPause } from "./pointer.js";
-import { advance, restart } from "./points.js";
+import { advance, restart, stepSize } from "./points.js";
 import { report, saveCircle, savePicture, tellOf } from "./save.js";
 import { el } from "../shared/dom.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
+
+/** @param {CircleState} ring */
+export function showStepSize(ring) {
+  ring.speedShown.textContent = String(Number(stepSize(ring).toPrecision(2)));
+}
 
 /**
  * @param {any} parent
@@ -33,6 +38,8 @@ export function build(parent) {
   );
   ring.knobName = el("span", {});
   ring.speed = el("input", { type: "range", min: 0, max: 1000, step: 1, value: 600, "aria-label": _("step size") });
+  ring.speedShown = el("output", {});
+  ring.speed.oninput = () => showStepSize(ring);
   ring.speed.onchange = () => report(ring);
   ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": _("groups") });
   ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": _("points") });
@@ -65,7 +72,7 @@ export function build(parent) {
       }),
       el("label", {}, _("points "), ring.points),
       el("label", {}, _("groups "), ring.groups),
-      el("label", {}, _("step size "), ring.speed),
+      el("label", {}, _("step size "), ring.speed, " ", ring.speedShown),
       el("span", { class: "space" }),
       el(
         "span",

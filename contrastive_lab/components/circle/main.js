@@ -1,7 +1,7 @@
 // Points on a circle under a loss: they follow its gradient, step by step, in the browser.
 
 import { tick } from "./frame.js";
-import { build } from "./layout.js";
+import { build, showStepSize } from "./layout.js";
 import { readAngles, restart } from "./points.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
@@ -67,6 +67,7 @@ export function applyMeta(ring, meta) {
     ring.groups.value = meta.start.groups;
     ring.scatter = meta.start.scatter;
     ring.speed.value = meta.start.speed;
+    showStepSize(ring);
   }
   restart(ring);
   if (meta.bare) ring.running = first && !matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -54,6 +54,13 @@ export function restart(ring) {
 }
 
 /**
+ * The step of the gradient descent, from the slider's place.
+ *
+ * @param {CircleState} ring
+ */
+export const stepSize = (ring) => SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
+
+/**
  * One step of gradient descent on the angles; no point turns by more than a tenth of a radian.
  *
  * @param {CircleState} ring
@@ -61,7 +68,7 @@ export function restart(ring) {
 export function advance(ring) {
   compute(ring);
   ring.moved = true;
-  const rate = ring.n * SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
+  const rate = ring.n * stepSize(ring);
   for (let i = 0; i < ring.n; i++)
     if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
   const { history, step } = ring,
