@@ -25,7 +25,7 @@ DOCS = Path(__file__).with_name("docs")
 STYLE = """<style>
 .stMainBlockContainer { padding: 3rem 3rem 6rem; }
 @media (max-width: 900px) { .stMainBlockContainer { padding: 4.5rem 1rem 6rem; } }
-.stMain:focus-visible { outline: none; }
+.stMain:focus, .stMain:focus-visible { outline: none !important; box-shadow: none !important; }
 .stNumberInput:has(input:placeholder-shown) button { display: none; }
 .st-key-map-pictures { display: none; }
 [class*="st-key-door-"] { position: relative; }

@@ -22,7 +22,7 @@ from contrastive_lab.samples import (
     over_epochs,
     retrain,
 )
-from contrastive_lab.samples.current_sample import PARTS, choose_part, row_of
+from contrastive_lab.samples.current_sample import PARTS, RANDOM, choose_part, row_of, say_skipped
 from contrastive_lab.samples.findings import Findings, adopt, cut_to_selection
 from contrastive_lab.samples.table_picker import Pictures, choose, table_or_wait
 
@@ -58,9 +58,12 @@ def review(findings: Findings) -> None:
     audit = label_audit.audit_of(findings)
     findings = label_audit.recalibrated(findings)
     table = findings.table
-    findings.announce()
     with st.container(key="samples-lists"):  # one row that scrolls on a phone (app.py)
-        name = lists.pick(table, audit is not None)
+        name = lists.pick(table)
+    findings.announce(name)
+    if name == RANDOM and audit is None:
+        st.info(_("Choose Train or Test above: error rates belong to one split."))
+        return
     with st.container(key="samples-desk"):  # a phone draws the second above the first (app.py)
         choices, at_hand = st.container(), st.container()
     under = st.container()
@@ -79,12 +82,13 @@ def review(findings: Findings) -> None:
             st.info(_("No sample passes these filters."))
         else:
             bench.show(findings, name, rows, row)
+            say_skipped(table, rows, row, findings.marked)
         retrain.bar(findings)
     if row is not None:
-        by = "mislabeled" if name == label_audit.RANDOM else name
+        by = "mislabeled" if name == RANDOM else name
         detail.show(findings, by, rows, row)
         lists.show(findings, by, rows, findings.id(row))
-        if name != label_audit.RANDOM:
+        if name != RANDOM:
             retrain.decide_on_many(findings, name, rows)
     retrain.retrain(findings)
     explain_list(findings, name)
@@ -93,7 +97,7 @@ def review(findings: Findings) -> None:
 def listed(findings: Findings, name: str, audit: label_audit.LabelAudit | None, choices: Any, under: Any) -> np.ndarray:
     """The rows of the list; above the bench what it takes to choose them, below it what is said of the whole set."""
     table = findings.table
-    if name == label_audit.RANDOM and audit:
+    if name == RANDOM and audit:
         with choices:
             rows = label_audit.rows_to_check(audit, table)
         with under:

@@ -14,9 +14,8 @@ from contrastive_lab import cache
 from contrastive_lab.components.bench import Bench, BenchItem, ShownNeighbor, draw_bench, reported, sheets
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.current_sample import follow_list, look_at, moves
+from contrastive_lab.samples.current_sample import RANDOM, follow_list, look_at, moves
 from contrastive_lab.samples.findings import Findings, window
-from contrastive_lab.samples.label_audit import RANDOM
 from contrastive_lab.samples.table_picker import Pictures, embedding_of
 
 KEY = "samples-bench"

@@ -1,18 +1,22 @@
 """The sample at hand on the Samples page: which one, and the ways to another."""
 
+from collections.abc import Container
+
 import numpy as np
 import streamlit as st
 
 from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import format, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 
 PARTS = (N_("Findings"), N_("Across runs"), N_("Over time"))
 PART = "samples-part"  # the key of their widget
 AT = "sample-at"  # of the session: the id of the sample at hand
 ASKED = "sample-asked"  # the one that was asked for by its id
+ASKED_OF = "sample-asked-of"  # the tables that it was asked for of
 PLACE = "sample-place"  # where in the list it stood last
 OF = "sample-of"  # which tables the list was made of last
+RANDOM = "random"  # the name of the list of a random check
 LIST = "sample-list"  # the list that was shown last, on which its decisions are made
 MOVES = "sample-moves"  # how often the page brought another to hand, and not the bench
 
@@ -40,6 +44,7 @@ def follow_list(of: str) -> None:
     """The list is made of other tables than before: the page says what is at hand, and not what the bench had."""
     if st.session_state.get(OF, of) != of:
         st.session_state[MOVES] = moves() + 1
+        st.session_state[PLACE] = 0
     st.session_state[OF] = of
 
 
@@ -52,6 +57,7 @@ def open_one(sample: str) -> None:
     """A sample is at hand whether or not it is on the list."""
     go_to(sample)
     st.session_state[ASKED] = sample
+    st.session_state.pop(ASKED_OF, None)
 
 
 def open_on_findings(sample: str) -> None:
@@ -69,7 +75,9 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
         row = table.row(sample.removeprefix(f"{split}/"))
         row = next(iter(np.flatnonzero(own == sample).tolist()), None) if row is None else row
     if sample and sample == st.session_state.get(ASKED):
-        if row is None:
+        of = st.session_state.get(OF)
+        is_of_these = st.session_state.setdefault(ASKED_OF, of) == of  # not of another run
+        if row is None and is_of_these:
             st.warning(format.plain(_("There is no sample {sample} here.").format(sample=sample)))
     elif row not in rows:  # it was at hand in another list, or of another space
         row = None
@@ -80,3 +88,17 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
         st.session_state[AT] = str(table.columns["id"][row])
         query_params.keep(sample=st.session_state[AT])
     return row
+
+
+def say_skipped(table: SampleTable, rows: np.ndarray, row: int, decided: Container[str]) -> None:
+    """At the end of the list: how many rows before it are undecided, and the way to the first of them."""
+    if not len(rows) or row != rows[-1]:
+        return
+    skipped = [name for name in table.columns["id"][rows[:-1]].tolist() if name not in decided]
+    if not skipped:
+        return
+    line = st.container(horizontal=True, vertical_alignment="center")
+    count = len(skipped)
+    text = ngettext("{count} row before this one is undecided.", "{count} rows before this one are undecided.", count)
+    line.caption(text.format(count=f"{count:,}"))
+    line.button(_("Go to the first undecided row"), on_click=go_to, args=(skipped[0],))

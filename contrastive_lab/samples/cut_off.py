@@ -42,11 +42,14 @@ def above(findings: Findings, name: str, rows: np.ndarray, under: Any, audit: La
 
     nearest, content = (
         float(cuts[np.abs(cuts - cut).argmin()]),
-        cache.digest(key, float(known.sum()), audit and audit.key),
+        cache.digest(key, float(known.sum()), audit and audit.key, findings.marked_rows.tolist()),
     )
     said = (content, locale.language(), so_far, name)
+    undecided = np.isin(np.flatnonzero(np.isfinite(score)), findings.marked_rows, invert=True)
     probability = known if audit is None or name != "mislabeled" else audit.found.probability[np.isfinite(score)]
-    shown = CutOff(*_said_of_cuts(*said, table, known, probability), nearest, _(COUNTED[name]), float(cuts[0]))
+    shown = CutOff(
+        *_said_of_cuts(*said, table, (known, probability, undecided)), nearest, _(COUNTED[name]), float(cuts[0])
+    )
     draw_cut_off(shown, key, let_go)
     query_params.keep(**{parameter: cut})
     line = under.container(horizontal=True, vertical_alignment="center")
@@ -92,17 +95,24 @@ def cuts_of(name: str, known: np.ndarray) -> tuple[np.ndarray, float]:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _said_of_cuts(
-    key: str, language: str, so_far: bool, name: str, _table: SampleTable, _score: np.ndarray, _probability: np.ndarray
+    key: str,
+    language: str,
+    so_far: bool,
+    name: str,
+    _table: SampleTable,
+    _known: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> tuple[list[int], list[str], list[str]]:
-    """The histogram, and what is said at each cut-off: of a million scores only once."""
-    cuts = cuts_of(name, _score)[0]
-    heads = [suspects(_score, c, so_far) for c in cuts]
+    """The histogram, and what is said at each cut-off: of a million scores only once. `_known`: score, probability of
+    a wrong label, and whether undecided, of the samples with a score."""
+    score, probability, undecided = _known
+    cuts = cuts_of(name, score)[0]
+    heads = [suspects(score, c, so_far, undecided) for c in cuts]
     if name == "false_negative" and "false_negatives_of_same_class" in _table.facts:
         shared = _of_same_class(_table)
-        return counts(_score, cuts), heads, [false_negatives(_score, shared, c) for c in cuts]
+        return counts(score, cuts), heads, [false_negatives(score, shared, c) for c in cuts]
     if name != "mislabeled":
-        return counts(_score, cuts), heads, [""] * len(cuts)
-    return counts(_score), heads, [expected(_score, c, _probability) for c in cuts]
+        return counts(score, cuts), heads, [""] * len(cuts)
+    return counts(score), heads, [expected(score, c, probability) for c in cuts]
 
 
 def _of_same_class(table: SampleTable) -> np.ndarray:
@@ -121,12 +131,14 @@ def counts(score: np.ndarray, cuts: np.ndarray = CUTS) -> list[int]:
     return np.bincount(places, minlength=len(cuts) - 1).tolist()  # type: ignore[no-any-return]
 
 
-def suspects(score: np.ndarray, cut: float, so_far: bool = False) -> str:
-    """The number of suspects in a few words."""
+def suspects(score: np.ndarray, cut: float, so_far: bool = False, undecided: np.ndarray | None = None) -> str:
+    """The number of suspects in a few words, and of those that are undecided (m) bool, if some are decided."""
     count = int((score > cut).sum())
     text = _("1 suspect above {cut}") if count == 1 else _("{count} suspects above {cut}")
     text = _("So far {count} above {cut}") if so_far else text
-    return text.format(count=f"{count:,}", cut=f"{cut:.3f}".removesuffix("0"))
+    text = text.format(count=f"{count:,}", cut=f"{cut:.3f}".removesuffix("0"))
+    left = count if undecided is None else int((undecided & (score > cut)).sum())
+    return text if left == count else _("{suspects}, {count} undecided").format(suspects=text, count=f"{left:,}")
 
 
 def expected(score: np.ndarray, cut: float, probability: np.ndarray | None = None) -> str:
@@ -156,7 +168,8 @@ def how_many(table: SampleTable, so_far: bool, audit: LabelAudit | None = None) 
     if audit is not None and low:  # the decisions on suspects count
         low = round(low * float(np.nansum(audit.found.probability)) / float(np.nansum(audit.p)))
     if so_far:
-        wrong = f"{round(table.facts.get('wrong', 0)):,}"
+        seen = table.facts.get("wrong", 0) if audit is None else np.nansum(audit.found.probability)
+        wrong = f"{round(float(seen)):,}"
         return _("About {wrong} of the {total} labels scored so far look wrong.").format(wrong=wrong, total=total)
     if not low:
         text = _("This encoder sees no clear sign of wrong labels among {total}. There may be some.")

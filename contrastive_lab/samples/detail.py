@@ -22,6 +22,14 @@ from contrastive_lab.tables import draw_table
 
 NEAR = 8
 NEIGHBOR = 96  # pixels of a picture: three beside each other on a phone
+SCORES = {
+    "mislabeled": N_("probability that the label is wrong"),
+    "false_negative": N_("cosine similarity to the nearest negative"),
+    "duplicate": N_("near-duplicate score"),
+    "outlier": N_("outlier score"),
+    "ambiguous": N_("normalized entropy of the voters"),
+    "hub": N_("hub score"),
+}  # of the lists, in words
 VIEWS = (N_("Neighbors"), N_("Why this loss"), N_("Over time"))
 
 
@@ -52,14 +60,15 @@ def numbers(table: SampleTable, row: int) -> str:
     draws = extra.get("loss_by_draw")
     if draws is not None and draws.shape[1] > 1:
         parts.append(_("by draw of views {draws}").format(draws=", ".join(f"{v:.3f}" for v in draws[row])))
-    for name, (title, _how) in LISTS.items():
+    for name in LISTS:
         score = table.score(name)
         nothing = name == "false_negative" and score[row] <= -1  # no negative is near
         if name != "loss" and np.isfinite(score[row]) and not nothing:
             said = percent(score[row]) if name == "mislabeled" else f"{score[row]:.3f}"
             place = int((score > score[row]).sum()) + 1
-            text = _("{lists}: {said} (place {place})")
-            parts.append(text.format(lists=locale.text(title).lower(), said=said, place=place))
+            text, total = _("{score} {said}, rank {rank} of {total}"), int(np.isfinite(score).sum())
+            rank = {"rank": f"{place:,}", "total": f"{total:,}"}
+            parts.append(text.format(score=_(SCORES[name]), said=said, **rank))
     return " · ".join(parts)
 
 

@@ -18,7 +18,7 @@ from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, decimals, merged_table
 from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples.current_sample import LIST
+from contrastive_lab.samples.current_sample import LIST, RANDOM
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
@@ -51,13 +51,13 @@ class Findings:
         st.session_state[SHOWN] = (names, number)
         return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
 
-    def announce(self) -> None:
+    def announce(self, name: str) -> None:
         """Which images are still being scored, and how many were since the list was shown: it keeps its place."""
         if self.missing:
             text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
             values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
             st.info(text.format(**values), icon=":material/hourglass_top:")
-        elif self.arrived:
+        elif self.arrived and name != RANDOM:  # rates belong to a split
             line = st.container(horizontal=True, vertical_alignment="center")
             text = _("{number} more samples have been scored.")
             line.info(text.format(number=f"{sum(map(len, self.arrived)):,}"), icon=":material/new_releases:")
@@ -108,6 +108,11 @@ class Findings:
             for own, mark in sample_annotations.marks(request.marked).items()
             if (row := table.row(own)) is not None
         }
+
+    @cached_property
+    def marked_rows(self) -> np.ndarray:
+        """The decided rows (m), in their order."""
+        return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
     def about(self, row: int) -> dict[str, Any]:
         """What is kept with a decision: the label that was given, and what was suggested."""

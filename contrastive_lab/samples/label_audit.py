@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.run_tools import label_audit
+from contrastive_core.engine.run_tools import label_audit, sample_annotations
 from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import cache, plots, query_params
 from contrastive_lab.locale import N_, _, ngettext
-from contrastive_lab.samples.current_sample import AT, LIST, go_to
+from contrastive_lab.samples.current_sample import ASKED, AT, LIST, RANDOM, go_to
 from contrastive_lab.samples.findings import Findings
 
-RANDOM, TITLE = "random", N_("Random check")  # the list's name, and how the page calls it
+TITLE = N_("Random check")  # how the page calls its list
 HOW = N_(
     "One row in three comes in turn from groups of rows that the encoder suspects about equally. The others are drawn "
     "from all rows, which also finds wrong labels that the encoder does not see. The same rows are drawn each time."
 )
 SIZES = (40, 120, 240, 480)
-LONG = 600  # right rows, beyond which suspects are the better way to a low bound
+LONG = 600  # right rows, beyond which suspects are the better way to a low bound; a set of fewer is small
+SOON = 20  # checks, before which the bound says nothing yet
 POINTS = 24  # of a curve
 
 
@@ -35,10 +36,16 @@ class LabelAudit:
     order: np.ndarray  # random rows, in the order to check them
     reached: int  # so many of them were gone through
     found: label_audit.Audit
+    other_draws: int  # checks that belong to other random draws
 
     @property
     def labels(self) -> int:
         return int(np.isfinite(self.p).sum())
+
+    @property
+    def left(self) -> int:
+        """Labels that are undecided."""
+        return int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
 
 
 def audit_of(findings: Findings) -> LabelAudit | None:
@@ -53,7 +60,11 @@ def audit_of(findings: Findings) -> LabelAudit | None:
     lists = [str(findings.marked.get(findings.id(int(row)), {}).get("list")) for row in order]
     reached = max((place for place, name in enumerate(lists, 1) if name == RANDOM), default=0)
     key = cache.digest(content, reached, np.flatnonzero(np.isfinite(wrong)).tolist(), float(np.nansum(wrong)))
-    return LabelAudit(key, p, wrong, order, reached, _audit(key, p, wrong, order[:reached]))
+    judged = [m for m in sample_annotations.marks(request.marked).values() if np.isfinite(label_audit.is_wrong(m))]
+    other_draws = sum(mark.get("list") == RANDOM for mark in judged) - int(
+        (np.isfinite(wrong[order]) & (np.array(lists) == RANDOM)).sum()
+    )
+    return LabelAudit(key, p, wrong, order, reached, _audit(key, p, wrong, order[:reached]), other_draws)
 
 
 def decisions(findings: Findings) -> np.ndarray:
@@ -95,14 +106,18 @@ def rows_to_check(audit: LabelAudit, table: SampleTable) -> np.ndarray:
     rows = audit.order[:size]
     if (text := estimate(audit)) is None:
         st.info(
-            _("These rows are random, not suspects. Keep a row if its label is right, relabel it if not. How many "
-              "labels are wrong in all is estimated from your first decision on."),
+            _("These rows are random, not suspects. Keep a row if its label is right, relabel it or drop it if not. "
+              "How many labels are wrong in all is estimated from your first decision on."),
             icon=":material/casino:",
         )  # fmt: skip
     else:
         st.markdown(f"**{text}**")
-        say_stop(audit.found)
-    if not st.session_state.get(AT) and len(undecided := rows[np.isnan(audit.wrong[rows])]):
+        say_stop(audit)
+    if audit.other_draws:
+        st.caption(_said_of_other_draws(audit.other_draws))
+    at = st.session_state.get(AT)
+    is_new = st.session_state.get(LIST) != RANDOM and at != st.session_state.get(ASKED)
+    if (not at or is_new or table.row(at) not in rows) and len(undecided := rows[np.isnan(audit.wrong[rows])]):
         st.session_state[AT] = str(table.columns["id"][undecided[0]])
     return rows
 
@@ -121,21 +136,40 @@ def estimate(audit: LabelAudit | None) -> str | None:
     return text.format(**{name: f"{value:,.0f}" for name, value in figures.items()})
 
 
-def say_stop(found: label_audit.Audit) -> None:
+def _said_of_other_draws(count: int) -> str:
+    """Why fewer checks count than were made: a retrained run ranks other rows, so it draws others too."""
+    text = ngettext(
+        "{count} earlier check belongs to another random draw and does not count here.",
+        "{count} earlier checks belong to another random draw and do not count here.",
+        count,
+    )
+    return text.format(count=f"{count:,}")
+
+
+def say_stop(audit: LabelAudit) -> None:
     """Whether a person may stop, and how far she is from it."""
+    found = audit.found
     if found.bound < label_audit.CLEAN:
         text = _("Stop here: 95 % sure that fewer than 1 % of labels are wrong, with your decisions applied.")
         st.success(text, icon=":material/check_circle:")
         return
-    most = _("With your decisions applied, up to {share} of labels can still be wrong.").format(
-        share=f"{found.bound:.1%}".replace("%", " %")
-    )
-    more: str
-    if found.remaining is None or found.remaining > LONG:
-        more = _("Decide on the likely mislabeled samples too: that lowers the bound fastest.")
-    else:
-        more = _("You can stop once {count} more random rows are right.").format(count=f"{found.remaining:,}")
-    st.caption(f"{most} {more}")
+    most = ""
+    if found.checked >= SOON:
+        most = _(
+            "With your decisions applied, up to {share} of labels can still be wrong. This limit is wider than the "
+            "interval: it holds however often you look, and only decided rows count as settled."
+        ).format(share=f"{found.bound:.1%}".replace("%", " %"))
+    st.caption(f"{most} {advice(found, audit.left)}".strip())
+
+
+def advice(found: label_audit.Audit, left: int) -> str:
+    """The way to the stop with `left` labels undecided. Random rows lead there only if nearly all will be right."""
+    more = found.remaining
+    if more is not None and more <= min(left, LONG) and found.found * more <= found.checked:
+        return _("You can stop once {count} more random rows are right.").format(count=f"{more:,}")
+    if left <= LONG and (more is None or more > left):
+        return _("This set is small: decide on all rows.")
+    return _("Decide on the likely mislabeled samples: that lowers the bound fastest.")
 
 
 def show_curve(audit: LabelAudit) -> None:
@@ -144,7 +178,9 @@ def show_curve(audit: LabelAudit) -> None:
         return
     sizes = np.unique(np.linspace(1, audit.reached, min(audit.reached, POINTS)).astype(int)).tolist()
     figure = plots.curves(_curves(audit.key, audit, sizes), _("random rows checked"), _("still wrong at most, %"), 220)
-    figure.add_hline(y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"))
+    figure.add_hline(
+        y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"), annotation_position="top left"
+    )
     figure.update_layout(margin={"t": 40}, legend={"y": 1.3})
     figure.update_yaxes(rangemode="tozero")
     st.plotly_chart(figure, key="audit-curve")

@@ -11,9 +11,9 @@ from contrastive_core.records.sample_table import LISTS, SampleTable, decimals, 
 from contrastive_lab import cache, format, locale, number_inputs, query_params
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.current_sample import go_to
+from contrastive_lab.samples.current_sample import RANDOM, go_to
 from contrastive_lab.samples.findings import Findings
-from contrastive_lab.samples.label_audit import HOW, RANDOM, TITLE
+from contrastive_lab.samples.label_audit import HOW, TITLE
 from contrastive_lab.tables import draw_table
 
 VOTERS = {"all voters": N_("All voters"), "loss": N_("The loss"), "neighbors": N_("Neighbors"), "probe": N_("Probe")}
@@ -25,10 +25,10 @@ ROWS = 2000  # of a page of the table; the files have all
 TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wrong": "float64", "loss": "float64"}
 
 
-def pick(table: SampleTable, may_audit: bool) -> str:
-    """The name of the list, kept in the address; random rows are one too, where an audit makes sense."""
+def pick(table: SampleTable) -> str:
+    """The name of the list, kept in the address; random rows are one too, where there are labels."""
     titles = {n: title for n, (title, _how) in LISTS.items() if len(table.ranked(n))}
-    titles |= {RANDOM: TITLE} if may_audit else {}
+    titles |= {RANDOM: TITLE} if np.isfinite(table.columns["mislabeled"]).any() else {}
     look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
     return query_params.one_of(st.pills, _("List"), titles, name="list", on_change=_to_first, **look)
 

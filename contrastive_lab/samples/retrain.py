@@ -80,8 +80,8 @@ def retrain(findings: Findings) -> None:
     request = next((r for r in findings.requests if r.split == "train"), findings.requests[0])
     run = request.run
     done = sample_annotations.changes(request.marked, run)
-    changed = done.dropped + done.relabeled
-    with st.expander(_("Train again with {changes}").format(changes=_changes(changed)), expanded=bool(changed)):
+    changed, trained = done.dropped + done.relabeled, _trained(run, done)
+    with st.expander(_("Train again with {changes}").format(changes=_changes(trained)), expanded=bool(changed)):
         for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
             use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
             name = f"{option}.csv"
@@ -106,6 +106,11 @@ def uses_no_labels(run: Run) -> bool:
     return method is not None and not method.get("needs_labels")
 
 
+def _trained(run: Run | None, done: sample_annotations.Changes) -> int:
+    """How many of the decisions change a training of this run."""
+    return done.dropped + (0 if run is not None and uses_no_labels(run) else done.relabeled)
+
+
 def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) -> None:
     if ignored := uses_no_labels(run):
         text = _(
@@ -116,7 +121,7 @@ def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) ->
     a, b = st.columns([1, 2], vertical_alignment="bottom")
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
     epochs = number_inputs.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
-    counted = done.dropped if ignored else done.dropped + done.relabeled
+    counted = _trained(run, done)
     label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(b.button, type="primary")
     help = None if counted else _("Nothing is dropped yet.") if ignored else _("Nothing is relabeled or dropped yet.")
     if not number_inputs.button(begin, label, of=[key], disabled=not counted, help=help, icon=":material/replay:"):

@@ -36,6 +36,5 @@ def test_what_was_decided_is_no_suspect(monkeypatch: pytest.MonkeyPatch) -> None
     request = request_of("planted", "test", "nt_xent")
     before = undecided(request)
     assert 3 <= len(before) <= 6
-    sample = min(before)
-    sample_annotations.add(request.marked, sample, "keep")
-    assert undecided(request) == before - {sample}
+    sample_annotations.add(request.marked, before[0], "drop")
+    assert undecided(request)[: len(before) - 1] == before[1:]  # the list opens at the first of them

@@ -31,6 +31,7 @@ def test_what_is_expected_above_a_cut_off() -> None:
     assert cut_off.expected(score, 1.0) == "No label scores above 1.00."
     assert cut_off.expected(score, 0.95).startswith("About 1 of these 1 labels look wrong")
     assert cut_off.suspects(score, 0.5) == "3 suspects above 0.50"
+    assert cut_off.suspects(score, 0.5, False, np.zeros(len(score), bool)) == "3 suspects above 0.50, 0 undecided"
     assert cut_off.suspects(score, 0.95) == "1 suspect above 0.95"
     assert cut_off.suspects(score, 0.5, so_far=True) == "So far 3 above 0.50"
 

@@ -15,6 +15,7 @@ from contrastive_core.samples import annotations, label_audit
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import cut_off
+from contrastive_lab.samples import label_audit as label_audit_page
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +60,37 @@ def test_two_splits_have_no_common_audit(desk: Desk) -> None:
     for split in ("train", "test"):
         sample_build.samples_of_run(runs.load("simclr-digits"), split=split)
     app = opened(run="simclr-digits", split="both", list="random")
-    assert desk.item.badge in ("train", "test")
-    assert "Random check" not in [option for pills in app.pills for option in pills.options]
+    assert "Choose Train or Test above: error rates belong to one split." in text_of(app)
+    assert not app.exception
+
+
+def test_the_advice_can_be_followed() -> None:
+    def said(left: int, remaining: int | None, checked: int = 40, found: int = 0) -> str:
+        nothing = np.zeros(0)
+        return label_audit_page.advice(label_audit.Audit(0, (0, 0), 0.5, checked, found, nothing, remaining), left)
+
+    assert said(300, 100) == "You can stop once 100 more random rows are right."
+    assert said(300, 372) == "This set is small: decide on all rows."  # more than there are
+    assert said(300, 100, found=3).startswith("Decide on the likely mislabeled samples")  # they will not all be right
+    assert said(9000, 700).startswith("Decide on the likely mislabeled samples")
+
+
+def test_a_place_belongs_to_its_list(desk: Desk) -> None:
+    """Random rows open at the first undecided one, whatever was at hand; the last one tells of those before it."""
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    order = [str(table.columns["id"][row]) for row in label_audit.draw(table.columns["mislabeled"], 480)]
+    app = opened(run="simclr-digits", split="test", list="random")
+    desk.events(("keep", order[39], ""))
+    desk.report["at"] = order[39]
+    app.run()
+    assert "39 rows before this one are undecided." in text_of(app)
+    next(b for b in app.button if b.label == "Go to the first undecided row").click().run()
+    assert desk.place == "1 of 40"
+    app.session_state["sample-at"], app.session_state["sample-place"] = "of another data set", 29
+    desk.report = {}
+    app.run()
+    assert desk.place == "1 of 40"
+    assert "There is no sample" not in text_of(app)
 
 
 def test_decisions_on_suspects_lower_what_is_stated_of_the_others(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ const FIELDS = "input, select, textarea, [contenteditable=true]";
 const ARROWS =
   "canvas, input, select, [role=slider], [role=combobox], [role=radiogroup], [role=radio], [role=tab], " +
   "[role=grid], [role=option], [role=group] button";
+const PILLS = "[data-testid=stButtonGroup]"; // after a click on one, arrows go through the samples, not the pills
+let isPointed = true; // no Tab since the last click
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
@@ -29,6 +31,7 @@ export function mount(parent, blob, host) {
   return () => {
     clearTimeout(view.timer);
     window.removeEventListener("keydown", view.onkey, true);
+    window.removeEventListener("pointerdown", view.onpoint, true);
     view.root.remove();
     parent._bench = null;
   };
@@ -97,6 +100,8 @@ function build(parent) {
   );
   parent.append(view.root);
   view.onkey = (event) => onKey(view, event);
+  view.onpoint = () => (isPointed = true);
+  window.addEventListener("pointerdown", view.onpoint, true);
   window.addEventListener("keydown", view.onkey, true); // before Streamlit, for which R draws the page anew
   return view;
 }
@@ -293,13 +298,15 @@ function report(view) {
 
 function onKey(view, event) {
   const on = event.composedPath()[0];
+  if (event.key === "Tab") isPointed = false;
   if (event.ctrlKey || event.metaKey || event.altKey || !view.root.isConnected) return;
   if (event.key === "Escape" && on.matches && on.matches(FIELDS)) setTimeout(() => on.blur()); // after what it closes
   if (isTyped(on)) return;
   const key = event.key.toLowerCase(),
     arrow = { arrowright: 1, arrowleft: -1 }[key],
     item = itemAt(view);
-  if (arrow && on.closest && on.closest(ARROWS) && !view.root.contains(on)) return;
+  const isTheirs = on.closest && on.closest(ARROWS) && !(isPointed && on.closest(PILLS));
+  if (arrow && isTheirs && !view.root.contains(on)) return;
   const what = { k: "keep", r: "relabel", d: "drop" }[key],
     name = item && classOf(key, item.likely, view.meta.classes);
   if (!arrow && !what && !name && key !== "u") return;
