@@ -77,8 +77,8 @@ def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Compariso
 def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
     """How many samples and which features the verdict is of, who saw labels, and what varies in the intervals."""
     n, whole = comparison.n_judged, max(len(rows) for s in spaces if (rows := cache.embedding(s)))
-    text = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
-    text = text.format(n=f"{n:,}", whole=f"{whole:,}")
+    template = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
+    text = template.format(n=f"{n:,}", whole=f"{whole:,}")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
