@@ -148,12 +148,20 @@ def _scatter_data(
         title=_("{kind} map of the rows of {title}, {layer} {split}").format(
             kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
         ),
+        file="-".join(filter(None, (used["kind"], *_names(space)))),
         note=note,
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         medoids=middles,
     )
+
+
+def _names(space: EmbeddingRef) -> tuple[str, ...]:
+    """What a file made of a space is named for."""
+    if space.is_loaded:
+        return (space.title.rsplit(".", 1)[0], space.split)
+    return (space.title, space.layer, space.split)
 
 
 def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]) -> np.ndarray | None:

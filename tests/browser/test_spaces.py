@@ -184,7 +184,7 @@ def test_a_selection_stays_when_the_map_becomes_another(planted: Planted, page: 
     page.get_by_text("1 of 360 selected").wait_for(timeout=SLOW)
     with page.expect_download(timeout=SLOW) as download:
         page.get_by_role("button", name="PNG", exact=True).click()
-    assert download.value.suggested_filename == "pca-map-of-the-rows-of-good-h-test.png"
+    assert download.value.suggested_filename == "pca-good-h-test.png"
 
 
 def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(planted: Planted, page: Any, tmp_path: Path) -> None:

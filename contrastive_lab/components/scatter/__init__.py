@@ -42,6 +42,7 @@ class ScatterData:
     pictured: np.ndarray | None = None  # ascending rows that have a thumbnail; None: all have
     medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
     title: str = "map"
+    file: str = ""  # what its pictures are called; else as its title
     note: str = ""
     panels: Panels | None = None
     target: np.ndarray | None = None  # (n, 2), where the slider moves the points of panels to

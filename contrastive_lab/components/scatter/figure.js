@@ -1,6 +1,7 @@
 // The map as it is seen, as SVG or PDF of a chosen width and font, with its legend inside.
 
 import { pointSize, shapeOf } from "./points.js";
+import { fileName } from "./save.js";
 import { view } from "./view.js";
 import { GRAY, rgb } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
@@ -21,7 +22,7 @@ export function figureOptions(map) {
     font = el("select", {}, ...Object.keys(FAMILIES).map((name) => el("option", {}, name)));
   const within = (node) => Math.min(Number(node.max), Math.max(Number(node.min), Number(node.value) || 0));
   const save = (ending) => {
-    const name = map.meta.title.replaceAll(/[^\w.-]+/g, "-").toLowerCase();
+    const name = fileName(map);
     offerFigure(figureOf(map, pixelsOf(within(width)), FAMILIES[font.value], (within(size) * 96) / 72), name, ending);
   };
   return el(

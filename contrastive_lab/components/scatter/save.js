@@ -9,6 +9,15 @@ import { offerPicture } from "../shared/download.js";
 const MARK = 10; // pixels along a mark of the legend
 
 /**
+ * What a picture of the map is called, without its ending.
+ *
+ * @param {ScatterState} map
+ */
+export function fileName({ meta }) {
+  return (meta.file || meta.title.toLowerCase()).replaceAll(/[^\w.-]+/g, "-");
+}
+
+/**
  * Points, names of maps and the legend as one picture.
  *
  * @param {ScatterState} map
@@ -31,7 +40,7 @@ export function savePng(map) {
     ink,
     dpr,
   );
-  offerPicture([[both], [key]], paper, `${title.replaceAll(/[^\w.-]+/g, "-").toLowerCase()}.png`, title, ink);
+  offerPicture([[both], [key]], paper, `${fileName(map)}.png`, title, ink);
 }
 
 /** The legend's entries, line by line, on a canvas that grows to hold them. */
