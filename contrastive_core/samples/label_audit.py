@@ -11,7 +11,7 @@ decisions on random rows can. Let p be the model's probability that a label is w
 - **Stop rule.** `bound` is the share of labels that is still wrong at most, once all decisions are applied. It inverts
   the prior-posterior ratio of the uniform draws, a martingale under sampling without replacement (Waudby-Smith &
   Ramdas 2020, arXiv 2006.04347). It holds with 95 % however often somebody looks.
-- **Recalibration.** Platt scaling of p by the decisions, with a weak prior on the identity.
+- **Recalibration.** The share of wrong labels among the decided rows of similar p, shrunk towards p.
 
 `python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second.
 """
@@ -49,7 +49,11 @@ RANKED = 0.9  # decided share of the top of the list, down to which it counts as
 NEAR_ZERO = 0.05  # of the bound's prior Beta(0.05, 1): few wrong labels are expected where one thinks of stopping
 CLEAN = 0.01  # share of wrong labels below which a person may stop
 LABEL_LISTS = ("", "mislabeled", "random", "ambiguous", "loss")  # where to keep or drop a sample judges its label
-LEAST_SLOPE = 0.01  # of Platt scaling: recalibrated rows keep their order
+BELIEVED, WIDTH = (
+    4.0,
+    1.0,
+)  # decisions that the model is worth where it is corrected; logits within which rows are alike
+POINTS, TINY = 200, 1e-9  # of the correction; p that is still told from 0
 
 
 @dataclass(frozen=True)
@@ -183,47 +187,24 @@ def recalibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 
 
 def calibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) after Platt scaling by the decisions (n); rows keep their order.
+    """Return p (n) corrected by the decisions (n) on rows of similar p; rows keep their order.
 
-    The slope turns about the logit of the mean of p, because decisions on suspects alone say little about other rows.
+    The model counts as `BELIEVED` decisions everywhere, so that one decision does not overturn a list, and decisions on
+    suspects say nothing of rows that are no suspects.
     """
-    known = np.isfinite(p)
-    decided = np.isfinite(wrong) & known
+    decided = np.isfinite(wrong) & np.isfinite(p)
     if not decided.any():
         return p
-    pivot = float(_logit(p[known].mean()))
-    scores = _logit(p) - pivot
-    x, y = np.stack([np.ones(decided.sum()), scores[decided]], 1), wrong[decided]
-    theta = _platt(x, y, pivot, np.array([0.0, 1.0]), 2)
-    if theta[1] < LEAST_SLOPE:
-        theta = _platt(x, y, pivot, np.array([0.0, LEAST_SLOPE]), 1)
-    return _expit(pivot + theta[0] + theta[1] * scores)
+    grid = np.linspace(_logit(FLOOR), _logit(1 - FLOOR), POINTS)
+    near = np.exp(-0.5 * ((grid[:, None] - _logit(p[decided])) / WIDTH) ** 2)  # (points, decided)
+    share = (BELIEVED * _expit(grid) + near @ wrong[decided]) / (BELIEVED + near.sum(1))
+    rising = (np.maximum.accumulate(share) + np.minimum.accumulate(share[::-1])[::-1]) / 2
+    shift = np.interp(_logit(p), grid, _logit(rising, TINY) - grid)
+    return _expit(_logit(p, TINY) + shift)
 
 
-def _platt(x: np.ndarray, y: np.ndarray, pivot: float, theta: np.ndarray, free: int) -> np.ndarray:
-    """Offset and slope of the least cost by damped Newton steps; `free`: so many of them move."""
-    weight, center = np.array([0.25, 2.0]), np.array([0.0, 1.0])
-
-    def cost(theta: np.ndarray) -> float:
-        z = pivot + x @ theta
-        return float(np.logaddexp(0, z).sum() - y @ z + 0.5 * weight @ (theta - center) ** 2)
-
-    for _ in range(50):
-        q = _expit(pivot + x @ theta)
-        gradient = x.T @ (q - y) + weight * (theta - center)
-        curvature = (x.T * (q * (1 - q))) @ x + np.diag(weight)
-        step = np.zeros(2)
-        step[:free] = np.linalg.solve(curvature[:free, :free], gradient[:free])
-        while cost(theta - step) > cost(theta) + 1e-9:
-            step /= 2
-        theta = theta - step
-        if np.abs(step).max() < 1e-6:
-            break
-    return theta
-
-
-def _logit(p: np.ndarray | float) -> np.ndarray:
-    clipped = np.clip(p, FLOOR, 1 - FLOOR)
+def _logit(p: np.ndarray | float, floor: float = FLOOR) -> np.ndarray:
+    clipped = np.clip(p, floor, 1 - floor)
     return np.asarray(np.log(clipped / (1 - clipped)))
 
 
