@@ -136,9 +136,9 @@ def suspects(score: np.ndarray, cut: float, so_far: bool = False, undecided: np.
     count = int((score > cut).sum())
     text = _("1 suspect above {cut}") if count == 1 else _("{count} suspects above {cut}")
     text = _("So far {count} above {cut}") if so_far else text
-    text = text.format(count=f"{count:,}", cut=f"{cut:.3f}".removesuffix("0"))
+    some = text.format(count=f"{count:,}", cut=f"{cut:.3f}".removesuffix("0"))
     left = count if undecided is None else int((undecided & (score > cut)).sum())
-    return text if left == count else _("{suspects}, {count} undecided").format(suspects=text, count=f"{left:,}")
+    return some if left == count else _("{suspects}, {count} undecided").format(suspects=some, count=f"{left:,}")
 
 
 def expected(score: np.ndarray, cut: float, probability: np.ndarray | None = None) -> str:
