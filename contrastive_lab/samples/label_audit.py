@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,9 @@ def audit_of(findings: Findings) -> LabelAudit | None:
     (request, *others), p = findings.requests, findings.tables[0].columns["mislabeled"]
     if others or not np.isfinite(p).any():
         return None
-    wrong = decisions(findings)
-    content = cache.digest(str(request.path()))
+    wrong, settled = decisions(findings), _settled(findings)
+    p = np.where(settled, np.nan, p)
+    content = cache.digest(str(request.path()), np.flatnonzero(settled).tolist())
     order = _order(content, p)
     lists = [str(findings.marked.get(findings.id(int(row)), {}).get("list")) for row in order]
     reached = max((place for place, name in enumerate(lists, 1) if name == RANDOM), default=0)
@@ -76,9 +78,22 @@ def decisions(findings: Findings) -> np.ndarray:
     return wrong
 
 
+def _settled(findings: Findings) -> np.ndarray:
+    """Rows (n) bool that were decided before the run was trained without the wrong ones among them: the others were
+    all found right, so they say nothing of the rows that are left."""
+    settled, run = np.zeros(len(findings.table), bool), findings.requests[0].run
+    if run is None or not (run.config.get("exclude") or run.config.get("relabel")):
+        return settled
+    trained = datetime.fromisoformat(str(run.manifest["created"])).timestamp()
+    for sample, mark in findings.marked.items():
+        if mark.get("time", 0.0) < trained and (row := findings.table.row(sample)) is not None:
+            settled[row] = True
+    return settled
+
+
 def recalibrated(findings: Findings) -> Findings:
     """The same with probabilities that heed the decisions, each split's its own. The order of the list stays."""
-    wrong, tables = decisions(findings), []
+    wrong, tables = np.where(_settled(findings), np.nan, decisions(findings)), []
     for _request, table, first in findings.parts():
         part = wrong[first : first + len(table)]
         tables.append(table.rescored("mislabeled", label_audit.calibrate(table.columns["mislabeled"], part)))
@@ -137,10 +152,10 @@ def estimate(audit: LabelAudit | None) -> str | None:
 
 
 def _said_of_other_draws(count: int) -> str:
-    """Why fewer checks count than were made: a retrained run ranks other rows, so it draws others too."""
+    """Why fewer checks count than were made: this run was trained without the wrong labels that the others found."""
     text = ngettext(
-        "{count} earlier check belongs to another random draw and does not count here.",
-        "{count} earlier checks belong to another random draw and do not count here.",
+        "{count} earlier check belongs to another run and does not count here.",
+        "{count} earlier checks belong to another run and do not count here.",
         count,
     )
     return text.format(count=f"{count:,}")

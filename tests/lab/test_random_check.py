@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sample_desk import Desk
@@ -109,3 +112,26 @@ def test_decisions_on_suspects_lower_what_is_stated_of_the_others(desk: Desk, mo
     assert [item.sentence for item in desk.bench.items] != before[: len(desk.bench.items)]
     assert drawn[-1].texts[1] != counted
     assert not app.exception
+
+
+class Table:
+    """A table of samples that knows its rows alone."""
+
+    def __init__(self, rows: dict[str, int]) -> None:
+        self.row = rows.get
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def test_decisions_from_before_a_cleaned_run_say_nothing_of_its_other_rows() -> None:
+    """The wrong ones among them were left out, so those that stay are all right."""
+    rows = {"a": 0, "b": 1, "c": 2}
+    cleaned = SimpleNamespace(config={"exclude": "left_out.txt"}, manifest={"created": "2026-01-02T00:00:00+00:00"})
+    other = SimpleNamespace(config={}, manifest=cleaned.manifest)
+    trained = datetime.fromisoformat(cleaned.manifest["created"]).timestamp()
+    marked = {"a": {"what": "keep", "time": trained - 1}, "b": {"what": "keep", "time": trained + 1}}
+    for run, settled in ((cleaned, [True, False, False]), (other, [False] * 3), (None, [False] * 3)):
+        findings = SimpleNamespace(table=Table(rows), requests=[SimpleNamespace(run=run)], marked=marked)
+        assert label_audit_page._settled(findings).tolist() == settled  # type: ignore[arg-type]
