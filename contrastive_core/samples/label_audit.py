@@ -94,7 +94,8 @@ class _Evidence:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.bound(max(0, middle)) < CLEAN else (middle, high)
-        return -(-high * TURN // (TURN - 1))
+        checks = -(-high * TURN // (TURN - 1))
+        return checks if checks <= self.size - self.known + self.open_top else None
 
 
 def is_wrong(mark: JsonObject) -> float:
