@@ -294,7 +294,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pyte
         from contrastive_lab.samples.findings import Findings, cut_to_selection
 
         ids = np.array([f"s{i}" for i in range(11, -1, -1)])
-        columns = {"id": ids, "label": np.full(12, "a")}
+        columns = {"id": ids, "label": np.full(12, "a"), "mislabeled": np.zeros(12)}
         table = SampleTable(columns, (), "sup_con")
         if "selection" not in st.session_state:
             state.select([2, 5], f"vectors {key}")

@@ -26,7 +26,11 @@ test("a key belongs to a field that takes text, not to a closed picker, a slider
   assert.equal(isTyped(picker(false)), false);
   assert.equal(isTyped(picker(true)), true);
   const input = (type) => ({ matches: (asked) => asked === "input", type });
-  assert.deepEqual(["text", "number", "search", "range", "checkbox"].map((type) => isTyped(input(type))), [true, true, true, false, false]); // prettier-ignore
+  const types = ["text", "number", "search", "range", "checkbox"];
+  assert.deepEqual(
+    types.map((type) => isTyped(input(type))),
+    [true, true, true, false, false],
+  );
   assert.equal(isTyped({ matches: (asked) => asked.startsWith("textarea") }), true);
   assert.equal(isTyped({}), false); // the document itself
 });

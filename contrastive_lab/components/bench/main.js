@@ -114,8 +114,8 @@ function load(view, data) {
   Object.assign(view, { meta, here, log: here.log });
   kept(view.log, meta.ack);
   if (here.changed !== meta.changed) view.log.stack = []; // the page decided: the next undo is of that
-  const same = meta.items.findIndex((item) => item.id === here.id);
-  view.at = here.go !== meta.go || same < 0 ? meta.at : meta.start + same;
+  const last = meta.items.findIndex((item) => item.id === here.id);
+  view.at = here.go !== meta.go || last < 0 ? meta.at : meta.start + last;
   Object.assign(here, { go: meta.go, changed: meta.changed });
   const shown = view.shown,
     picked = view.classes.value; // a class that was chosen while the page answered stays

@@ -18,9 +18,7 @@ export function sentence(lab) {
     i = lab.anchor;
   if (!o || !lab.n) return "";
   const knob = lab.meta.knob,
-    at = knob
-      ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) })
-      : _("Here, ");
+    at = knob ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) }) : _("Here, ");
   const name = lab.meta.names[i] ?? _("image {number}", { number: i + 1 });
   if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });

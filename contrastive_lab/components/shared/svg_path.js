@@ -18,6 +18,7 @@ export function pathOperators(data) {
     start = here,
     control = here; // of the curve before, for s and t
   const emit = (points, operator) => out.push(`${points.flat().map(short).join(" ")} ${operator}`);
+  /** @type {(a: number[], b: number[], end: number[]) => void} */
   const curve = (a, b, end) => {
     emit([a, b, end], "c");
     here = end;
@@ -44,10 +45,10 @@ export function pathOperators(data) {
     else if (kind === "q" || kind === "t") {
       const middle = kind === "q" ? point(0) : mirrored,
         end = point(kind === "q" ? 2 : 0),
-        third = ([x, y]) => [x + (2 / 3) * (middle[0] - x), y + (2 / 3) * (middle[1] - y)];
+        third = (/** @type {number[]} */ [x, y]) => [x + (2 / 3) * (middle[0] - x), y + (2 / 3) * (middle[1] - y)];
       curve(third(here), third(end), end);
       control = middle;
-    } else if (kind === "a") for (const part of arc(here, v, point(5))) curve(...part);
+    } else if (kind === "a") for (const [a, b, end] of arc(here, v, point(5))) curve(a, b, end);
     else {
       here = kind === "h" ? [v[0] + ox, here[1]] : kind === "v" ? [here[0], v[0] + oy] : point(0);
       emit([here], "l");
@@ -58,7 +59,13 @@ export function pathOperators(data) {
   return out.join("\n");
 }
 
-/** An elliptic arc as cubic curves, by the SVG standard's appendix on arcs. */
+/**
+ * An elliptic arc as cubic curves, by the SVG standard's appendix on arcs.
+ * @param {number[]} start
+ * @param {number[]} shape
+ * @param {number[]} stop
+ * @returns {number[][][]}
+ */
 function arc([x1, y1], [rx, ry, degrees, large, sweep], [x2, y2]) {
   if (!rx || !ry || (x1 === x2 && y1 === y2))
     return [
