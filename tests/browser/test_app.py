@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -75,13 +76,14 @@ def test_dragging_the_temperature_changes_the_softmax_without_the_server(app: st
 
 
 def test_train_two_epochs_refresh_in_between_and_see_the_map(app: str, page: Any) -> None:
+    name = f"mine-{time.time_ns()}"  # a second try has another
     page.goto(f"{app}/train")
     page.get_by_label("Epochs").wait_for(timeout=SLOW)
     page.get_by_label("Epochs").fill("2")
-    page.get_by_label("Name").fill("mine")
+    page.get_by_label("Name").fill(name)
     page.get_by_label("Name").press("Tab")
     page.get_by_role("button", name="Start").click()
-    page.get_by_text("mine").first.wait_for(timeout=SLOW)
+    page.get_by_text(name).first.wait_for(timeout=SLOW)
     page.reload()  # the run is in the address, its process goes on
     page.get_by_text(re.compile(r"done: epoch 2 of 2")).wait_for(timeout=2 * SLOW)
     page.get_by_text(re.compile("PCA of z after epoch 2")).first.wait_for(timeout=SLOW)
@@ -93,7 +95,7 @@ def test_train_two_epochs_refresh_in_between_and_see_the_map(app: str, page: Any
     page.wait_for_timeout(500)
     assert page.locator(".map .stage canvas").first.screenshot() != shot
     page.get_by_role("button", name="Explore it").click()
-    page.get_by_role("heading", name="mine").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name=name).wait_for(timeout=SLOW)
 
 
 def test_a_wrong_setting_says_so_before_any_training(app: str, page: Any) -> None:
