@@ -193,15 +193,11 @@ def evaluate_file(
     world = collectives.world()
     rows = HERE if collectives.is_single_process() else SPREAD
     on_progress("reading", None)
-    part = (world.rank, world.size)
-    test = collectives.raise_together(lambda: file_formats.read(path, part, leave_out))
-    if labels:
-        of = (rows.number(len(test)), rows.start(len(test)))
-        test = collectives.raise_together(lambda: label_files.labeled(test, labels, *of))
-    every, left_out = collectives.raise_together(lambda: _usable(test, path, rows))
+    read = _read(path, leave_out, rows, labels)
+    every, left_out = collectives.raise_together(lambda: _usable(read, path, rows))
     train_rows, test = _split(every, rows) if train is None else (None, every)
     if train is not None:
-        taught = collectives.raise_together(lambda: file_formats.read(train, part, leave_out))
+        taught = _read(train, leave_out, rows)
         train_rows, _ = collectives.raise_together(lambda: _usable(taught, train, rows))
     on_progress("scoring", None)
     graphs = Graphs(device, on_progress=on_progress, rows=rows)
@@ -219,6 +215,16 @@ def evaluate_file(
         "peak_bytes_per_process": rows.each(memory_bytes(pick_device(device))),
         "scores": scores_to_json(scores),
     }
+
+
+def _read(path: Path, leave_out: Sequence[str], rows: Rows, labels: Path | None = None) -> EmbeddingSet:
+    """This process's share of a file, with the labels of another file if one is given."""
+    world = collectives.world()
+    share = collectives.raise_together(lambda: file_formats.read(path, (world.rank, world.size), leave_out))
+    if labels is None:
+        return share
+    of = (rows.number(len(share)), rows.start(len(share)))
+    return collectives.raise_together(lambda: label_files.labeled(share, labels, *of))
 
 
 def _usable(vectors: EmbeddingSet, path: Path, rows: Rows) -> tuple[EmbeddingSet, dict[str, int]]:
