@@ -14,7 +14,7 @@ from contrastive_core.samples.issues import find_issues
 
 
 def change_labels(labels: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels of which a share is replaced by another class, and the changed row numbers."""
+    """Replace a share of the labels by another class. Return the labels and the changed row numbers."""
     generator = np.random.default_rng(seed)
     rows = generator.choice(len(labels), round(share * len(labels)), replace=False)
     changed = labels.copy()

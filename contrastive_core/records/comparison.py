@@ -189,38 +189,28 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
 
 def _better(d: Difference, n: int, spaces: str) -> str:
     """The better one of n runs or embeddings, the difference and its interval."""
-    if n == 2:
-        return message(
-            "Of these two {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
-            "samples: {low} to {high}).",
-            spaces=spaces,
-            **_figures(d),
-        )
-    return message(
-        "Of these {n} {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
-        "samples: {low} to {high}).",
-        n=n,
-        spaces=spaces,
-        **_figures(d),
+    two = N_(
+        "Of these two {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
+        "samples: {low} to {high})."
     )
+    several = N_(
+        "Of these {n} {spaces}, {first} is better than {second} by {points} points of {accuracy} (95 % CI over "
+        "samples: {low} to {high})."
+    )
+    return message(two if n == 2 else several, n=n, spaces=spaces, **_figures(d))
 
 
 def _no_difference(d: Difference, n: int, spaces: str) -> str:
     """That n runs or embeddings show no difference, with the largest."""
-    if n == 2:
-        return message(
-            "These two {spaces} show no significant difference in {accuracy}: {first} − {second} = {points} points "
-            "(95 % CI over samples: {low} to {high}).",
-            spaces=spaces,
-            **_figures(d),
-        )
-    return message(
-        "These {n} {spaces} show no significant difference in {accuracy}. The largest: {first} − {second} = {points} "
-        "points (95 % CI over samples: {low} to {high}).",
-        n=n,
-        spaces=spaces,
-        **_figures(d),
+    two = N_(
+        "These two {spaces} show no significant difference in {accuracy}: {first} − {second} = {points} points "
+        "(95 % CI over samples: {low} to {high})."
     )
+    several = N_(
+        "These {n} {spaces} show no significant difference in {accuracy}. The largest: {first} − {second} = {points} "
+        "points (95 % CI over samples: {low} to {high})."
+    )
+    return message(two if n == 2 else several, n=n, spaces=spaces, **_figures(d))
 
 
 def _figures(d: Difference) -> dict[str, str]:

@@ -139,7 +139,7 @@ def without_paths(text: str, run: Run | None = None) -> str:
 
 
 def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
-    """How many rows, of which split, and how many have a label, in one line."""
+    """The number of rows, their split and the number of labels, in one line."""
     labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
     kind = "recording" if space.recorded else "vectors"
     parts = [

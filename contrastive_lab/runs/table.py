@@ -60,7 +60,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
 
 
 def _width_of(names: Sequence[str]) -> int | None:
-    """Pixels of the first column, which stays while the table scrolls: on a phone, as many as Streamlit lets stay."""
+    """Pixels of the first column, which stays while the table scrolls. On a phone Streamlit limits it."""
     return WIDEST if max(map(len, names)) > LONG_NAME else None
 
 

@@ -93,11 +93,14 @@ def _settled(findings: Findings) -> np.ndarray:
 
 def recalibrated(findings: Findings) -> Findings:
     """The same with probabilities that heed the decisions, each split's its own. The order of the list stays."""
-    wrong, tables = np.where(_settled(findings), np.nan, decisions(findings)), []
+    wrong = np.where(_settled(findings), np.nan, decisions(findings))
+    if np.isnan(wrong).all():
+        return findings
+    tables = []
     for _request, table, first in findings.parts():
         part = wrong[first : first + len(table)]
         tables.append(table.rescored("mislabeled", label_audit.calibrate(table.columns["mislabeled"], part)))
-    return replace(findings, tables=tuple(tables)) if np.isfinite(wrong).any() else findings
+    return replace(findings, tables=tuple(tables))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -33,7 +33,7 @@ def watched() -> str | None:
 
 
 def comes_first() -> bool:
-    """Whether the training stands above the views and the folder: while it is at work, and once it is done until views
+    """Whether the training stands above the views and the folder: while it runs, and once it is done until views
     are asked for."""
     name = watched()
     return name is not None and (not st.session_state.get("preview") or queue.progress_of(name) is not None)

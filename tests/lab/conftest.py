@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from sample_desk import Desk
 
+from contrastive_core.engine import client, process
+from contrastive_core.paths import ROOT
 from contrastive_lab.samples import bench
 
 
@@ -20,3 +22,13 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
     monkeypatch.setattr(bench, "draw_bench", desk.draw)
     monkeypatch.setattr(bench, "reported", lambda key: desk.report)
     return desk
+
+
+@pytest.fixture
+def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What would be started, instead of starting it; the folder is that of the project."""
+    started: list[str] = []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(process, "spawn", lambda name, *a, **k: started.append(name))
+    monkeypatch.setattr(client.Question, "start", lambda question, **_: started.append(question.key))
+    return started

@@ -6,22 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sample_desk import Desk
-from test_sample_page import opened, text_of
+from sample_desk import Desk, opened, text_of
 
-from contrastive_core.engine import process
-from contrastive_core.paths import ROOT
 from contrastive_core.records import runs
 from contrastive_core.records.sample_table import SampleTable, reason
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import bench, cut_off
 
-
-@pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
+pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def test_what_is_expected_above_a_cut_off() -> None:

@@ -7,11 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sample_desk import Desk
-from test_sample_page import opened, text_of
+from sample_desk import Desk, opened, text_of
 
-from contrastive_core.engine import process
-from contrastive_core.paths import ROOT
 from contrastive_core.records import runs
 from contrastive_core.records.sample_request import request_of
 from contrastive_core.samples import annotations, label_audit
@@ -20,11 +17,7 @@ from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import cut_off
 from contrastive_lab.samples import label_audit as label_audit_page
 
-
-@pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(process, "spawn", lambda *a, **k: None)
+pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None:

@@ -9,8 +9,6 @@ import pytest
 from sample_desk import Desk, button, opened, text_of
 from sample_sets import blobs
 
-from contrastive_core.engine import client, process
-from contrastive_core.paths import ROOT
 from contrastive_core.records import loaded_vectors, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import request_of
@@ -19,15 +17,7 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab import cache
 
-
-@pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What would be started, instead of starting it."""
-    started: list[str] = []
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(process, "spawn", lambda name, *a, **k: started.append(name))
-    monkeypatch.setattr(client.Question, "start", lambda question, **_: started.append(question.key))
-    return started
+pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_helps(

@@ -17,8 +17,8 @@ from sample_sets import blobs
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.data import datasets
-from contrastive_core.engine import client, process
-from contrastive_core.paths import ROOT, SHIPPED
+from contrastive_core.engine import client
+from contrastive_core.paths import SHIPPED
 from contrastive_core.records import loaded_vectors, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import request_of
@@ -28,15 +28,7 @@ from contrastive_core.samples import run_samples as sample_build
 from contrastive_lab import cache
 from contrastive_lab.samples import example, lists, table_picker
 
-
-@pytest.fixture(autouse=True)
-def no_processes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What would be started, instead of starting it."""
-    started: list[str] = []
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(process, "spawn", lambda name, *a, **k: started.append(name))
-    monkeypatch.setattr(client.Question, "start", lambda question, **_: started.append(question.key))
-    return started
+pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def called(name: str) -> Any:

@@ -109,7 +109,7 @@ function away(panel, leaving) {
 }
 
 /**
- * Look at the state: at each frame, so that a goal is met the moment it is reached, and stays met.
+ * Look at the state at each frame: a goal is met the moment it is reached, and stays met.
  *
  * @param {any} panel
  * @param {() => any} factsOf the state; asked for only while there is a lesson

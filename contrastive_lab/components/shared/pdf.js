@@ -30,7 +30,7 @@ function codeOf(char) {
 /**
  * The page.
  *
- * @param {any} svg in the document, so that the browser has laid its text out
+ * @param {any} svg in the document: the browser has laid out its text
  * @param {number} width in pixels, of 1/96 inch
  * @param {number} height
  */
