@@ -1,6 +1,6 @@
 """Two processes at once, as an app that scores while it trains: how their threads wait.
 
-    python -m benchmarks.beside [--threads CORES] [--repeats 3]
+    python -m benchmarks.shared_cores [--threads CORES] [--repeats 3]
 
 Both processes do the same: a linear probe of 2,000 × 128 rows, eight classes, on all threads. With
 the number of looks that contrastive_core sets for GNU OpenMP, and with OpenMP's own, by turns.
@@ -40,7 +40,7 @@ def probe(threads: int) -> float:
 
 def pair(looks: str, threads: int) -> float:
     """Seconds until both of two processes at once are done."""
-    command = [sys.executable, "-m", "benchmarks.beside", "--one", "--threads", str(threads)]
+    command = [sys.executable, "-m", "benchmarks.shared_cores", "--one", "--threads", str(threads)]
     environment = {**os.environ, SETTING: looks}
     both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     return max(float(p.communicate()[0]) for p in both)
@@ -62,7 +62,7 @@ def main() -> None:
         print(f"{ours[-1]:.2f} s, with OpenMP's own number of looks {own[-1]:.2f} s", flush=True)
     about = "a linear probe in each of two processes"
     line = figure(about, Seconds(ours), "OpenMP's own waiting", Seconds(own), 1.0, "s")
-    summary("beside", [line])
+    summary("shared_cores", [line])
 
 
 if __name__ == "__main__":
