@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["PATIENCE", "SLOW", "repainted"]
+__all__ = ["PATIENCE", "SLOW", "repainted", "settled_box"]
 
 PATIENCE = 60  # seconds that a busy machine may take; what fails waits as long, and once more
 SLOW = 1000 * PATIENCE  # in the browser's milliseconds
@@ -15,3 +15,12 @@ def repainted(page: Any) -> None:
     """Until what was asked of the page is painted: components paint in the next frame, however
     long a busy machine takes to come to it."""
     page.evaluate(_FRAMES)
+
+
+def settled_box(page: Any, locator: Any) -> dict[str, float]:
+    """Where an element stands once it has not moved for three looks: what is drawn last moves what is there."""
+    seen: list[dict[str, float]] = []
+    while len(seen) < 3 or seen[-1] != seen[-2] or seen[-2] != seen[-3]:
+        page.wait_for_timeout(150)
+        seen.append(locator.bounding_box())
+    return seen[-1]

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from patience import SLOW
+from patience import SLOW, settled_box
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_a_card_leads_on_wherever_it_is_clicked(app: str, page: Any) -> None:
     for number in range(3):
         page.goto(app)
         card = page.locator(".st-key-door-train")
-        page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)  # what is drawn last moves it
-        box = card.bounding_box()
+        page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)
+        box = settled_box(page, card)
         card.click(position={"x": box["width"] * (number + 0.5) / 3, "y": box["height"] - 12})
         page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)
     page.goto(app)

@@ -56,7 +56,7 @@ def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any, address: st
 
 def test_the_filters_of_runs_fold(app: str, phone: Any) -> None:
     phone.goto(f"{app}/runs")
-    phone.get_by_label("Search", exact=True).wait_for(timeout=SLOW)
+    phone.get_by_role("textbox", name="Search").wait_for(timeout=SLOW)
     status = phone.get_by_label("Status", exact=True)
     status.wait_for(state="hidden", timeout=SLOW)
     phone.get_by_text("Filters", exact=True).click()

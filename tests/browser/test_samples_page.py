@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from patience import PATIENCE, SLOW
+from patience import PATIENCE, SLOW, settled_box
 
 from contrastive_core.data import datasets, overrides
 from contrastive_core.paths import ROOT, SHIPPED
@@ -195,9 +195,9 @@ def test_the_cut_off_is_moved_on_its_histogram(app: str, page: Any) -> None:
         number = int(count.split(" ")[0].replace(",", ""))
         place.filter(has_text=re.compile(rf" of {number or 1437:,}$")).wait_for(timeout=SLOW)
     assert len(seen) == 3
-    box = page.locator(".cutoff .field").bounding_box()
+    box = settled_box(page, page.locator(".cutoff .field"))
     page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + 40)
-    page.locator(".cutoff .count").filter(has_text=re.compile(r"0\.2[2-8]$")).wait_for(timeout=SLOW)
+    page.locator(".cutoff .count").filter(has_text=re.compile(r"above 0\.2[2-8]\b")).wait_for(timeout=SLOW)
     page.wait_for_url(re.compile(r"cut=0\.2"), timeout=SLOW)
 
 
