@@ -13,7 +13,7 @@ from contrastive_core.advice.first_look import baselines
 from contrastive_core.advice.search import Search
 from contrastive_core.data import datasets
 from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.paired_tests import difference
+from contrastive_core.evaluation.verdicts import SettingScores, contrast
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
@@ -64,35 +64,45 @@ def _baselines(search: Search, on_progress: OnProgress) -> dict[str, float]:
 
 
 def _test(search: Search, best: AnswerRow) -> dict[str, Any] | None:
-    """kNN of the test images for the winner and the default, seed by seed."""
+    """kNN of the test images for the winner and the default, over images and seeds."""
     assert search.default is not None  # it is tried first
     winner = next(t for t in search.trials.values() if t.label == best["label"])
     usual, mine = (t.by_seed(best["epochs"]) for t in (search.default, winner))
     both = sorted(usual.keys() & mine.keys())
     if not both:
         return None
-    a = [score_test_images(mine[s].run, search.plan.device) for s in both]
     others = [read_answer(name) for name in adviser_names() if name != search.plan.name]
     # to choose among advisers is to choose on these test images
     looks = 1 + sum(bool(o and o.get("test") and o["plan"].get("dataset") == search.plan.dataset) for o in others)
     seen = N_("looked at for the first time") if looks == 1 else message("looked at for the {looks}. time", looks=looks)
-    value = float(np.nanmean(a))
+    first = _test_scores(best["label"], {seed: mine[seed].run for seed in both}, search.plan.device)
     if best["is_default"]:
-        text = message("On the test images, {seen}: {value} % by kNN.", seen=seen, value=f"{100 * value:.1f}")
-        return {"best": value, "default": value, "sentence": text}
-    b = [score_test_images(usual[s].run, search.plan.device) for s in both]
-    second = float(np.nanmean(b))
-    d, (low, high) = difference(np.mean(a, 0), np.mean(b, 0))
-    values = {"seen": seen, "label": best["label"], "values": f"{100 * value:.1f}", "second": f"{100 * second:.1f}"}
+        text = message("On the test images, {seen}: {value} % by kNN.", seen=seen, value=f"{100 * first.mean:.1f}")
+        return {"best": first.mean, "default": first.mean, "sentence": text}
+    second = _test_scores("default", {seed: usual[seed].run for seed in both}, search.plan.device)
+    found = contrast(first, second)
     text = message(
-        "On the test images, {seen}: {label} {values} % by kNN, the default {second} %; "
-        "difference {d} points ({low} to {high}).",
-        **values,
-        d=f"{100 * d:+.1f}",
-        low=f"{100 * low:.1f}",
-        high=f"{100 * high:.1f}",
+        "On the test images, {seen}: {label} {value} % by kNN, the default {second} %; {difference} points",
+        seen=seen,
+        label=best["label"],
+        value=f"{100 * first.mean:.1f}",
+        second=f"{100 * second.mean:.1f}",
+        difference=f"{100 * found.difference:+.1f}",
     )
-    return {"best": value, "default": second, "interval": (low, high), "sentence": text}
+    if found.interval is None:
+        text += N_(" (fewer than three seeds: no interval).")
+    else:
+        low, high = (f"{100 * end:.1f}" for end in found.interval)
+        text += message(
+            " (95 % CI over images and {seeds} seeds: {low} to {high}).", seeds=len(both), low=low, high=high
+        )
+    return {"best": first.mean, "default": second.mean, "interval": found.interval, "sentence": text}
+
+
+def _test_scores(label: str, runs_by_seed: dict[int, str], device: str) -> SettingScores:
+    """kNN accuracy of the test images by seed, and which were right."""
+    right = {seed: score_test_images(name, device) for seed, name in runs_by_seed.items()}
+    return SettingScores(label, {seed: float(np.nanmean(one)) for seed, one in right.items()}, right)
 
 
 def score_test_images(name: str, device: str) -> np.ndarray:

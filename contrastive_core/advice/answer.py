@@ -12,8 +12,8 @@ from contrastive_core.advice.candidates import Curve
 from contrastive_core.advice.held_out import HeldOutScores, Trial
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.evaluation.paired_tests import Z95
-from contrastive_core.evaluation.verdicts import contrast, interval_of
+from contrastive_core.evaluation.paired_tests import holm, t_test
+from contrastive_core.evaluation.verdicts import ALPHA, contrast, interval_of
 from contrastive_core.loss_lab.view import trade
 from contrastive_core.messages import N_, message
 from contrastive_core.records import runs
@@ -234,18 +234,21 @@ def number_of(value: float) -> float:
 
 
 def reasons(search: Search, best: AnswerRow | None) -> dict[str, list[JsonObject]]:
-    """Classes that gain and lose against the default, and effective negatives over τ."""
+    """Classes that gain and lose against the default (t tests over images, corrected by Holm), and effective negatives
+    over τ."""
     default, why = search.default, dict[str, list[JsonObject]]()
     if best is None or default is None:
         return why
     winner = next(t for t in search.trials.values() if t.label == best["label"])
     usual, mine = (list(t.by_seed(best["epochs"]).values()) for t in (default, winner))
     if not best["is_default"] and usual and mine and mine[0].right is not None:
-        gain = _mean_right(mine) - _mean_right(usual)  # (n)
+        gain, groups = _mean_right(mine) - _mean_right(usual), _groups(search.dataset, search.rows)  # (n)
+        changes = [(name, known) for name, of in groups if len(known := gain[of][np.isfinite(gain[of])]) > 1]
+        corrected = holm([t_test(change, float(change.mean())) for _, change in changes])
         by_group: list[JsonObject] = [
-            {"class": name, "change": float(np.nanmean(gain[of])), "n": int(of.sum())}
-            for name, of in _groups(search.dataset, search.rows)
-            if of.sum() > 1 and _is_shown(gain[of])
+            {"class": name, "change": float(change.mean()), "n": len(change)}
+            for (name, change), p in zip(changes, corrected, strict=True)
+            if p < ALPHA
         ]
         by_group.sort(key=lambda r: -r["change"])
         why["gain"] = [r for r in by_group if r["change"] > 0][:CLASSES]
@@ -253,13 +256,6 @@ def reasons(search: Search, best: AnswerRow | None) -> dict[str, list[JsonObject
     if "temperature" in search.questions and usual:
         why["effective_negatives"] = _effective_negatives(search, usual[0].run)
     return why
-
-
-def _is_shown(change: np.ndarray) -> bool:
-    """Whether the 95 % interval of a mean (n) excludes zero."""
-    known = change[np.isfinite(change)]
-    half = Z95 * float(known.std(ddof=1)) / np.sqrt(len(known)) if len(known) > 1 else np.inf
-    return bool(abs(known.mean()) > half)
 
 
 def _mean_right(scores: list[HeldOutScores]) -> np.ndarray:

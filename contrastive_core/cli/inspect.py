@@ -161,7 +161,7 @@ def compare(args: Namespace) -> None:
         low, high = (100 * v for v in d.interval)
         lines.append(
             f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
-            f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} (corrected)"
+            f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} corrected for {len(comparison.differences)} comparisons"
         )
     if note := recall_text(comparison.recall):
         lines.append(f"shared neighbors: {note}")

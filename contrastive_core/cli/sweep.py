@@ -38,6 +38,9 @@ def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
         for number, name in enumerate(names):
             on_progress(f"scoring {name}, {number + 1} of {len(names)}", number / len(names))
             evaluate(runs.load(name), list(sweep_runner.SCORED))
+    left = sum(row["status"] != "done" for row in sweep_runner.status(chosen))
+    text = f"{chosen.title}: {len(names)} runs scored now"
+    print_result(args, {"sweep": chosen.name, "scored": names, "untrained": left}, f"{text}, {left} not trained yet")
 
 
 def queue(args: Namespace) -> None:

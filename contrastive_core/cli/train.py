@@ -146,13 +146,14 @@ class _Report:
             else:
                 self.longest, self.steps, self.scores = max(self.longest, self.steps), 0, line
                 self._write(line)
-        if "images_per_s" in lines[-1] and not (self.is_quiet and self.terminal):
-            self._show(lines[-1])
+        steps = [line for line in lines if "images_per_s" in line]
+        if steps and not (self.is_quiet and self.terminal):
+            self._show(steps[-1], is_whole=steps[-1] is not lines[-1])
 
-    def _show(self, line: dict[str, float]) -> None:
+    def _show(self, line: dict[str, float], is_whole: bool) -> None:
         if self.terminal:
             self.terminal.detail = f" loss {line['loss']:.4f}, {line['images_per_s']:,.0f} images/s"
-        part = min(1.0, self.steps / max(1, self.longest))
+        part = 1.0 if is_whole else min(1.0, self.steps / max(1, self.longest))
         self.on_progress(f"epoch {line['epoch'] + 1} of {self.epochs}", (line["epoch"] + part) / self.epochs)
 
     def _write(self, line: dict[str, float]) -> None:

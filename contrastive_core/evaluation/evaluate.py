@@ -185,8 +185,8 @@ def evaluate_file(
 ) -> JsonObject:
     """Score the vectors of a file; every process calls, and gets the same record.
 
-    Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of
-        labels, one for each row, in place of the file's own; leave_out: columns of no vectors.
+    Args: train: a file of training rows; chosen: names of metrics, default all; labels: a file of labels, one for each
+        row, in place of the file's own; leave_out: columns of no vectors.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
     names = metric_names(chosen)
