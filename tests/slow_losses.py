@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from contrastive_core.losses.lejepa import directions as lejepa_directions
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 __all__ = ["FORMULAS", "slow_loss"]
@@ -38,6 +39,7 @@ class Row:
     positives: list[Vector]
     negatives: list[Vector]
     pairs: Pairs
+    row: int = 0  # which anchor it is
 
 
 def related(pairs: Pairs, i: int) -> tuple[list[int], list[int]]:
@@ -189,6 +191,80 @@ def instance_softmax(r: Row, temperature: float, **_: Any) -> tuple[float, float
     return shared_denominator(r, temperature)
 
 
+def negative_cosine(r: Row, form: str, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    s = sum(dot(r.f, p) for p in r.positives) / len(r.positives)
+    return (2 - 2 * s if form == "squared" else -s), 1
+
+
+def two_views(r: Row) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector] | None]:
+    """The first two views of every image, and those of this anchor's image if it is one of them."""
+    z, view = r.pairs.candidates.tolist(), r.pairs.candidate_views.tolist()
+    firsts = [j for j in range(len(z) - 1) if (view[j], view[j + 1]) == (0, 1)]
+    ids = r.pairs.candidate_rows.tolist()
+    own = [j for j in firsts if int(r.pairs.anchor_rows[r.row]) in ids[j : j + 2]]
+    return [(z[j], z[j + 1]) for j in firsts], (z[own[0]], z[own[0] + 1]) if own else None
+
+
+def moments(rows: list[Vector], ddof: int) -> tuple[list[Vector], list[Vector]]:
+    """Rows less their mean, and their covariance (d, d)."""
+    n, d = len(rows), range(len(rows[0]))
+    mean = [sum(x[j] for x in rows) / n for j in d]
+    centered = [[x[j] - mean[j] for j in d] for x in rows]
+    return centered, [[sum(x[i] * x[j] for x in centered) / (n - ddof) for j in d] for i in d]
+
+
+def barlow_twins(r: Row, off_diagonal: float, **_: Any) -> tuple[float, float]:
+    views, own = two_views(r)
+    if own is None or len(views) < 2:
+        return 0, 0
+    scaled = []
+    for rows in ([a for a, _ in views], [b for _, b in views]):
+        centered, cov = moments(rows, 0)
+        scaled.append([[x[j] / math.sqrt(cov[j][j] + 1e-5) for j in range(len(x))] for x in centered])
+    total, d = 0.0, range(len(own[0]))
+    for i in d:
+        for j in d:
+            c = sum(a[i] * b[j] for a, b in zip(*scaled, strict=True)) / len(views)
+            total += (1 - c) ** 2 if i == j else off_diagonal * c**2
+    return total, 1
+
+
+def vicreg(
+    r: Row, invariance: float, variance: float, covariance: float, deviation: float, **_: Any
+) -> tuple[float, float]:
+    views, own = two_views(r)
+    if own is None or len(views) < 2:
+        return 0, 0
+    d, total = len(own[0]), invariance * squared(*own) / len(own[0])
+    for rows in ([a for a, _ in views], [b for _, b in views]):
+        _, cov = moments(rows, 1)
+        hinges = [max(0, deviation - math.sqrt(cov[j][j] + 1e-4)) for j in range(d)]
+        total += variance * sum(hinges) / d / 2
+        total += covariance * sum(cov[i][j] ** 2 for i in range(d) for j in range(d) if i != j) / d
+    return total, 1
+
+
+def lejepa(r: Row, trade_off: float, directions: int, **_: Any) -> tuple[float, float]:
+    views, own = two_views(r)
+    if own is None or len(views) < 2:
+        return 0, 0
+    mean = [(x + y) / 2 for x, y in zip(*own, strict=True)]
+    total = (1 - trade_off) * sum(squared(z, mean) for z in own) / (2 * len(mean))
+    u = lejepa_directions(r.pairs.candidates, directions, r.pairs.seed).T.tolist()
+    for rows in ([a for a, _ in views], [b for _, b in views]):
+        for direction in u:
+            for k in range(17):
+                t = 3 * k / 16
+                x = [t * dot(z, direction) for z in rows]
+                real, imaginary = (sum(map(f, x)) / len(x) for f in (math.cos, math.sin))
+                weight = (1 if k in (0, 16) else 2) * 3 / 16 * math.exp(-(t**2) / 2)
+                error = (real - math.exp(-(t**2) / 2)) ** 2 + imaginary**2
+                total += trade_off / 2 * len(x) * weight * error / len(u)
+    return total, 1
+
+
 FORMULAS = {
     f.__name__: f
     for f in (
@@ -202,6 +278,10 @@ FORMULAS = {
         soft_nearest_neighbor,
         invariance_spread,
         instance_softmax,
+        negative_cosine,
+        barlow_twins,
+        vicreg,
+        lejepa,
     )
 } | {"info_nce": own_denominator}
 
@@ -214,5 +294,5 @@ def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[
     found = []
     for i, f in enumerate(anchors):
         positives, negatives = ([candidates[j] for j in js] for js in related(pairs, i))
-        found.append(FORMULAS[name](Row(f, positives, negatives, pairs), **knobs))
+        found.append(FORMULAS[name](Row(f, positives, negatives, pairs, i), **knobs))
     return [v for v, _ in found], [w for _, w in found]

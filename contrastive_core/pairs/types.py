@@ -58,7 +58,7 @@ class Pairs:
     make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
     anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
     `positive`/`negative` masks these decide instead of the groups. `log_z` and `population` serve
-    noise-contrastive estimation.
+    noise-contrastive estimation; `seed` is of what a loss draws.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -76,6 +76,7 @@ class Pairs:
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
     log_z: float | None = None
+    seed: int = 0
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]

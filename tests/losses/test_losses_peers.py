@@ -96,3 +96,19 @@ def test_pairs_are_pytorch_metric_learnings_squared_hinge() -> None:
     agree(ours, theirs)
     each = torch.where(masks.positive, d, (1.2 - d).clamp_min(0)) * (masks.positive | masks.negative)
     agree(out(made).value, each.sum() / (masks.positive | masks.negative).sum())
+
+
+def test_negative_cosine_is_lightlys() -> None:
+    z = rows().view(6, 2, 6)
+    made = pairs.from_views(z, anchors="first_view")
+    agree(losses.create("negative_cosine", form="cosine")(made).value, lightly.NegativeCosineSimilarity()(*z.unbind(1)))
+
+
+def test_barlow_twins_is_lightlys() -> None:
+    z = rows().view(6, 2, 6)
+    agree(losses.create("barlow_twins")(pairs.from_views(z)).value, lightly.BarlowTwinsLoss()(*z.unbind(1)))
+
+
+def test_vicreg_is_lightlys() -> None:
+    z = rows().view(6, 2, 6)
+    agree(losses.create("vicreg")(pairs.from_views(z)).value, lightly.VICRegLoss()(*z.unbind(1)))

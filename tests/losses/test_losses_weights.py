@@ -39,8 +39,10 @@ def test_a_weight_is_a_number_of_candidates(name: str, chosen: dict[str, Any], k
 
 
 def test_which_losses_take_weights() -> None:
-    """Where one pair of all decides, or a positive's own negatives count, no weight is right."""
+    """Where one pair of all decides, a positive's own negatives count, or whole columns, no weight is right."""
     taken = {n: {make(n, k).takes_weights for m, k in SETTINGS if m == n} for n in losses.names()}
-    assert {n for n, v in taken.items() if v == {False}} == {"invariance_spread", "lifted_structure", "nce"}
+    assert {n for n, v in taken.items() if v == {False}} == set(
+        "barlow_twins invariance_spread lejepa lifted_structure nce vicreg".split()
+    )
     assert {n for n, v in taken.items() if len(v) == 2} == {"triplet"}
     assert losses.create("triplet", mining="all").takes_weights

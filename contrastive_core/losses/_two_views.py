@@ -1,0 +1,103 @@
+"""What losses over dimensions share: two views of each image, and terms that belong to the batch.
+
+Barlow Twins, VICReg and LeJEPA compare no row with another image's. They look at the columns of the embedding: whether
+a dimension varies over the batch, and whether two dimensions say the same. Such terms have no value per sample. What
+an image adds by itself (how far its two views lie apart) is added to its anchors; all else is shared by all.
+
+Image i's rows are a_i and b_i, its first two views. They stand next to each other, as `pairs.from_views` lays them.
+"""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._base import Loss
+from contrastive_core.messages import message
+from contrastive_core.pairs.types import NO_ROW, Masks, Pairs
+from contrastive_core.progress import OnFraction, ignore_fraction
+
+
+class Views(NamedTuple):
+    """Rows (k, d) of first and second views, and which of them (k) are two views of one image, as 0 and 1."""
+
+    a: Tensor
+    b: Tensor
+    known: Tensor
+
+    @property
+    def number(self) -> Tensor:
+        """n, the images with two views; at least 1."""
+        return self.known.sum().clamp_min(1)
+
+    def centered(self, rows: Tensor) -> Tensor:
+        """Rows (k, d) less their mean over the images; 0 where there is no image."""
+        known = self.known[:, None]
+        return (rows - (known * rows).sum(0) / self.number) * known
+
+
+class Terms(NamedTuple):
+    """The batch's terms (a number), what each image adds (k), and the parts for display, detached."""
+
+    shared: Tensor
+    own: Tensor
+    parts: dict[str, Tensor]
+
+
+class TwoViewLoss(Loss):
+    """A loss over the dimensions of two views of each image."""
+
+    @abstractmethod
+    def terms(self, views: Views, seed: int) -> Terms:
+        """The loss of image i is shared + own_i. `seed`: of what the loss draws."""
+
+    def check(self, pairs: Pairs) -> str | None:
+        if pairs.by_id and bool((pairs.candidate_views == 1).any() & (pairs.candidate_rows != NO_ROW).all()):
+            return None
+        return message(
+            "{title} compares the dimensions of two views of each image: make its pairs by pairs.from_views, or choose "
+            "views of one image",
+            title=self.card.title,
+        )
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        value, weight = self.over_blocks(pairs)
+        return value + 0 * scores.sum(), weight  # scores do not enter
+
+    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
+        views = two_views(pairs)
+        shared, own, _ = self.terms(views, pairs.seed)
+        enough = (views.known.sum() > 1).to(own.dtype)  # one image has no variance
+        row = _candidate_of(pairs)  # (n)
+        value = shared + _at_both(views.known * own)[row]
+        return value, enough * _at_both(views.known)[row]
+
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> dict[str, Tensor]:
+        with torch.no_grad():
+            return self.terms(two_views(pairs), pairs.seed).parts
+
+
+def two_views(pairs: Pairs) -> Views:
+    """The first two views of each image among the candidates (m, d): k = m − 1 places, most of them known."""
+    z, view = pairs.candidates, pairs.candidate_views
+    known = (view[:-1] == 0) & (view[1:] == 1)
+    return Views(z[:-1], z[1:], known.to(z.dtype))
+
+
+def off_diagonal(matrix: Tensor) -> Tensor:
+    """Σ_{i≠j} M_ij² of a matrix (d, d)."""
+    return (matrix - torch.diag(matrix.diagonal())).square().sum()
+
+
+def _at_both(value: Tensor) -> Tensor:
+    """Values (m − 1) of images at both of their rows: (m)."""
+    none = value.new_zeros(1)
+    return torch.cat([value, none]) + torch.cat([none, value])
+
+
+def _candidate_of(pairs: Pairs) -> Tensor:
+    """Which candidate each anchor is: (n)."""
+    rows, order = pairs.candidate_rows.sort()
+    place = torch.searchsorted(rows, pairs.anchor_rows.contiguous())
+    return order[place.clamp_max(len(rows) - 1)]

@@ -1,0 +1,51 @@
+"""Barlow Twins (Zbontar et al. 2021, arXiv 2103.03230, eqs. 1 and 2): make the cross-correlation of two views the
+identity. A dimension agrees with itself across views (no collapse to a point, invariance) and with no other
+(no collapse to few dimensions). Nothing of it belongs to a single sample: every anchor gets the batch's value.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
+from contrastive_core.messages import N_
+from contrastive_core.records.cards import LossCard
+from contrastive_core.registry import knob
+
+EPS = 1e-5  # beside the variance, as in BatchNorm
+
+
+@dataclass(frozen=True)
+class BarlowTwins(TwoViewLoss):
+    """L_i = Σ_j (1 − C_jj)² + λ Σ_{j≠k} C_jk², C = Âᵀ B̂ / n of columns standardized over the batch; w_i = 1."""
+
+    card = LossCard(
+        title="Barlow Twins",
+        year=2021,
+        paper="https://arxiv.org/abs/2103.03230",
+        formula=(
+            r"L_i = \sum_j (1-C_{jj})^2 + \lambda\sum_{j\ne k} C_{jk}^2,\quad "
+            r"C_{jk} = \frac1n\sum_b \hat a_{bj}\,\hat b_{bk}"
+        ),
+        summary=N_(
+            "Each dimension should agree with itself in the other view and with no other dimension. It needs no "
+            "negatives, and no value belongs to a single sample."
+        ),
+        family="other",
+    )
+
+    off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))
+
+    def terms(self, views: Views, seed: int) -> Terms:
+        c = standardized(views, views.a).mT @ standardized(views, views.b) / views.number  # (d, d)
+        on, off = (1 - c.diagonal()).square().sum(), off_diagonal(c)
+        parts = {"correlation": c, "on_diagonal": on, "off_diagonal": off}
+        return Terms(on + self.off_diagonal * off, torch.zeros_like(views.known), parts)
+
+
+def standardized(views: Views, rows: Tensor) -> Tensor:
+    """Rows (k, d) with mean 0 and variance 1 in each column, over the images."""
+    centered = views.centered(rows)
+    variance = centered.square().sum(0) / views.number
+    return centered * torch.rsqrt(variance + EPS)

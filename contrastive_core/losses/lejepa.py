@@ -1,0 +1,70 @@
+"""LeJEPA (Balestriero & LeCun 2025, arXiv 2511.08544): views meet at their mean, and the embedding is an isotropic
+Gaussian. Published codes differ; this is the formula here, as in the authors' minimal example:
+
+SIGReg(Z) = mean over M random unit directions u of n Σ_t w_t |φ_n(t) − e^{−t²/2}|² e^{−t²/2}, where φ_n is the
+empirical characteristic function of Z u: the Epps-Pulley statistic against N(0, 1), by the trapezoidal rule over 17
+points t in [0, 3], counted twice for the negative half.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views
+from contrastive_core.messages import N_
+from contrastive_core.records.cards import LossCard
+from contrastive_core.registry import knob
+
+KNOTS, END = 17, 3.0
+
+
+@dataclass(frozen=True)
+class LeJEPA(TwoViewLoss):
+    """L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
+
+    card = LossCard(
+        title="LeJEPA",
+        year=2025,
+        paper="https://arxiv.org/abs/2511.08544",
+        formula=(
+            r"L_i = \frac{1-\lambda}{2d}\sum_{z\in\{a_i,b_i\}}\Big\lVert z-\tfrac{a_i+b_i}{2}\Big\rVert^2 + "
+            r"\frac{\lambda}{2}\sum_{Z\in\{A,B\}}\mathrm{SIGReg}(Z)"
+        ),
+        summary=N_(
+            "The views of an image should meet, and seen from any direction the embedding should be a standard normal "
+            "distribution. One number trades the two."
+        ),
+        family="other",
+    )
+
+    trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))
+    directions: int = knob(256, 1, 8192, N_("M: random directions, drawn anew in each step."), log=True)
+
+    def terms(self, views: Views, seed: int) -> Terms:
+        own = (views.a - views.b).square().mean(-1) / 4  # both views lie half their difference from the mean
+        u = directions(views.a, self.directions, seed)
+        gaussian = (sigreg(views, views.a @ u) + sigreg(views, views.b @ u)) / 2
+        parts = {"invariance": (views.known * own).sum() / views.number, "gaussian": gaussian}
+        return Terms(self.trade_off * gaussian, (1 - self.trade_off) * own, parts)
+
+
+def directions(like: Tensor, count: int, seed: int) -> Tensor:
+    """Unit columns (d, M), the same on every device."""
+    generator = torch.Generator().manual_seed(seed)
+    u = torch.randn(like.shape[1], count, generator=generator, dtype=torch.float64)
+    return (u / u.norm(dim=0)).to(like)
+
+
+def sigreg(views: Views, x: Tensor) -> Tensor:
+    """The mean statistic of projections (k, M)."""
+    t = torch.linspace(0, END, KNOTS, dtype=x.dtype, device=x.device)
+    normal, step = torch.exp(-t.square() / 2), END / (KNOTS - 1)
+    known, n = views.known[:, None], views.number
+    statistic = x.new_zeros(x.shape[1])
+    for i in range(KNOTS):
+        real = (known * (t[i] * x).cos()).sum(0) / n  # (M)
+        imaginary = (known * (t[i] * x).sin()).sum(0) / n
+        weight = step if i in (0, KNOTS - 1) else 2 * step
+        statistic = statistic + weight * normal[i] * ((real - normal[i]).square() + imaginary.square())
+    return n * statistic.mean()

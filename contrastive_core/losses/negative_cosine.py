@@ -1,0 +1,54 @@
+"""The loss of BYOL and SimSiam: only positives, no negatives (Grill et al. 2020, arXiv 2006.07733, eq. 2;
+Chen & He 2021, arXiv 2011.10566, eq. 1).
+
+Its minimum is the same for every embedding whose positives coincide, a single point among them. What keeps such a
+training from collapsing is not in the loss: a predictor on one side, and no gradient through the other.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from contrastive_core.losses._base import Loss
+from contrastive_core.messages import N_
+from contrastive_core.ops.similarity import masked_mean
+from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.records.cards import LossCard
+from contrastive_core.registry import knob
+
+
+@dataclass(frozen=True)
+class NegativeCosine(Loss):
+    """L_i = mean over p ∈ P(i) of 2 − 2 s_ip (BYOL), or of −s_ip (SimSiam), of unit rows; w_i = 1."""
+
+    card = LossCard(
+        title=N_("Negative cosine"),
+        year=2020,
+        paper="https://arxiv.org/abs/2006.07733",
+        formula=r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}(2-2\,s_{ip})",
+        summary=N_(
+            "Pull positives together and push nothing apart. Without a predictor and a stopped gradient the whole "
+            "embedding collapses to a point."
+        ),
+        family="other",
+    )
+
+    form: str = knob(
+        "squared", help=N_("2 − 2s, the squared distance of unit rows, or −s."), choices=("squared", "cosine")
+    )
+
+    @property
+    def normalize(self) -> bool:
+        return True
+
+    @property
+    def takes_weights(self) -> bool:
+        return True
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        s = masked_mean(scores, masks.positive)  # (n)
+        value = 2 - 2 * s if self.form == "squared" else -s
+        return value, masks.positive.any(-1).to(scores.dtype)
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        return masks.positive.to(scores.dtype)
