@@ -2,8 +2,6 @@
 the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k | q·queue) → SGD
 → momentum update → enqueue."""
 
-import copy
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,39 +12,34 @@ from torch import Tensor
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.messages import N_, message
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default
+from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import split_norms
-from contrastive_core.models.memory_bank import KeyQueue, ema_update
+from contrastive_core.models.memory_bank import KeyQueue
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class MoCoSettings(HeadSettings):
+class MoCoSettings(MomentumSettings):
     """Settings of both versions."""
 
-    momentum: float = knob(0.99, 0.0, 1.0, N_("m: how slowly the key encoder follows."))
-    momentum_warmup: bool = knob(False, help=N_("m rises as (1+t)/(10+t) to its value."))
-    momentum_cosine: bool = knob(False, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
     queue: int = knob(2048, 1, 65536, N_("K: how many old keys are negatives."), log=True)
     symmetric: bool = knob(False, help=N_("Both views serve as query and as key."))
     bn_splits: int = knob(1, 1, 64, N_("BatchNorm by parts, as on so many GPUs."))
     shuffle: bool = knob(True, help=N_("Keys are shuffled over these parts."))
 
 
-class MoCo(Method):
+class MoCo(MomentumMethod):
     """A Method with a momentum encoder and a queue."""
 
-    steps: Tensor
     temperature_reason: ClassVar[str]  # of τ on the card
 
     def build(self) -> None:
         s = self.settings
         split_norms(self.encoder, s.bn_splits)
-        self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
-        self.key_head = copy.deepcopy(self.head).requires_grad_(False)
+        super().build()
         self.queue = KeyQueue(s.queue, self.head.out_dim)
-        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x_q, x_k = self.views(batch, 2, generator).unbind(1)  # (b, c, h, w) each
@@ -72,29 +65,16 @@ class MoCo(Method):
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
-        ema_update(self.key_encoder, self.encoder, self.m)
-        ema_update(self.key_head, self.head, self.m)
+        super().after_step(pairs)
         keys = pairs.candidates[pairs.as_positive].detach()  # (n, e)
         if self.settings.symmetric:
             keys = keys[::2]  # one key per image
         self.queue.enqueue(self.gather(keys))
-        self.steps += 1
-
-    @property
-    def m(self) -> float:
-        """m of step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 of T steps (Grill et al. 2020, arXiv 2006.07733)."""
-        m, t = self.settings.momentum, int(self.steps)
-        if self.settings.momentum_warmup:
-            m = min(m, (1 + t) / (10 + t))
-        if self.settings.momentum_cosine:
-            part = min(1.0, t / max(1, self.total_steps))
-            m = 1 - (1 - m) * (math.cos(math.pi * part) + 1) / 2
-        return m
 
     def extra_metrics(self) -> dict[str, float]:
         filled = min(1.0, int(self.queue.enqueued) / len(self.queue))
         age = len(self.queue) * int(self.steps) / max(1, int(self.queue.enqueued))  # steps
-        return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), "momentum": self.m}
+        return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), **super().extra_metrics()}
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:

@@ -77,6 +77,7 @@ class Pairs:
     population: int | None = None
     log_z: float | None = None
     seed: int = 0
+    across: bool = False
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
@@ -148,6 +149,11 @@ class Pairs:
         else:
             g_j, r_j = self.candidate_groups[None, cols], self.candidate_rows[None, cols]
             may_pos, may_neg = self.as_positive[None, cols], self.as_negative[None, cols]
+        apart = True
+        if self.across:
+            v = self.candidate_views
+            v_j = v[self.columns[rows, cols]] if self.columns is not None else v[None, cols]
+            apart = self.anchor_views[rows, None] != v_j
         self_pair = torch.where(r_i == NO_ROW, NO_ROW - 1, r_i) == r_j
         if self.positive is not None and self.negative is not None:
             positive, negative = self.positive[rows, cols], self.negative[rows, cols]
@@ -158,4 +164,6 @@ class Pairs:
         negative &= ~(same | self_pair)
         positive = same & may_pos
         positive &= ~self_pair
+        if self.across:
+            positive, negative = positive & apart, negative & apart
         return Masks(positive, negative, self_pair)

@@ -89,8 +89,15 @@ def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) ->
     """Let the loss say now, of a few images' pairs, what it would say at the first step."""
     few = np.arange(min(4 * loader.world.size, len(loader.dataset)))
     probe = copy.deepcopy(method).eval()
-    with torch.no_grad():
-        pairs = probe.pairs(loader.batch(few), torch.Generator())
-    if method.loss is not None and (reason := method.loss.check(pairs)):
-        values = {"loss": config.loss, "method": config.method, "reason": reason}
-        raise BadSetting("{loss} cannot use the pairs of {method}: {reason}", **values)
+    pairs = probe.pairs(loader.batch(few), torch.Generator())
+    if method.loss is None:
+        return
+    values = {"loss": config.loss, "method": config.method}
+    if reason := method.loss.check(pairs):
+        raise BadSetting("{loss} cannot use the pairs of {method}: {reason}", **values, reason=reason)
+    if not method.loss(pairs).value.requires_grad:
+        raise BadSetting(
+            "no gradient reaches the encoder: {loss} stops it at the candidates, and the anchors of {method} have none; "
+            "use --set loss.detach=off or another loss",
+            **values,
+        )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.errors import BadSetting
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.pairs.types import NO_ROW, Pairs
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.setup import prepare
@@ -69,6 +70,12 @@ def test_every_loss_runs_on_every_method_or_says_why_not(name: str) -> None:
     for loss in losses.names():
         method = make(name)
         method.loss = losses.create(loss)
+        if reason := method.loss.check(method.pairs(batch(0), torch.Generator())):
+            assert isinstance(method.loss, TwoViewLoss), loss
+            assert len(reason.split()) > 8
+            continue
+        if (name, loss) == ("nnclr", "invariance_spread"):
+            method.loss = losses.create(loss, detach=False)  # its anchors have no gradient either
         out = step(method, optimizer(method), torch.Generator(), 0)
         assert out.value.isfinite(), loss
         assert out.n_valid > 0, loss
@@ -81,6 +88,10 @@ def test_an_impossible_pairing_is_refused_before_training() -> None:
     with pytest.raises(BadSetting, match=r"cannot use the pairs of inst_disc: .*first views"):
         prepare(TrainConfig("inst_disc", "digits", method_knobs={"noise": 16}, **paper))
     prepare(TrainConfig("inva_spread", "digits", **paper))
+    with pytest.raises(BadSetting, match=r"no gradient reaches the encoder: .*loss\.detach=off"):
+        prepare(TrainConfig("nnclr", "digits", loss="invariance_spread"))
+    with pytest.raises(BadSetting, match=r"two views of each image: .*pairs\.from_views"):
+        prepare(TrainConfig("cpc", "digits", loss="vicreg"))
 
 
 @pytest.mark.parametrize("kind", ["class_balanced", "n_pair", "lifted"])

@@ -1,0 +1,68 @@
+"""What methods with a momentum encoder share: a key encoder and head that follow the trained ones slowly (MoCo's key,
+BYOL's target). θ_k ← m θ_k + (1 − m) θ_q after each step (He et al. 2020, arXiv 1911.05722, eq. 2)."""
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contrastive_core.messages import N_
+from contrastive_core.methods._base import HeadSettings, Method
+from contrastive_core.models.memory_bank import ema_update
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.registry import knob
+
+
+@dataclass(frozen=True)
+class MomentumSettings(HeadSettings):
+    """Settings of the average."""
+
+    momentum: float = knob(0.99, 0.0, 1.0, N_("m: how slowly the key encoder follows."))
+    momentum_warmup: bool = knob(False, help=N_("m rises as (1+t)/(10+t) to its value."))
+    momentum_cosine: bool = knob(False, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+
+
+class MomentumMethod(Method):
+    """A Method with a key encoder and a key head."""
+
+    steps: Tensor
+
+    def build(self) -> None:
+        self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
+        self.key_head = copy.deepcopy(self.head).requires_grad_(False)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    @torch.no_grad()
+    def encode_keys(self, x: Tensor) -> Tensor:
+        """Keys (b, v, e) of views (b, v, c, h, w), without gradient."""
+        return self.key_head(self.key_encoder(x.flatten(0, 1))).unflatten(0, x.shape[:2])
+
+    @torch.no_grad()
+    def after_step(self, pairs: Pairs) -> None:
+        ema_update(self.key_encoder, self.encoder, self.m)
+        ema_update(self.key_head, self.head, self.m)
+        self.steps += 1
+
+    @property
+    def m(self) -> float:
+        """m of step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 of T steps (Grill et al. 2020, arXiv 2006.07733)."""
+        m, t = self.settings.momentum, int(self.steps)
+        if self.settings.momentum_warmup:
+            m = min(m, (1 + t) / (10 + t))
+        if self.settings.momentum_cosine:
+            part = min(1.0, t / max(1, self.total_steps))
+            m = 1 - (1 - m) * (math.cos(math.pi * part) + 1) / 2
+        return m
+
+    def extra_metrics(self) -> dict[str, float]:
+        return {"momentum": self.m, "key_distance": weight_distance(self.encoder, self.key_encoder)}
+
+
+@torch.no_grad()
+def weight_distance(one: nn.Module, other: nn.Module) -> float:
+    """‖θ − θ'‖ / ‖θ‖ over all parameters."""
+    both = [(p.float(), q.float()) for p, q in zip(one.parameters(), other.parameters(), strict=True)]
+    apart, length = sum((p - q).square().sum() for p, q in both), sum(p.square().sum() for p, _ in both)
+    return float((apart / length).sqrt()) if both else 0.0

@@ -1,0 +1,43 @@
+"""What methods with a predictor share: rows of one view are predicted from the other, and only those are compared."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contrastive_core import pairs
+from contrastive_core.messages import N_
+from contrastive_core.methods._base import HeadSettings
+from contrastive_core.models.encoders import ProjectionHead
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.registry import knob
+
+
+@dataclass(frozen=True)
+class PredictorSettings(HeadSettings):
+    """Settings of the head, with BatchNorm, and of the predictor behind it."""
+
+    head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
+    predictor: bool = knob(True, help=N_("A predictor on one side; without it nothing stops a collapse."))
+    predictor_hidden: int = knob(128, 2, 8192, N_("Width of the predictor's hidden layer."))
+
+
+def make_predictor(settings: PredictorSettings, dim: int) -> nn.Module:
+    """From z to a prediction of the other view's z: an MLP with one hidden layer, or nothing."""
+    if not settings.predictor:
+        return nn.Identity()
+    return ProjectionHead("nonlinear", dim, dim, settings.predictor_hidden, 2, True)
+
+
+def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
+    """Rows (b, v, e) of one side with those (b, v, e) of the other: view i of an image meets views j ≠ i only. Its own
+    image's are positives, all other images' negatives."""
+    b, v, _ = anchors.shape
+    a, c = anchors.flatten(0, 1), candidates.flatten(0, 1).to(anchors.dtype)  # image-major: row = v · image + view
+    rows = torch.arange(b * v, device=a.device)
+    images, views = rows // v, rows % v
+    made = pairs.from_labels(a, images, c, images)
+    return dataclasses.replace(
+        made, anchor_rows=rows + b * v, candidate_rows=rows, anchor_views=views, candidate_views=views, across=True
+    )

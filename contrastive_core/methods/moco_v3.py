@@ -1,0 +1,67 @@
+"""MoCo v3 (Chen et al. 2021, arXiv 2104.02057): a momentum encoder and a predictor, with the batch's keys in place of a
+queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂ → ctr(q₁, k₂) + ctr(q₂, k₁)."""
+
+from dataclasses import dataclass
+
+import torch
+
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.messages import N_
+from contrastive_core.methods._base import DatasetInfo, Default
+from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
+from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import MethodCard
+from contrastive_core.registry import knob
+
+
+@dataclass(frozen=True)
+class Settings(MomentumSettings, PredictorSettings):
+    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+
+
+class MoCoV3(MomentumMethod):
+    card = MethodCard(
+        title="MoCo v3",
+        year=2021,
+        paper="https://arxiv.org/abs/2104.02057",
+        idea=N_(
+            "MoCo's slow copy with BYOL's predictor, and the keys of a large batch instead of a queue. It was made to "
+            "train vision transformers steadily."
+        ),
+        compared=N_("the prediction of one view with the keys of all images' other views"),
+        flow=(
+            ("image", N_("view 1"), "encoder*", "head*", N_("predictor*"), "q*"),
+            ("image", N_("view 2"), N_("key encoder"), N_("key head"), "k"),
+        ),
+        measured_by_paper=N_(
+            "ImageNet linear, ResNet-50: 68.9 % (100 epochs), 74.6 % (1,000 epochs); quoted, not checked."
+        ),
+        differences=N_(
+            "The paper scales the loss by 2τ and sums both directions; here it is a mean without that factor. The "
+            "patch layer is not frozen: no encoder here has patches."
+        ),
+        paper_recipe=N_(
+            "batch 4,096, τ 1.0 (ResNet-50) or 0.2 (ViT), d 256, hidden 4,096, m 0.99 or 0.996 rising to 1"
+        ),
+        default_loss="info_nce",
+        loss_knobs={"temperature": 0.2},
+        updates=(("encoder", N_("key encoder"), N_("EMA m")), ("head", N_("key head"), N_("EMA m"))),
+    )
+    Settings = Settings
+    loss_knobs_reason = N_("τ 0.2, as for transformers; 1.0 is slower in short runs")
+
+    def build(self) -> None:
+        super().build()
+        self.predictor = make_predictor(self.settings, self.head.out_dim)
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x = self.views(batch, 2, generator)  # (b, 2, c, h, w)
+        z = self.encode_views(x)  # (b, 2, e)
+        q = self.predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        return across_views(q, self.encode_keys(x))
+
+    @classmethod
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
+        reason = N_("m 0.99 rising to 1, as published for ResNets")
+        return super().defaults(facts) | {"method_knobs": ({"momentum": 0.99}, reason)}
