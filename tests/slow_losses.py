@@ -198,6 +198,10 @@ def negative_cosine(r: Row, form: str, **_: Any) -> tuple[float, float]:
     return (2 - 2 * s if form == "squared" else -s), 1
 
 
+def swapped_prediction(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+    return shared_denominator(r, temperature)
+
+
 def two_views(r: Row) -> tuple[list[tuple[Vector, Vector]], tuple[Vector, Vector] | None]:
     """The first two views of every image, and those of this anchor's image if it is one of them."""
     z, view = r.pairs.candidates.tolist(), r.pairs.candidate_views.tolist()
@@ -279,6 +283,7 @@ FORMULAS = {
         invariance_spread,
         instance_softmax,
         negative_cosine,
+        swapped_prediction,
         barlow_twins,
         vicreg,
         lejepa,

@@ -29,8 +29,8 @@ class LeJEPA(DimensionMethod):
         ),
         measured_by_paper=N_("ImageNet linear, ViT-H/14: 79 % (quoted; not checked against the paper itself)."),
         differences=N_(
-            "Two views, both whole; the paper adds small crops. Published codes differ in constants; the loss's card has "
-            "the formula."
+            "Two views, both whole; the paper adds small crops. Published codes differ in constants: see the "
+            "loss's card."
         ),
         paper_recipe=N_("λ 0.05, 2 large and 6 small views, batch 512 and more, AdamW"),
         default_loss="lejepa",

@@ -58,7 +58,7 @@ class Pairs:
     make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
     anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
     `positive`/`negative` masks these decide instead of the groups. `log_z` and `population` serve
-    noise-contrastive estimation; `seed` is of what a loss draws.
+    noise-contrastive estimation; `seed` is of what a loss draws, `targets` each anchor's share of the candidates.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -78,6 +78,7 @@ class Pairs:
     log_z: float | None = None
     seed: int = 0
     across: bool = False
+    targets: Float[Tensor, "n m"] | None = None
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
@@ -115,7 +116,16 @@ class Pairs:
 
     def take_anchors(self, rows: Rows) -> Pairs:
         """Some anchors, with all their candidates."""
-        names = ("anchors", "anchor_groups", "anchor_rows", "anchor_views", "columns", "positive", "negative")
+        names = (
+            "anchors",
+            "anchor_groups",
+            "anchor_rows",
+            "anchor_views",
+            "columns",
+            "positive",
+            "negative",
+            "targets",
+        )
         parts: dict[str, Any] = {k: x[rows] for k in names if (x := getattr(self, k)) is not None}
         return dataclasses.replace(self, **parts)
 

@@ -97,7 +97,7 @@ def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) ->
         raise BadSetting("{loss} cannot use the pairs of {method}: {reason}", **values, reason=reason)
     if not method.loss(pairs).value.requires_grad:
         raise BadSetting(
-            "no gradient reaches the encoder: {loss} stops it at the candidates, and the anchors of {method} have none; "
+            "no gradient reaches the encoder: {loss} stops it at the candidates, and {method} has none at its anchors; "
             "use --set loss.detach=off or another loss",
             **values,
         )

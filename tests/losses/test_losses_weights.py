@@ -42,7 +42,7 @@ def test_which_losses_take_weights() -> None:
     """Where one pair of all decides, a positive's own negatives count, or whole columns, no weight is right."""
     taken = {n: {make(n, k).takes_weights for m, k in SETTINGS if m == n} for n in losses.names()}
     assert {n for n, v in taken.items() if v == {False}} == set(
-        "barlow_twins invariance_spread lejepa lifted_structure nce vicreg".split()
+        "barlow_twins invariance_spread lejepa lifted_structure nce swapped_prediction vicreg".split()
     )
     assert {n for n, v in taken.items() if len(v) == 2} == {"triplet"}
     assert losses.create("triplet", mining="all").takes_weights

@@ -1,0 +1,49 @@
+"""SwAV's loss (Caron et al. 2020, arXiv 2006.09882, eqs. 1 and 2): predict the cluster code of the other view.
+
+The candidates are prototypes. The method gives each anchor a code, `pairs.targets`, made from its other view; a code is
+a share for each prototype. Without codes the target is uniform over the positives, which is the supervised softmax.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._softmax import LogitLoss, temperature_knob
+from contrastive_core.messages import N_
+from contrastive_core.ops.similarity import masked_logsumexp
+from contrastive_core.pairs.types import Masks, Pairs
+from contrastive_core.records.cards import LossCard
+
+
+@dataclass(frozen=True)
+class SwappedPrediction(LogitLoss):
+    """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 where there is a code, or a positive."""
+
+    card = LossCard(
+        title=N_("Swapped prediction"),
+        year=2020,
+        paper="https://arxiv.org/abs/2006.09882",
+        formula=r"L_i = -\sum_k q_{ik}\log\frac{e^{s_{ik}/\tau}}{\sum_{l} e^{s_{il}/\tau}}",
+        summary=N_(
+            "Say which prototypes the other view belongs to. The codes are shared out evenly over the batch, which "
+            "keeps all images from taking the same one."
+        ),
+        family="softmax",
+    )
+
+    temperature: float = temperature_knob(0.1)
+
+    @property
+    def normalize(self) -> bool:
+        return True
+
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        logits, positive = self.logits(scores, pairs), masks.positive  # (n, w)
+        if pairs.targets is None:
+            q = positive.to(logits) / positive.sum(-1, keepdim=True).clamp_min(1)
+        else:
+            q = pairs.targets.to(logits)
+        total = masked_logsumexp(logits, positive | masks.negative)  # (n)
+        defined = q.sum(-1) > 0
+        return torch.where(defined, total, 0.0) - (q * logits).sum(-1), defined.to(scores.dtype)
