@@ -16,6 +16,7 @@ from gradients import GRADIENTS
 
 from contrastive_core import losses, methods, metrics
 from contrastive_core.cli.main import COMMANDS, COMMON, PROGRAM, parser
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.models.encoders import encoder_names
 from contrastive_core.records import train_config
 from contrastive_core.records.recipe import Recipe
@@ -81,12 +82,24 @@ INTRODUCTIONS = {
 }
 
 
+FIGURE = """
+The figure shows one anchor of a fixed batch with three classes. Its positives are the rows of its class. Each bar is a
+candidate, the most similar first. A bar below the line is a pull (blue), a bar above it a push (orange). Each row has
+its own scale.
+"""
+
+
 def loss_page(name: str) -> str:
     """Formula, gradient with figure, pairing and settings of a loss."""
     cls = losses.get(name)
     card, (latex, _, remark) = cls.card, GRADIENTS.get(name, ("", None, ""))
     gradient = f"## Gradient\n\n$$\n{latex}\n$$\n\n{remark}\n" if latex else "## Gradient\n"
     rows = "rows of the same class" if card.by_label else "views of the same image"
+    compared, figure = f"The loss compares rows by {SCORES[card.score]}, {_of_rows(name)}.", ""
+    if issubclass(cls, TwoViewLoss):
+        compared = "The loss looks at the dimensions of both views over the batch, and not at scores of pairs."
+    else:
+        figure = f"{FIGURE}\n{figures.gradient_figure(name)}\n"
     return f"""# {card.title}
 
 {card.summary}
@@ -99,14 +112,9 @@ $$
 {card.formula}
 $$
 
-The paper pairs {rows}. The loss compares rows by {SCORES[card.score]}, {_of_rows(name)}.
+The paper pairs {rows}. {compared}
 
-{gradient}
-The figure shows one anchor of a fixed batch with three classes. Its positives are the rows of its class. Each bar is a
-candidate, the most similar first. A bar below the line is a pull (blue), a bar above it a push (orange). Each row has
-its own scale.
-
-{figures.gradient_figure(name)}
+{gradient}{figure}
 
 ## Settings
 

@@ -1,10 +1,14 @@
 """The gradient of each loss: its formula, and the same in code, which a test compares with autograd.
 
 A function takes the scores s (n, m) that the loss compares, the masks of positives and negatives, and the loss. It
-returns the derivative of each anchor's loss by each score (n, m).
+returns the derivative of each anchor's loss by each score (n, m). Of a loss over dimensions it takes the loss and the
+two views, and returns the derivative of the batch's loss by the rows of the first views (n, d).
 """
 
 import torch
+
+from contrastive_core.losses.barlow_twins import EPS, standardized
+from contrastive_core.losses.lejepa import directions
 
 SOFTMAX = r"\pi_{ij} = \frac{e^{s_{ij}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
 
@@ -72,12 +76,53 @@ def lifted_structure(s, positive, negative, loss):
     return (hinge - pushed) / positive.sum(-1, keepdim=True)
 
 
+def negative_cosine(s, positive, negative, loss):
+    return -2 * mean_over(positive)
+
+
+def barlow_twins(loss, views):
+    """The derivative of the loss by the rows of the first views (n, d), for n images."""
+    a, b = (standardized(views, rows) for rows in (views.a, views.b))
+    c = a.mT @ b / len(a)
+    by_c = 2 * loss.off_diagonal * c
+    by_c.diagonal().copy_(2 * (c.diagonal() - 1))
+    g = b @ by_c.mT / len(a)  # by the standardized rows
+    scale = (views.centered(views.a).square().mean(0) + EPS).sqrt()
+    return (g - g.mean(0) - a * (g * a).mean(0)) / scale
+
+
+def vicreg(loss, views):
+    n, d = views.a.shape
+    centered = views.centered(views.a)
+    cov = centered.mT @ centered / (n - 1)
+    deviation = (cov.diagonal() + 1e-4).sqrt()
+    pull = 2 * loss.invariance * (views.a - views.b) / (n * d)
+    widen = loss.variance / (2 * d * (n - 1)) * (deviation < loss.deviation) * centered / deviation
+    part = 4 * loss.covariance / (d * (n - 1)) * centered @ (cov - torch.diag(cov.diagonal()))
+    return pull - widen + part
+
+
+def lejepa(loss, views):
+    n, d = views.a.shape
+    u = directions(views.a, loss.directions, 0)
+    x, gradient = views.a @ u, torch.zeros_like(views.a)
+    for k in range(17):
+        t = torch.tensor(3 * k / 16, dtype=x.dtype)
+        weight = (1 if k in (0, 16) else 2) * 3 / 16 * (-t.square() / 2).exp()
+        real, imaginary = (t * x).cos().mean(0) - (-t.square() / 2).exp(), (t * x).sin().mean(0)
+        gradient += 2 * weight * t * (imaginary * (t * x).cos() - real * (t * x).sin()) @ u.mT / loss.directions
+    pull = (1 - loss.trade_off) * (views.a - views.b) / (2 * n * d)
+    return pull + loss.trade_off / 2 * gradient
+
+
 MEAN = r"\frac{[j\in P(i)]}{|P(i)|}"
 OUT = rf"\frac{{\partial L_i}}{{\partial s_{{ij}}}} = \frac{{1}}{{\tau}}\Big(\pi_{{ij}} - {MEAN}\Big),\quad {SOFTMAX}"
 OWN = (
     r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau|P(i)|}\sum_{p\in P(i)}\big(\pi^{p}_{ij} - [j=p]\big),\quad "
     r"\pi^{p}_{ij} = \frac{e^{s_{ij}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
 )
+
+BY_ROW = r"\frac{\partial L}{\partial a_i} = "
 
 # Name of the loss: LaTeX, function, what to notice.
 GRADIENTS = {
@@ -142,5 +187,36 @@ GRADIENTS = {
         r"S_i = \sum_{k\in N(i)}e^{\varepsilon-D_{ik}}",
         lifted_structure,
         'For `form="smooth"`. A negative is pushed by its share among the negatives of both ends of the pair.',
+    ),
+    "negative_cosine": (
+        r"\frac{\partial L_i}{\partial s_{ij}} = -2\," + MEAN,
+        negative_cosine,
+        "The same for every pair: nothing competes, and no negative is pushed.",
+    ),
+    "swapped_prediction": (
+        r"\frac{\partial L_i}{\partial s_{ik}} = \frac{1}{\tau}\big(\pi_{ik} - q_{ik}\big),\quad " + SOFTMAX,
+        all_candidates,
+        "The code $q_{ik}$ stands in the place of the mean over positives. Prototypes get a gradient too.",
+    ),
+    "barlow_twins": (
+        r"\frac{\partial L}{\partial C_{jj}} = -2\,(1-C_{jj}),\quad "
+        r"\frac{\partial L}{\partial C_{jk}} = 2\lambda\, C_{jk},\quad "
+        r"\frac{\partial L}{\partial \hat a_i} = \frac1n\,\frac{\partial L}{\partial C}\,\hat b_i",
+        barlow_twins,
+        "An image is moved by how its other view correlates, through the batch's mean and deviation of each dimension.",
+    ),
+    "vicreg": (
+        BY_ROW + r"\frac{2\lambda}{nd}(a_i-b_i) - \frac{\mu}{2d(n-1)}\Big(\frac{[\sigma_j<\gamma]}{\sigma_j}"
+        r"(a_{ij}-\bar a_j)\Big)_j + \frac{4\nu}{d(n-1)}\,\mathrm{off}\big(\mathrm{Cov}(A)\big)\,(a_i-\bar a)",
+        vicreg,
+        "The hinge pushes rows away from the mean where a dimension varies too little. The last term turns them out of "
+        "directions that two dimensions share.",
+    ),
+    "lejepa": (
+        BY_ROW + r"\frac{1-\lambda}{2nd}(a_i-b_i) + \frac{\lambda}{M}\sum_{u,t} w_t\, t\, e^{-t^2/2}\Big("
+        r"\mathrm{Im}_{ut}\cos(t\,u^\top a_i) - \big(\mathrm{Re}_{ut}-e^{-t^2/2}\big)\sin(t\,u^\top a_i)\Big)\,u",
+        lejepa,
+        "Re and Im are the parts of the mean of $e^{i t u^\\top a}$ over the batch. Along each direction a row moves "
+        "to where the normal distribution lacks one.",
     ),
 }

@@ -63,6 +63,5 @@ class MomentumMethod(Method):
 @torch.no_grad()
 def weight_distance(one: nn.Module, other: nn.Module) -> float:
     """‖θ − θ'‖ / ‖θ‖ over all parameters."""
-    both = [(p.float(), q.float()) for p, q in zip(one.parameters(), other.parameters(), strict=True)]
-    apart, length = sum((p - q).square().sum() for p, q in both), sum(p.square().sum() for p, _ in both)
-    return float((apart / length).sqrt()) if both else 0.0
+    weights, others = (torch.cat([p.float().flatten() for p in module.parameters()]) for module in (one, other))
+    return float((weights - others).norm() / weights.norm())

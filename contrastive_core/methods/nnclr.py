@@ -36,7 +36,7 @@ class NNCLR(Method):
         ),
         compared=N_("a view's nearest older row with the prediction of its other view, against the batch"),
         flow=(
-            ("image", N_("view 1"), "encoder*", "head*", N_("nearest in the queue"), "NN(z₁)"),
+            ("image", N_("view 1"), "encoder*", "head*", "z₁*", "NN(z₁)"),
             ("image", N_("view 2"), "encoder*", "head*", N_("predictor*"), "p₂*"),
             (N_("queue of older rows"),),
         ),
