@@ -16,7 +16,7 @@ from contrastive_core.registry import knob
 
 @dataclass(frozen=True)
 class Settings(PredictorSettings):
-    stop_gradient: bool = knob(True, help=N_("No gradient through z; with it the embedding collapses."))
+    stop_gradient: bool = knob(True, help=N_("No gradient through z. Turned off, the embedding collapses."))
 
 
 class SimSiam(Method):

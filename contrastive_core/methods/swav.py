@@ -40,8 +40,8 @@ class SwAV(Method):
             ("image", N_("view 2"), "encoder*", "head*", "z₂", N_("code q₂")),
         ),
         measured_by_paper=N_(
-            "ImageNet linear, ResNet-50, 800 epochs: 75.3 % with several small crops, 71.8 % with two (quoted; not "
-            "checked against the paper itself)."
+            "ImageNet linear, ResNet-50, 800 epochs, with several small crops: 75.3 % (quoted; not checked against the "
+            "paper itself)."
         ),
         differences=N_(
             "Two whole views: the small crops, the queue for small batches and the frozen first epoch are left out."
