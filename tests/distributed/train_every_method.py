@@ -6,7 +6,7 @@ from contrastive_core.cli.main import main
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 
-METHODS = "cpc inst_disc inva_spread metric moco_v1 moco_v2 simclr sup_con".split()
+METHODS = "byol cpc inst_disc inva_spread lejepa metric moco_v1 moco_v2 nnclr simclr sup_con swav".split()
 VARIANTS: dict[str, list[str]] = {
     **{name: ["method=" + name] for name in METHODS},
     "noise": ["method=inst_disc", "loss=nce", "method.noise=64"],
