@@ -15,10 +15,14 @@ def page() -> None:
     if (catalog := catalog_or_wait()) is None:
         return
     methods = catalog["methods"]
+    fitting = side_by_side.fitting(methods)
+    if not fitting:
+        st.info(_("No method has all of these. Take one away."))
+        return
     name = query_params.one_of(
         st.segmented_control,
         _("Method"),
-        list(methods),
+        fitting,
         name="method",
         format_func=lambda n: f"{methods[n]['year']} {locale.text(methods[n]['title'])}",
         label_visibility="collapsed",

@@ -30,7 +30,7 @@ SETS = {  # facts of the sets that a card shows
     "cifar10": ((3, 32, 32), 50_000, 10),
 }
 METHOD = (
-    "title year paper idea compared flow updates measured_by_paper differences paper_recipe "
+    "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
     "default_loss loss_knobs needs_labels batch least_batch"
 ).split()
 LOSS = "title year paper formula summary family".split()

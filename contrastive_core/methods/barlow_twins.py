@@ -27,5 +27,6 @@ class BarlowTwins(DimensionMethod):
         paper_recipe=N_("batch 2,048, λ 0.005, d 8,192, three layers of 8,192, LARS"),
         default_loss="barlow_twins",
         loss_knobs={"off_diagonal": 0.005},
+        builds_on=(("simclr", N_("head and augmentations")),),
     )
     loss_knobs_reason = N_("λ 0.005, as published")

@@ -45,6 +45,8 @@ class BYOL(MomentumMethod):
         paper_recipe=N_("batch 4,096, d 256, hidden 4,096 with BatchNorm, m 0.996 rising to 1, LARS"),
         default_loss="negative_cosine",
         updates=(("encoder", N_("key encoder"), N_("EMA m")), ("head", N_("key head"), N_("EMA m"))),
+        uses=("momentum encoder", "predictor"),
+        builds_on=(("moco_v1", N_("momentum encoder")), ("simclr", N_("head and augmentations"))),
     )
     Settings = Settings
 

@@ -58,6 +58,7 @@ class CPC(Method):
         paper_recipe=N_("7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"),
         default_loss="info_nce",
         loss_knobs={"temperature": 1.0, "critic": "dot"},
+        uses=("negatives",),
     )
     Settings = Settings
     loss_knobs_reason = N_("a bilinear critic has no temperature")

@@ -61,6 +61,7 @@ class InstDisc(Method):
         default_loss="nce",
         updates=(("f", N_("memory bank"), "μ v + (1 − μ) f"),),
         loss_knobs={"temperature": 0.1},
+        uses=("negatives", "memory of older rows"),
     )
     Settings = Settings
 

@@ -47,6 +47,8 @@ class InvaSpread(Method):
         paper_recipe=N_("τ 0.1, batch 128, SGD 0.03, d 128"),
         default_loss="invariance_spread",
         loss_knobs={"temperature": 0.1},
+        uses=("negatives", "large batch"),
+        builds_on=(("inst_disc", N_("each image is a class of its own")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")

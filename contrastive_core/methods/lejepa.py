@@ -35,6 +35,7 @@ class LeJEPA(DimensionMethod):
         paper_recipe=N_("λ 0.05, 2 large and 6 small views, batch 512 and more, AdamW"),
         default_loss="lejepa",
         loss_knobs={"trade_off": 0.05},
+        builds_on=(("vicreg", N_("terms on the batch instead of negatives")),),
     )
     loss_knobs_reason = N_("λ 0.05, as published")
 

@@ -51,6 +51,7 @@ class Metric(Method):
         needs_labels=True,
         batch="class_balanced",
         least_batch=4,
+        uses=("negatives",),
     )
     Settings = Settings
     loss_knobs_reason = N_("mean over active triplets: others have no gradient")

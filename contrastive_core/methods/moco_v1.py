@@ -49,6 +49,8 @@ class MoCoV1(MoCo):
             ("k", N_("queue of older keys"), "enqueue"),
         ),
         loss_knobs={"temperature": 0.1},
+        uses=("negatives", "momentum encoder", "memory of older rows"),
+        builds_on=(("inst_disc", N_("rows remembered beyond the batch")),),
     )
     Settings = Settings
     temperature_reason = N_("as its authors' CIFAR-10 code")

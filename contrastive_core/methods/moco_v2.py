@@ -36,6 +36,8 @@ class MoCoV2(MoCo):
             ("k", N_("queue of older keys"), "enqueue"),
         ),
         loss_knobs={"temperature": 0.2},
+        uses=("negatives", "momentum encoder", "memory of older rows"),
+        builds_on=(("moco_v1", N_("queue and momentum encoder")), ("simclr", N_("head and augmentations"))),
     )
     Settings = MoCoSettings
     temperature_reason = N_("as published")

@@ -47,6 +47,8 @@ class MoCoV3(MomentumMethod):
         default_loss="info_nce",
         loss_knobs={"temperature": 0.2},
         updates=(("encoder", N_("key encoder"), N_("EMA m")), ("head", N_("key head"), N_("EMA m"))),
+        uses=("negatives", "momentum encoder", "large batch", "predictor"),
+        builds_on=(("moco_v2", N_("momentum encoder")), ("byol", N_("predictor"))),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2, as for transformers; 1.0 is slower in short runs")

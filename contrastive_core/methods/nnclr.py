@@ -49,6 +49,8 @@ class NNCLR(Method):
         default_loss="info_nce",
         loss_knobs={"temperature": 0.2},
         updates=(("z₁", N_("queue of older rows"), "enqueue"),),
+        uses=("negatives", "memory of older rows", "predictor"),
+        builds_on=(("simclr", N_("the batch as negatives")), ("moco_v1", N_("queue")), ("byol", N_("predictor"))),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.1 waits for a large queue")

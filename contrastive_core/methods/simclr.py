@@ -41,6 +41,8 @@ class SimCLR(Method):
         paper_recipe=N_("batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"),
         default_loss="nt_xent",
         loss_knobs={"temperature": 0.2},
+        uses=("negatives", "large batch"),
+        builds_on=(("inva_spread", N_("the batch itself as negatives")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.5 is slower in short runs")

@@ -41,6 +41,8 @@ class SimSiam(Method):
         paper_recipe=N_("batch 512, SGD 0.05 · batch / 256, cosine, d 2,048, predictor 512"),
         default_loss="negative_cosine",
         loss_knobs={"form": "cosine"},
+        uses=("predictor",),
+        builds_on=(("byol", N_("predictor, without its momentum encoder")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("−cos, as published")

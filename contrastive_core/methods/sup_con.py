@@ -44,6 +44,8 @@ class SupCon(Method):
         default_loss="sup_con",
         loss_knobs={"temperature": 0.2},
         needs_labels=True,
+        uses=("negatives", "large batch"),
+        builds_on=(("simclr", N_("views, head and softmax")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it")

@@ -49,6 +49,7 @@ class SwAV(Method):
         paper_recipe=N_("batch 4,096, τ 0.1, ε 0.05, 3,000 prototypes, d 128, LARS"),
         default_loss="swapped_prediction",
         loss_knobs={"temperature": 0.1},
+        builds_on=(("simclr", N_("head and augmentations")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")

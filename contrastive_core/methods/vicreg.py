@@ -29,5 +29,6 @@ class VICReg(DimensionMethod):
         paper_recipe=N_("batch 2,048, λ 25, μ 25, ν 1, d 8,192, three layers of 8,192, LARS"),
         default_loss="vicreg",
         loss_knobs={"invariance": 25.0, "variance": 25.0, "covariance": 1.0},
+        builds_on=(("barlow_twins", N_("terms between dimensions")),),
     )
     loss_knobs_reason = N_("25, 25 and 1, as published")

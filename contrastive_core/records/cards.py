@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from contrastive_core.messages import message
+from contrastive_core.messages import N_, message
 
 
 class Kernel(TypedDict, total=False):
@@ -39,6 +39,9 @@ class LossCard:
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
 
 
+USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))
+
+
 @dataclass(frozen=True)
 class MethodCard:
     """A method's title and sources, its diagram, and the facts that its defaults start from."""
@@ -58,6 +61,8 @@ class MethodCard:
     needs_labels: bool = False
     batch: str = "shuffled"  # a kind of batch sampler
     least_batch: int = 2  # images, for data sets smaller than the usual batch
+    uses: tuple[str, ...] = ()  # of USES
+    builds_on: tuple[tuple[str, str], ...] = ()  # an older method, and what was taken from it
 
 
 def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:

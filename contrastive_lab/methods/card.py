@@ -25,11 +25,27 @@ def head(name: str, about: dict[str, Any]) -> None:
     st.markdown(f"{locale.text(about['idea'])} [{paper}]({about['paper']})")
     drawing(name, locale.text(about["title"]))
     st.caption(_("Compared: {compared}.").format(compared=locale.text(about["compared"])))
+    if family := _family(name):
+        st.caption(family)
     buttons = st.container(horizontal=True)
     if buttons.button(_("Train it"), icon=":material/play_circle:", type="primary"):
         st.switch_page("pages/train.py", query_params={"method": name})
     if buttons.button(_("Open its loss in the Loss Lab"), icon=":material/tune:"):
         st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
+
+
+def _family(name: str) -> str:
+    """From which methods this one took what, and which took from it, as links."""
+    methods = cache.catalog()["methods"]
+
+    def link(other: str, what: str) -> str:
+        return f"[{locale.text(methods[other]['title'])}](?method={other}) ({locale.text(what)})"
+
+    before = [link(other, what) for other, what in methods[name]["builds_on"]]
+    after = [link(later, what) for later, m in methods.items() for other, what in m["builds_on"] if other == name]
+    lines = [_("Builds on {methods}.").format(methods=", ".join(before))] if before else []
+    lines += [_("Its ideas went into {methods}.").format(methods=", ".join(after))] if after else []
+    return " ".join(lines)
 
 
 def loss(about: dict[str, Any]) -> None:

@@ -5,12 +5,28 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.records.cards import USES
 from contrastive_lab import format, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.methods import card
 from contrastive_lab.setting_names import flat, shown_name
 
 MOST = 3  # methods beside the first
+LABELS, WITHOUT = N_("labels"), N_("no negatives")
+
+
+def fitting(methods: dict[str, Any]) -> list[str]:
+    """The methods that have all that is asked for, in the order of their years."""
+    options = {use: locale.text(use) for use in (LABELS, WITHOUT, *USES)}
+    chosen = query_params.many_of(
+        st.pills, _("Has"), options, name="has", selection_mode="multi", format_func=options.get
+    )
+
+    def has(about: dict[str, Any]) -> set[str]:
+        extra = {LABELS} if about["needs_labels"] else set()
+        return {*about["uses"], *extra, *([] if USES[0] in about["uses"] else [WITHOUT])}
+
+    return [name for name, about in methods.items() if has(about) >= set(chosen)]
 
 
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
@@ -51,6 +67,7 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
     found: dict[str, list[str]] = {
         "compared": [locale.text(m["compared"]) for m in methods],
         "labels": [_("needed") if m["needs_labels"] else _("not used") for m in methods],
+        N_("uses"): [", ".join(map(locale.text, m["uses"])) or "–" for m in methods],
         N_("carries gradient"): [
             ", ".join(dict.fromkeys(locale.text(b[:-1]) for lane in m["flow"] for b in lane if b.endswith("*")))
             for m in methods

@@ -34,3 +34,28 @@ def test_up_to_three_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None
         assert not app.exception
         assert len(app.header[0].value.split(" · ")) == 1 + len(chosen)
         assert any("**compared**" in m.value for m in app.markdown)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        (["no negatives", "predictor"], {"byol", "simsiam"}),
+        (["labels"], {"sup_con", "metric"}),
+        (["labels", "predictor"], set()),
+    ],
+)
+def test_methods_are_filtered_by_what_they_have(
+    chosen: list[str], found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side.query_params, "many_of", lambda *_, **__: chosen)
+    assert set(side_by_side.fitting(catalog.read()["methods"])) == found
+    app = opened("methods", monkeypatch)
+    assert not app.exception
+    assert [info.value for info in app.info] == ([] if found else ["No method has all of these. Take one away."])
+
+
+def test_what_a_method_builds_on_is_an_older_method() -> None:
+    for name in methods.names():
+        for other, what in (card := methods.get(name).card).builds_on:
+            assert methods.get(other).card.year <= card.year, (name, other)
+            assert what
