@@ -49,7 +49,7 @@ def _draw(now: Activity) -> None:
     if not now:
         return
     kinds: list[tuple[tuple[Any, ...], Callable[[Any], None], str]] = [
-        (now.at_work, _at_work, _("at work")),
+        (now.at_work, _at_work, _("running")),
         (now.waiting, _waits, _("waiting")),
         (now.failed, _failed, _("failed")),
     ]

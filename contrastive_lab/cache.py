@@ -182,7 +182,7 @@ def losses_ahead(loss: str, knobs: dict[str, Any] | None, *sizes: int) -> dict[s
     return dict(client.call("contrastive_core.samples.losses:outlook", loss, knobs, *sizes))
 
 
-@st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Taking its loss apart…")))
+@st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Analyzing its loss…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
     return client.call("contrastive_core.samples.explanation:explain_sample", request, sample)

@@ -87,8 +87,8 @@ def has_rows(run: Run) -> bool:
 
 
 LACKS = N_(
-    "A recording holds embeddings and figures of a training that ran elsewhere; no "
-    "weights, so nothing can be embedded anew, trained on, or taken elsewhere."
+    "A recording contains embeddings and metrics of a training loop that ran elsewhere. It has no weights, so it "
+    "cannot embed new images, continue training or be exported."
 )
 FEW = 300  # points of a curve
 SHOWN = {

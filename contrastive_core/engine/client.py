@@ -93,7 +93,7 @@ class Asked:
             return STOPPED
         if isinstance(error, (LabError, ValueError, OSError)):
             return sentence_of(error)
-        return message("It broke off: {lines}", lines=f"{type(error).__name__}: {error}")
+        return message("It failed: {lines}", lines=f"{type(error).__name__}: {error}")
 
 
 def asked_questions() -> list[Asked]:

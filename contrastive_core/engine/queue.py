@@ -68,7 +68,7 @@ def resume(name: str) -> None:
     with changing():
         training.check_resumable(name)
         if name in waiting_names():
-            raise ValueError(message("{name} waits for its turn already", name=name))
+            raise ValueError(message("{name} is already queued", name=name))
         add(name, _resuming(name), time.time())
     go_on()
 
@@ -195,4 +195,4 @@ def progress_of(name: str) -> Progress | None:
         if told is not None and (told.fraction or 0.0) > share:
             return told
         return Progress(message("epoch {epoch} of {epochs}", epoch=min(epoch + 1, epochs), epochs=epochs), share)
-    return Progress(N_("waits for its turn"), None) if name in waiting_names() else None
+    return Progress(N_("queued"), None) if name in waiting_names() else None

@@ -43,7 +43,7 @@ class Waiting:
         """Why it is not started although its device is free, or nothing."""
         if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
             return ""
-        return message("the budget of {hours} h is used up; start the sweep again to go on", hours=f"{self.hours:g}")
+        return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
 
 
 def queue() -> list[Waiting]:

@@ -124,7 +124,7 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
             continue
         hours = sweep.budget_hours
         if hours and time.monotonic() - started > 3600 * hours:
-            text = N_("the budget of {budget_hours} hours is used up; run it again to go on")
+            text = N_("the budget of {budget_hours} hours is used up; run it again to continue")
             report(message(text, budget_hours=f"{hours:g}"))
             break
         if most is not None and trained >= most:
@@ -134,9 +134,11 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
         about = "" if seconds is None else message(", about {seconds} min left", seconds=f"{seconds / 60:.0f}")
         report(f"[{number}/{len(cells)}] {cell.run}{about}")
         if code := _train(cell.argv() if state == "waiting" else ["train", "--run", cell.run, "--resume"]):
-            report(message("{run} ended with exit status {code}; going on with the next cell", run=cell.run, code=code))
+            report(
+                message("{run} ended with exit status {code}; continuing with the next cell", run=cell.run, code=code)
+            )
         elif _state(sweep, cell) == "stopped":
-            report(N_("stopped; run the sweep again to go on"))
+            report(N_("stopped; run the sweep again to continue"))
             break
     return status(sweep)
 

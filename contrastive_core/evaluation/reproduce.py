@@ -51,7 +51,7 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     """
     record = read_published(run)
     if record is None:
-        return [N_("evaluation.json is missing, or of other weights")]
+        return [N_("evaluation.json is missing or belongs to other weights")]
     names = sorted({name for scores in record.scores.values() for name in scores})
     anew = computed_anew(run, names, record.split, device, cache)
     return [

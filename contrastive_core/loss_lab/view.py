@@ -105,7 +105,7 @@ def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
             return reason + N_("These images have no labels.")
         return reason + N_("Take a larger batch.")
     if not bool(anatomy.negative.any()):
-        return N_("No anchor has a negative in this batch: all its images belong together.")
+        return N_("No anchor has a negative in this batch: all images are positives of each other.")
     return N_("The loss is undefined for every anchor of this batch.")
 
 

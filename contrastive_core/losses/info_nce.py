@@ -32,8 +32,8 @@ class InfoNCE(SoftmaxLoss):
             r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
         ),
         summary=N_(
-            "Tell the true partner from the negatives, as a classifier over candidates would. log(1 + |N|) minus the "
-            "value is a lower bound on the mutual information of the two; it saturates at log(1 + |N|)."
+            "Classify the true partner among all candidates. log(1 + |N|) minus the value is a lower bound on the "
+            "mutual information of the two. It saturates at log(1 + |N|)."
         ),
     )
 

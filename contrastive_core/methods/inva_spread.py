@@ -28,8 +28,8 @@ class InvaSpread(Method):
         year=2019,
         paper="https://arxiv.org/abs/1904.03436",
         idea=N_(
-            "An image and its augmentation must be recognized as one; all other images of the batch must be spread "
-            "apart. It is the end-to-end sibling of Inst Disc: no bank, fresh features."
+            "An image and its augmentation are recognized as one; all other images of the batch are spread apart. It "
+            "is Inst Disc without a memory bank: features are always fresh."
         ),
         compared=N_("each view with the other view of its image, against the batch"),
         flow=(

@@ -24,8 +24,8 @@ class SimCLR(Method):
         year=2020,
         paper="https://arxiv.org/abs/2002.05709",
         idea=N_(
-            "Two augmented views of an image should meet; everything else in the batch should not. Strong "
-            "augmentation and a head that is thrown away afterwards do most of the work."
+            "Pull two augmented views of an image together and push everything else in the batch away. Strong "
+            "augmentation and a projection head, dropped after training, matter most."
         ),
         compared=N_("every view with every other view of the batch"),
         flow=(("image", N_("view 1"), "encoder*", "head*", "z₁*"), ("image", N_("view 2"), "encoder*", "head*", "z₂*")),
@@ -35,7 +35,7 @@ class SimCLR(Method):
             "none."
         ),
         differences=N_(
-            "The published loss averages over all 2N views; notes that set every target to column 0 are right for two "
+            "The published loss averages over all 2N views. Code that sets every target to column 0 is right for two "
             "views only. LARS and batches of 4,096 are not used here."
         ),
         paper_recipe=N_("batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"),

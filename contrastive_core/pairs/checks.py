@@ -35,7 +35,7 @@ def how_to_build(*arguments: Any) -> str:
         ndim = getattr(arguments[0], "ndim", None)
         hint = BUILDERS.get(ndim, "; ".join(BUILDERS.values()))  # type: ignore[arg-type]
     got = " and ".join(describe(x) for x in arguments)
-    return message("a loss takes Pairs, which say who is compared with whom; got {got}: {hint}", got=got, hint=hint)
+    return message("a loss takes Pairs; got {got}: {hint}", got=got, hint=hint)
 
 
 def check_rows(name: str, z: Any, shape: str) -> None:

@@ -120,7 +120,7 @@ class Pairs:
     def take_candidates(self, rows: Rows) -> Pairs:
         """All anchors, with some candidates. Raises ValueError where `columns` number them."""
         if self.columns is not None:
-            raise ValueError(N_("candidates that columns number cannot be taken away"))
+            raise ValueError(N_("candidates referenced by columns cannot be removed"))
         names = ("candidates", "candidate_groups", "candidate_rows", "candidate_views", "as_positive", "as_negative")
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if self.positive is not None and self.negative is not None:

@@ -45,8 +45,8 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
         raise ValueError(
             N_(
-                "the probe's loader shuffles and gives no ids, so its samples cannot be followed; "
-                "set shuffle=False, or give ids"
+                "the probe's loader shuffles and returns no ids, so its samples cannot be followed; set "
+                "shuffle=False or return ids"
             )
         )
     n = min(MOST, sum(map(len, z)))

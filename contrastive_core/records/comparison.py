@@ -177,7 +177,7 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
         return _no_difference(max(differences, key=lambda d: abs(d.value)), len(names), spaces)
     beaten = sorted((d for d in of_best if d.claimed), key=lambda d: abs(d.value))
     if not beaten:
-        none = message("None of these {n} {spaces} is shown to be the best. ", n=len(names), spaces=spaces)
+        none = message("None of these {n} {spaces} is significantly the best. ", n=len(names), spaces=spaces)
         return none + _better(max(claimed, key=lambda d: abs(d.value)), len(names), spaces)
     text = _better(beaten[0], len(names), spaces)
     if more := [d.b if d.a == best else d.a for d in beaten[1:]]:

@@ -169,7 +169,9 @@ class EmbeddingSet:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             why = explained(error)
-            raise UnusableEmbedding("what is kept beside the vectors is damaged: {explained}", explained=why) from None
+            raise UnusableEmbedding(
+                "the data stored with the vectors are damaged: {explained}", explained=why
+            ) from None
         _check_lengths(len(parts["features"]), {"labels": parts["labels"]})
         _check_parts(**parts)
         return cls(**parts)

@@ -19,7 +19,7 @@ from contrastive_core.storage import atomic, json_files
 
 PREFIX = "vectors:"  # what their names start with, before the key
 KEY = re.compile(r"[0-9a-f]{16}")
-GONE = N_("there are no such vectors; open the file again")
+GONE = N_("these vectors are not stored; open the file again")
 
 
 class About(TypedDict):

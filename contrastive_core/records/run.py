@@ -68,7 +68,9 @@ class Run:
     def weights_hash(self) -> str:
         """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
         if self.is_recording:
-            raise ValueError(message("{name} is a recording: it holds rows of a training, no weights", name=self.name))
+            raise ValueError(
+                message("{name} is a recording: it has rows of a training loop and no weights", name=self.name)
+            )
         try:
             return _hashes(self.weights)
         except FileNotFoundError:
@@ -106,9 +108,9 @@ class Run:
             return current
         while current["status"] in ("running", "queued") and not self._is_worked_on(current):
             if (again := self._read_status()) == current:
-                rest = N_("Resume goes on from its last state")
+                rest = N_("Resume continues from its last state")
                 if self.is_recording:
-                    rest = N_("what it recorded until then is kept")
+                    rest = N_("the steps recorded before are kept")
                 reason = message("its process ended without a word; ") + rest
                 return {**current, "status": "failed", "reason": reason}
             current = again  # it had its last word between the two looks

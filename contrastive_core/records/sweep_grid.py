@@ -186,11 +186,11 @@ def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
     figures = [f for f in figures if f.mean is not None]
     seeds, parts = {len(f.values) for f in figures if f.interval}, []
     if any(len(f.values) > 1 for f in figures):
-        parts.append(message("A dot is a {dot}, the line goes through their means.", dot=dot))
+        parts.append(message("Each dot is a {dot}, and the line connects the means.", dot=dot))
     if seeds:
         parts.append(message("Intervals: 95 % of the mean over {range} {dot}s.", range=_range(seeds), dot=dot))
     if any(f.interval is None for f in figures):
-        parts.append(message("Without an interval: fewer than three {dot}s, of which no spread is known.", dot=dot))
+        parts.append(message("No interval: it needs at least three {dot}s.", dot=dot))
     return join(" ", parts)
 
 

@@ -18,7 +18,7 @@ def _check_lines(path: Path, schema: Schema) -> None:
         numbers = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
         one, some = message("line {numbers} is", numbers=numbers), message("lines {numbers} are", numbers=numbers)
         text = one if len(bad) == 1 else some
-        raise Damaged("{some} damaged and left out; the others are read", some=text)
+        raise Damaged("{some} damaged and skipped; the others are read", some=text)
 
 
 READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files

@@ -107,7 +107,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     if taken.by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in sample_losses.split_variance(defined).items()}
     if taken.near:
-        on_progress(N_("how far off the estimated losses are"), None)
+        on_progress(N_("measuring the error of the estimated losses"), None)
         facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, taken).items()}
     facts |= {k: v for k, v in ahead.items() if k == "exact_up_to"}
     knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))

@@ -16,7 +16,7 @@ MOST = 3  # methods beside the first
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
     """Methods to set beside the chosen one."""
     titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
-    label, placeholder, key = _("Set beside it"), _("one, two or three other methods"), f"methods-beside-{name}"
+    label, placeholder, key = _("Compare with"), _("one, two or three other methods"), f"methods-beside-{name}"
     look: dict[str, Any] = {"placeholder": placeholder, "format_func": titles.get}
     return query_params.many_of(st.multiselect, label, titles, name="beside", most=MOST, key=key, **look)
 

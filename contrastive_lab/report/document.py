@@ -229,7 +229,7 @@ def _terms(parts: Sequence[Part]) -> Html | None:
     """A definition of each score that is shown."""
     shown = [score for p in parts for scores in p.scores.values() for score in scores.values()]
     known = {score.title: score.reading for score in shown if score.reading and score.value is not None}
-    return el("section", el("h2", "What the scores mean"), _definitions([*known.items()], "terms")) if known else None
+    return el("section", el("h2", "Meaning of the scores"), _definitions([*known.items()], "terms")) if known else None
 
 
 def _title(score: Score) -> Html:

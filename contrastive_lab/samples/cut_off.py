@@ -55,7 +55,7 @@ def above(findings: Findings, name: str, rows: np.ndarray, under: Any, audit: La
     line = under.container(horizontal=True, vertical_alignment="center")
     if name == "mislabeled":
         line.caption(how_many(table, so_far, audit))
-    label = _("Show the rest too")
+    label = _("Show the rest")
     every = query_params.switch(line.toggle, label, name="every", on_change=lambda: go_to(None), width="content")
     is_over = score[rows] > cut
     if name == "mislabeled" and audit is not None:

@@ -174,8 +174,8 @@ def say_stop(audit: LabelAudit) -> None:
     most = ""
     if found.checked >= SOON:
         most = _(
-            "With your decisions applied, up to {share} of labels can still be wrong. This limit is wider than the "
-            "interval: it holds however often you look, and only decided rows count as settled."
+            "With your decisions applied, up to {share} of labels can still be wrong. This bound is wider than the "
+            "interval because it holds at any time and counts only decided rows as settled."
         ).format(share=f"{found.bound:.1%}".replace("%", " %"))
     st.caption(f"{most} {advice(found, audit.left)}".strip())
 
@@ -203,8 +203,8 @@ def show_curve(audit: LabelAudit) -> None:
     figure.update_yaxes(rangemode="tozero")
     st.plotly_chart(figure, key="audit-curve")
     text = _(
-        "The bound holds with 95 %, however often you look. It falls as you check random rows and decide on the "
-        "likely mislabeled ones. A plain audit checks as many random rows and has no list of suspects."
+        "The bound holds with 95 % confidence at any time. It falls as you check random rows and decide on the "
+        "likely mislabeled ones. A plain audit checks the same number of random rows without a list of suspects."
     )
     st.caption(text)
 

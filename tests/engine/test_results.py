@@ -89,7 +89,7 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
     assert np.isfinite(right).sum() == made.meta["n_test"] == 24
     assert (made.arrays["knn:predicted"] >= 0).sum() == 24
     assert np.isfinite(made.arrays["hubness:per_sample"]).all()
-    assert "factors are known" in own["factors"]["missing"]
+    assert "known factors" in own["factors"]["missing"]
     assert "kNN accuracy" in said
     kept = results.read("scores", values)
     assert kept is not None

@@ -45,9 +45,11 @@ def test_a_sweep_says_what_its_test_images_show() -> None:
         scored(cell.run, wrong)
     rows = sweep_runner.status(found)
     said, rests_on = verdict(found, rows, "knn test")
-    assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
+    assert said.endswith(
+        "0.2 scored highest, but not significantly higher than 0.5. It is significantly better than 0.1."
+    )
     assert rests_on == "95 % intervals over images and seeds, from 3 seeds or more of each, corrected for 3 pairs."
-    assert verdict(found, rows[:3], "knn test")[0] == "Which is better cannot be said yet."  # one seed each
+    assert verdict(found, rows[:3], "knn test")[0] == "No winner yet."  # one seed each
     assert verdict(found, rows[:1], "knn test") == ("", "")
 
 

@@ -116,7 +116,7 @@ def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = 
     if (run := request.run) is not None:
         return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device)
     if (rows := read_rows(request.rows)) is None:
-        raise ValueError(message("there are no vectors {name}", name=request.name))
+        raise ValueError(message("no vectors named {name}", name=request.name))
     return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
 
 
