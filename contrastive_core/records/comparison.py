@@ -131,7 +131,7 @@ class Comparison:
         for d in found[:MOST_CLASSES]:
             value, low, high = (f"{100 * v:.1f}".replace("-", "−") for v in (d.value, *d.interval))
             figures = {"name": class_name(d.label), "points": value, "low": low, "high": high}
-            listed.append(message("{name} {points} points ({low} to {high})", **figures))
+            listed.append(message("{points} points for {name} ({low} to {high})", **figures))
         if not listed:
             return ""
         values = {"first": self.names[a], "second": self.names[b], "listed": join(", ", listed)}
