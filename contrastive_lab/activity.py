@@ -1,4 +1,4 @@
-"""The sidebar's strip of activity on every page: at work, waiting, failed; asks each second while one is live."""
+"""The sidebar's activity strip: running, queued and failed; refreshed each second while a run is active."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""What the pages keep in memory: results, embeddings, images, the catalog. Tasks make them (progress.py follows
+"""Caches of the pages: results, embeddings, images, the catalog. Tasks make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
 from pathlib import Path
@@ -140,7 +140,7 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
 
 @st.cache_data(show_spinner=Deferred(N_("Looking up methods and losses…")))
 def catalog() -> dict[str, Any]:
-    """What is registered, with metadata and knobs, as plain values."""
+    """Return the registered names with metadata and knobs as plain values."""
     return read_catalog()
 
 
@@ -153,7 +153,7 @@ def loss_title(name: str) -> str:
 
 
 def definitions(*names: str) -> str:
-    """What some scores mean, a sentence each, from their own cards; "" for what is no score."""
+    """Return the meaning of scores, one sentence each from their cards; "" for other names."""
     cards = catalog()["metrics"]
     return "\n\n".join(f"**{_(c['title'])}**: {_(c['reading'])}" for name in names if (c := cards.get(name)))
 

@@ -123,7 +123,7 @@ def _scatter_data(
     extra: tuple[np.ndarray, str] | None,
     drawn_rows: np.ndarray | None,
 ) -> ScatterData:
-    """What the scatter draws: `drawn_rows` of the map (None: all), their colors, names and images."""
+    """Return the data of the scatter: `drawn_rows` of the map (None: all), colors, names and images."""
     name, details = color
     values, names = color_of(rows, name, details)
     xy, ids, note = map_result["xy"], rows.ids, ""

@@ -1,4 +1,4 @@
-"""The front page: one sentence, three doors, a circle that moves, what was last at work."""
+"""The front page: one sentence, three entry points, a moving circle and the recent runs."""
 
 from dataclasses import dataclass, field, replace
 
@@ -66,7 +66,7 @@ LATEST = 3
 
 
 def doors() -> None:
-    """What this is, and the ways in."""
+    """Show the introduction and the entry points."""
     st.title("Contrastive Lab")
     text = _(
         "**Contrastive learning trains an encoder by comparison: two views of one image are pulled together, all "

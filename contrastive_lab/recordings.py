@@ -60,7 +60,7 @@ def choose_step(run: Run, kind: str, steps: list[int]) -> int:
 
 
 def follows_newest(run: Run, place: Recorded) -> bool:
-    """Whether the page shows whatever is newest of a recording that grows."""
+    """Whether the page follows the newest step of a growing recording."""
     return run.is_alive() and _chosen_step(run, place.kind, kinds_of(run)[place.kind]) == NEWEST
 
 

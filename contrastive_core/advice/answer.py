@@ -209,7 +209,7 @@ def _below_untrained(search: Search, rows: list[AnswerRow]) -> str:
 
 
 def _smallest(search: Search, rows: list[AnswerRow]) -> str:
-    """How large a difference would have been seen, by the settings with every seed."""
+    """Return the smallest detectable difference, from the settings with every seed."""
     repeated = [r.get("difference_interval") for r in rows if r["seeds"] >= SEEDS and not r["is_default"]]
     widths = sorted(interval[1] - interval[0] for interval in repeated if interval)
     if not widths or search.plan.criterion != "knn":
@@ -224,7 +224,7 @@ def _smallest(search: Search, rows: list[AnswerRow]) -> str:
 
 
 def _scale(search: Search) -> tuple[int, str]:
-    """What a difference is multiplied by, and its unit."""
+    """Return the factor and the unit of a difference."""
     return (100, " points") if search.plan.criterion == "knn" else (1, "")
 
 

@@ -1,4 +1,4 @@
-"""What can be chosen: for each question the settings that are tried, the default among them.
+"""The candidates of each question: the settings to try, including the default.
 
 A candidate is a label and the settings that `train --set` takes. The curve through the scores of one number rests on
 values side by side scoring about the same: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the
@@ -126,7 +126,7 @@ def _recipe_changes(usual: Mapping[str, Any], dataset: Dataset) -> dict[str, dic
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What a score is expected to be at each value."""
+    """The expected score at each value."""
 
     process: GaussianProcessRegressor
     mean: float

@@ -1,4 +1,4 @@
-"""What follows from a first look, for batch, τ and augmentations: reasons, and commands that settle it."""
+"""Suggestions from a first look for batch, τ and augmentations, with reasons and commands that test them."""
 
 import shlex
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Suggestion:
 
 
 def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
-    """What follows from the facts of the data set `name`, as far as they say something."""
+    """Return the suggestions that the facts of the data set `name` support."""
     batch, temperature, augmentation = (
         shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
         for question in ("batch", "temperature", "augmentation")

@@ -107,7 +107,7 @@ def _folder(path: Path) -> JsonObject:
 
 
 def _app() -> JsonObject:
-    """What the app says of itself, from a process of its own."""
+    """Return the app's self-check, run in a separate process."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
     command = [sys.executable, "-m", APP_CHECK]

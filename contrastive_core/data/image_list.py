@@ -49,7 +49,7 @@ def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def listings(where: str) -> dict[str, Listing]:
-    """What a list names of each split. Raises BadSetting for what is no such list."""
+    """Return the listed images of each split. Raises BadSetting for a file that is not an image list."""
     path, column = list_and_column(where)
     seen = {os.fspath(path): file_stamp(path)}
     names, lines = _read_list(path)

@@ -34,7 +34,7 @@ MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """What came along with vectors."""
+    """Images that belong to vectors, and a note about skipped ones."""
 
     images: np.ndarray | None  # (n, c, h, w) uint8; None: no pictures
     note: str = ""  # sentences about names that were refused, or are of no file
@@ -83,7 +83,7 @@ def _below(name: str, roots: Sequence[Path]) -> Path | str:
 
 
 def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
-    """What became of the names that were not opened, a sentence for each reason."""
+    """Describe the names that were not opened, one sentence per reason."""
     parts: list[str] = []
     for why in (OUTSIDE, LINK, MISSING):
         if refused := [n for n, file in zip(names, files, strict=True) if file == why]:

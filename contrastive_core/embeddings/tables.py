@@ -66,7 +66,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
 
 
 def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
-    """What each column holds: numbers, yes and no, or anything."""
+    """Return the kind of each column: numbers, yes or no, or other."""
     if frame.shape[1] > MAX_COLUMNS:
         counts = thousands(shape=frame.shape[1], max_columns=MAX_COLUMNS)
         raise UnusableEmbedding("{name} has {shape} columns; at most {max_columns} are read", name=path.name, **counts)

@@ -115,7 +115,7 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Start the worker, so that it imports its libraries while nobody waits."""
+    """Start the worker early: it imports its libraries before the first question."""
     _live_worker()
 
 

@@ -39,7 +39,7 @@ def status(sweep: Sweep) -> list[JsonObject]:
 
 
 def _test_scores(run: runs.Run) -> JsonObject:
-    """What a run scored on test images, as `linear_probe test` and `knn test`."""
+    """Return the test scores of a run as `linear_probe test` and `knn test`."""
     if (evaluation := read_evaluation(run)) is None:
         return {}
     scores = {f"{m} test": s.value for m in SCORED if (s := evaluation.score("h", m)) is not None}
@@ -70,7 +70,7 @@ def estimate(sweep: Sweep) -> float | None:
 
 
 def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
-    """Time a few steps of cells of which nothing is known, spread over the sweep."""
+    """Time a few steps of cells without an estimate, spread over the sweep."""
     from contrastive_core.training.loop import seconds_per_epoch
 
     finished = {r["run"] for r in status(sweep) if r["status"] == "done"}
@@ -84,7 +84,7 @@ def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
 
 
 def _sign(cell: Cell) -> str:
-    """What a cell's time depends on: its settings but for seed and epochs."""
+    """Return the settings that determine a cell's time: all but seed and epochs."""
     return json.dumps({**cell.settings, "epochs": None}, sort_keys=True, default=str)
 
 

@@ -82,7 +82,7 @@ class Task:
         process.terminate(self.key)
 
     def forget(self) -> None:
-        """Remove what is kept of its process, unless it is at work."""
+        """Remove the record of its process, unless it is running."""
         if not self.is_running():
             process.forget(self.key)
 

@@ -13,7 +13,7 @@ WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine"
 
 
 def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
-    """What several settings show: a sentence or two, and what these rest on; both "" for fewer than two.
+    """Return the verdict on several settings and its basis; both "" for fewer than two.
 
     Args: name: what varies, such as "τ"; "" where that is more than one thing.
     """

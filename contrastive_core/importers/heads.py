@@ -44,7 +44,7 @@ NONE = Head({"head": "none"}, {})
 
 
 def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
-    """The head whose tensors lie under the first of `prefixes` that has any."""
+    """Return the head of the first of `prefixes` that has tensors."""
     for prefix in prefixes:
         names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
         if not names:

@@ -44,7 +44,7 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
 
 
 def _score_name(kind: str, normalize: bool) -> str:
-    """What a loss compares, in words."""
+    """Return the name of the score that a loss compares."""
     if kind == "dot":
         return N_("cosine similarity") if normalize else N_("similarity")
     return kind.replace("_", " ")

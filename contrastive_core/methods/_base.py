@@ -29,7 +29,7 @@ NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a method's defaults and limits depend on: a training set's images and classes."""
+    """Facts of a training set that a method's defaults and limits depend on: images and classes."""
 
     image_shape: tuple[int, int, int]  # channels, height, width
     n_train: int
@@ -83,7 +83,7 @@ class Method(nn.Module, ABC):
         return self.card.batch
 
     def extra_metrics(self) -> dict[str, float]:
-        """What the method has to tell beside its loss."""
+        """Further values of the method for the metrics log."""
         return {}
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:

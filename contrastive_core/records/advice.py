@@ -41,7 +41,7 @@ FINALISTS = 2  # settings besides the default that are trained with every seed
 
 @dataclass(frozen=True)
 class Plan:
-    """What the adviser tries, within how long, and what it sets aside; JSON in, JSON out."""
+    """The plan of an adviser: settings, time limit and held-out images; JSON in, JSON out."""
 
     name: str
     dataset: str
@@ -79,7 +79,7 @@ class Plan:
         return duration(self.trials, self.rungs, self.seconds_per_epoch, len(self.seeds))
 
     def sentence(self) -> str:
-        """What will be tried, how long, and what is set aside."""
+        """Describe the tries, the time and the held-out images."""
         first, *later = self.rungs
         values = {"trials": self.trials, "choose": ", ".join(self.choose), "dataset": self.dataset}
         said: list[str] = [message("Tries {trials} settings of {choose} on {dataset}.", **values)]
@@ -173,7 +173,7 @@ class CurvePlace(TypedDict):
 
 
 class Answer(TypedDict):
-    """What the search has shown so far; `done` once the test images were looked at."""
+    """The answer so far; `done` after the evaluation on the test images."""
 
     plan: dict[str, object]
     criterion: str

@@ -1,4 +1,4 @@
-"""What a comparison of some spaces gives: who is right, differences, matrices, and it in words."""
+"""The result of a comparison: correct samples, differences, matrices and a verdict in words."""
 
 from __future__ import annotations
 

@@ -101,13 +101,13 @@ def _key(rows: EmbeddingSet) -> str:
 
 
 def loaded() -> dict[str, About]:
-    """What is known of all vectors that were loaded, by key, newest first."""
+    """Return the descriptions of all loaded vectors by key, newest first."""
     files = sorted((data_home() / "spaces").glob("*/about.json"), key=lambda p: p.stat().st_mtime, reverse=True)
     return {path.parent.name: about(path.parent.name) for path in files if KEY.fullmatch(path.parent.name)}
 
 
 def about(key: str) -> About:
-    """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
+    """Return the description of loaded vectors. Raises: UnusableEmbedding when they are gone."""
     try:
         return cast(About, json_files.read_object(_folder(key) / "about.json"))
     except FileNotFoundError:

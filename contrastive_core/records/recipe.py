@@ -71,7 +71,7 @@ class Recipe:
 
 @lru_cache(64)
 def view_changes(text: str) -> tuple[JsonObject, ...]:
-    """What each view has otherwise: one change of nothing for an empty text. Raises ValueError."""
+    """Return the changed settings of each view; one empty change for an empty text. Raises ValueError."""
     knobs = knobs_of(Recipe)
     numbers = [name for name, entry in knobs.items() if not isinstance(entry.default, str)]
     views = []

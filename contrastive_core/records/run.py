@@ -52,7 +52,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What its snapshots are numbered by: epoch, or a recording's step."""
+        """The unit of its snapshot numbers: epoch, or step in a recording."""
         return "step" if self.is_recording else "epoch"
 
     @property
@@ -117,7 +117,7 @@ class Run:
         return current
 
     def _read_status(self) -> Status:
-        """What the file says; `failed` with the reason where it is damaged."""
+        """Return the content of the status file; `failed` with the reason if it is damaged."""
         try:
             return cast(Status, json_files.read_object(self.path / "status.json", run_files.STATUS))
         except FileNotFoundError:
@@ -217,7 +217,7 @@ class Run:
         return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     def meta(self) -> Meta:
-        """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""
+        """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
         with contextlib.suppress(OSError, Damaged):
             return cast(Meta, json_files.read_object(self.path / "meta.json", run_files.META))
         return {}

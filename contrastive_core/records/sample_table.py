@@ -170,7 +170,7 @@ def reason(table: SampleTable, name: str, row: int) -> str:
 
 
 def _reason_of_label(table: SampleTable, row: int) -> str:
-    """What each voter says of a sample that may be labeled wrong."""
+    """Describe the vote of each voter on a suspect."""
     wrong, likely = table.columns["mislabeled"][row], table.extra["suggested_probability"][row]
     voted = ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
     template = N_(

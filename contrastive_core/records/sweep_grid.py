@@ -37,7 +37,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn along what: names of axes, or of an axis value's `at`."""
+    """The axes of a figure: names of axes, or of an axis value's `at`."""
 
     x: str = ""
     series: str = ""
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep file says."""
+    """The content of a sweep file."""
 
     name: str
     title: str
@@ -161,7 +161,7 @@ def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures:
 
 
 def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
-    """What the rows of one cell give together."""
+    """Return the combined result of the rows of one cell."""
     found = [(m, v) for m in members if (v := value_of(m, measure, accuracy)) is not None]
     if not found:
         return Figure((), ())

@@ -53,7 +53,7 @@ def damaged_records(run: Run) -> list[str]:
 
 
 def _problem(run: Run, path: Path, read: Callable[[], object]) -> str:
-    """What is wrong with a file; "" for a whole or a missing one."""
+    """Return the fault of a file; "" for an intact or a missing one."""
     try:
         read()
     except FileNotFoundError:

@@ -51,7 +51,7 @@ def explain_sample(request: SampleRequest, sample: str) -> Explanation:
 
 
 def _inputs(request: SampleRequest) -> LossInputs:
-    """What the loss of the request compares: rows of z, and views (n, v, d) where it pairs those."""
+    """Return the inputs of the loss: rows of z, and views (n, v, d) if it pairs views."""
     if (run := request.run) is None:
         rows = read_rows(request.rows)
         assert rows is not None

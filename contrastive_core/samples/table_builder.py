@@ -53,7 +53,7 @@ class SampleInputs:
 
     @property
     def draws(self) -> list[LossInputs]:
-        """What the loss is the mean over: draws of views; the rows themselves without."""
+        """The draws that the loss averages over: views, or the rows themselves."""
         return [self._draw(self.rows, views) for views in self.views] if self.views else [self._draw(self.rows, None)]
 
     @property
@@ -240,7 +240,7 @@ def _explained(
 
 
 def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """What is suspected of labels, by voter and together; and how many are likely wrong."""
+    """Return the suspicion of each label, by voter and combined, and the number of likely errors."""
     firsts = {
         "suggested": wrong.suggested,
         "probe_prediction": wrong.predicted["probe"],

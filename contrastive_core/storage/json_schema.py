@@ -131,7 +131,7 @@ def _kind(value: Any) -> type:
 
 
 def _wrong(value: Any, schema: Schema, depth: int) -> str:
-    """What is wrong with a value itself, without its members."""
+    """Return the fault of a value, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
     kind = _kind(value)

@@ -138,7 +138,7 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 
 
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
-    """What is drawn along what; by default the last axis is x, or the matrix's columns."""
+    """Return the axes of the figure; by default the last axis is x, or the matrix's columns."""
     if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
         raise BadSetting("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}

@@ -1,4 +1,4 @@
-"""What Compare compares: runs with weights, and vectors that were loaded on Explore."""
+"""The spaces of the Compare page: runs with weights, and vectors loaded on Explore."""
 
 import streamlit as st
 

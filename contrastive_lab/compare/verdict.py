@@ -59,7 +59,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
 
 
 def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str) -> str:
-    """What each space reaches by an accuracy, and the references, where they are known."""
+    """Show the accuracy of each space and of the references."""
     shown = [*zip(comparison.names, comparison.accuracy[metric], strict=True)]
     references = score_tables.references(spaces).items()
     shown += [(_(SOURCES[k]), value) for k, s in references if metric in s and (value := s[metric].value) is not None]

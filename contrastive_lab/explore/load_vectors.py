@@ -1,4 +1,4 @@
-"""Opening vectors from elsewhere: by upload or by path, with a sentence for whatever is wrong."""
+"""Open vector files by upload or path, with one sentence per fault."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -132,7 +132,7 @@ def _recent_files() -> None:
 
 
 def about_left_out(key: str) -> str:
-    """What was not taken over from the file, in sentences; "" if all was."""
+    """Describe the parts of the file that were left out; "" if none."""
     about = loaded_vectors.loaded()[key]
     reasons = {"not_finite": _("with values that are not finite"), "zero": _("of zeros only")}
     parts = ", ".join(f"{n} {reasons[k]}" for k, n in about.get("left_out", {}).items())

@@ -23,7 +23,7 @@ VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("
 
 
 def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """What is asked for below the map: all scores, each with its own view, and the way out."""
+    """Show the panels below the map: all scores, each with its own view, and the export."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         view = query_params.one_or_none(st.segmented_control, _("More"), VIEWS, name="more", width="content")
         selection.out(space, rows, xy, picked)

@@ -27,7 +27,7 @@ OTHERS = 7  # other runs in which ranks are looked up
 
 
 def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
-    """What is selected: its images, the neighbors of one of them, and what is known of it."""
+    """Show the selection: its images, the neighbors of one of them, and its details."""
     if not picked:
         st.caption(_("Click a point, or draw around some: their images and nearest neighbors appear here."))
         return

@@ -23,7 +23,7 @@ BEFORE = "lab-before"  # of the session: the report that an address came after
 
 @dataclass(frozen=True)
 class PanelState:
-    """What the live view shows; "" and None: as at first."""
+    """The state of the live view; "" and None: the initial state."""
 
     view: str = ""
     panel: str = ""

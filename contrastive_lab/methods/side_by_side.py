@@ -46,7 +46,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
 
 
 def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
-    """What is known of each method, by aspect: structure, then defaults on the data set; "–" for no setting."""
+    """Return the facts of each method by aspect: structure, then defaults on the data set; "–" for no setting."""
     methods = [catalog["methods"][n] for n in names]
     found: dict[str, list[str]] = {
         "compared": [locale.text(m["compared"]) for m in methods],

@@ -233,7 +233,7 @@ def _terms(parts: Sequence[Part]) -> Html | None:
 
 
 def _title(score: Score) -> Html:
-    """What was taken, and how: an accuracy without its k says nothing."""
+    """Return the name of a score with its k: an accuracy without k is not comparable."""
     used = {sign: value for name, sign in SHOWN.items() if (value := score.number(name)) is not None}
     how = ", ".join(f"{sign} {value:g}" for sign, value in used.items())
     return el("span", score.title, el("small", how) if how else None, title=score.reading or None)

@@ -168,7 +168,7 @@ def judged_on(place: Any) -> str:
 
 
 def preview(report: dict[str, Any]) -> None:
-    """What it is, what matched, what is missing."""
+    """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
     parts = {"missing": _("Missing"), "unlike": _("Of another shape"), "unused": _("Not used")}
     counts = {_("Tensors matched"): report["matched"], **{name: len(report[part]) for part, name in parts.items()}}

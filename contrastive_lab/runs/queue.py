@@ -22,7 +22,7 @@ FIRST, MOST = 3, 30  # that wait: always in sight, and at all
 
 @st.fragment(run_every=2.0)
 def line() -> None:
-    """What is at work, queued or failed, every two seconds; the page is redrawn when a run's state changes."""
+    """Show running, queued and failed trainings every two seconds; redraw the page when a state changes."""
     queue.go_on()
     states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
     before = st.session_state.get(STATES, states)

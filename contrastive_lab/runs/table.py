@@ -109,7 +109,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def row(run: Run) -> dict[str, Any]:
-    """What the table shows of a run."""
+    """Return a run as a row of the table."""
     status, record, meta = training.status_of(run), cache.accuracies(run), run.meta()
     knn = record.score("h", "knn") if record else None
     epochs = run.config.get("epochs")

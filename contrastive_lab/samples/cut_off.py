@@ -125,7 +125,7 @@ def _of_same_class(table: SampleTable) -> np.ndarray:
 
 
 def counts(score: np.ndarray, cuts: np.ndarray = CUTS) -> list[int]:
-    """How many scores lie in each bin; one that is at a cut lies below it."""
+    """Count the scores in each bin; a score equal to a cut is below it."""
     share = (score - cuts[0]) / (cuts[-1] - cuts[0])
     places = np.clip(np.ceil(share * (len(cuts) - 1) - 1e-9).astype(int) - 1, 0, len(cuts) - 2)
     return np.bincount(places, minlength=len(cuts) - 1).tolist()  # type: ignore[no-any-return]

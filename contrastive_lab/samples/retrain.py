@@ -1,4 +1,4 @@
-"""What was decided, on many at once too, and training again without it: then the comparison."""
+"""Decisions, also on many samples together, and retraining with them; then the comparison."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,7 +22,7 @@ MANY = "samples-many"  # of the session: how often many were decided on at once
 
 
 def bar(findings: Findings) -> None:
-    """What was decided, and the new labels to download."""
+    """Show the decisions and the download of the new labels."""
     line = st.container(horizontal=True, vertical_alignment="center")
     by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
@@ -76,7 +76,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
 
 
 def retrain(findings: Findings) -> None:
-    """What was decided, as files to download; a button that trains without it; what came of it."""
+    """Show the decisions as files, a button to retrain with them, and the result."""
     request = next((r for r in findings.requests if r.split == "train"), findings.requests[0])
     run = request.run
     done = sample_annotations.changes(request.marked, run)

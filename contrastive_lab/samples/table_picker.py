@@ -1,4 +1,4 @@
-"""What the Samples page looks at, its tables, and the pictures behind them."""
+"""The Samples page's choice of split and run, its tables and their images."""
 
 from collections.abc import Sequence
 from itertools import repeat

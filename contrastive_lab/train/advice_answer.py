@@ -134,7 +134,7 @@ def _show_reasons(name: str, answer: Answer) -> None:
 
 
 def _literature_on_tau(rows: list[dict[str, Any]]) -> str:
-    """What τ is known to do, and whether these runs show it."""
+    """Describe the known effect of τ, and whether these runs show it."""
     known = [(r["τ"], r["tolerance"]) for r in rows if r["tolerance"] is not None]
     text = _(
         "After enough training a low τ spreads images and tears classes apart, and a high "

@@ -52,7 +52,7 @@ def _picker(data: str) -> str:
 
 
 def _title(name: str) -> str:
-    """What an adviser is asked, and for how long, beside its name."""
+    """Return the name of an adviser with its questions and time limit."""
     plan, template = load_plan(name), _("{name}: {choose}, {minutes} min")
     assert plan is not None
     return template.format(name=name, choose=", ".join(map(locale.text, plan.choose)), minutes=f"{plan.minutes:g}")

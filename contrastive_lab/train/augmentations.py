@@ -1,4 +1,4 @@
-"""What a training would see: some images, and the views that its recipe makes of them."""
+"""Some images and the augmented views that the recipe makes of them."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""What to train: method, data and settings, then Start; or first a look at its views."""
+"""The training form: method, data, settings and Start, and a preview of the views."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -27,7 +27,7 @@ def watch_next(name: str) -> None:
 
 
 def watched() -> str | None:
-    """The run that was started last, or any that is at work."""
+    """Return the run that was started last, or any active run."""
     chosen = query_params.requested("watch") or st.session_state.get(WATCHED)
     return chosen or next((run.name for run in training.working()), None)
 

@@ -1,4 +1,4 @@
-"""What is asked of one space: its scores, the loss of each sample, its map, and the files that a run keeps."""
+"""Questions about one space: scores, the loss of each sample, its map, and the files of a run."""
 
 import threading
 from contextlib import nullcontext
