@@ -41,8 +41,8 @@ class InvaSpread(Method):
             "(quoted; not checked against the paper itself)."
         ),
         differences=N_(
-            "The paper's formula has m − 1 negatives and includes the row itself; the published code uses all 2m "
-            "rows, leaves the row itself out and lets no gradient through candidates."
+            "The paper's formula has m − 1 negatives and includes the row itself. The published code uses all 2m "
+            "rows without the row itself, and sends no gradient through candidates."
         ),
         paper_recipe=N_("τ 0.1, batch 128, SGD 0.03, d 128"),
         default_loss="invariance_spread",

@@ -30,9 +30,9 @@ class SimCLR(Method):
         compared=N_("every view with every other view of the batch"),
         flow=(("image", N_("view 1"), "encoder*", "head*", "z₁*"), ("image", N_("view 2"), "encoder*", "head*", "z₂*")),
         measured_by_paper=N_(
-            "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet τ 0.05 / 0.1 / 0.5 / "
-            "1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 points over a linear one and more than 10 over "
-            "none."
+            "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark). ImageNet τ 0.05 / 0.1 / 0.5 "
+            "/ 1: 59.7 / 64.4 / 60.7 / 58.0 %. A nonlinear head gains 3 points over a linear one and more than 10 "
+            "over none."
         ),
         differences=N_(
             "The published loss averages over all 2N views. Code that sets every target to column 0 is right for two "

@@ -73,7 +73,7 @@ def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, 
         by_label = batch.has_labels and (loss.card.by_label or not batch.has_views)
         positives = "labels" if by_label else "views"
     if positives == "views" and not batch.has_views:
-        raise ValueError(N_("its rows have neither views nor labels, so none has a positive"))
+        raise ValueError(N_("its rows have no views and no labels, so no row has a positive"))
     if positives == "labels" and not batch.has_labels:
         raise ValueError(N_("its rows have no labels to pair them by"))
     groups = torch.from_numpy(batch.labels if positives == "labels" else batch.image)

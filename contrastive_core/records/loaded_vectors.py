@@ -70,8 +70,7 @@ def check_usable(name: str, usable: int, left_out: Mapping[str, int]) -> None:
     """Raises UnusableEmbedding where fewer than two rows are left."""
     if usable < 2:
         raise UnusableEmbedding(
-            "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
-            "zeros",
+            "{name} has {usable} usable rows: {not_finite} contain values that are not finite, {zero} are all zeros",
             name=name,
             usable=usable,
             **left_out,

@@ -29,9 +29,9 @@ LISTS = {
     "mislabeled": (
         N_("Likely mislabeled"),
         N_(
-            "Five voters that have not seen a sample's label give each class a probability: the supervised contrastive "
-            "loss it would have under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
-            "columns, and Gaussian classes (linear discriminant), all trained without it. The score is the probability "
+            "Five voters give each class a probability without seeing the sample's label. They are its supervised "
+            "contrastive loss under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
+            "columns, and a linear discriminant. All are trained without the sample. The score is the probability "
             "that its label is wrong."
         ),
     ),

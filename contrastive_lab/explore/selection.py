@@ -148,7 +148,7 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
             _("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv", on_click="ignore"
         )
     else:
-        text = _("CSV holds up to {csv_up_to} values here; Parquet holds them all.")
+        text = _("CSV is limited to {csv_up_to} values here. Parquet has no limit.")
         st.caption(text.format(csv_up_to=f"{export.CSV_UP_TO:,}"))
 
 

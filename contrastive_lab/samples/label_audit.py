@@ -18,8 +18,8 @@ from contrastive_lab.samples.findings import Findings
 
 TITLE = N_("Random check")  # how the page calls its list
 HOW = N_(
-    "One row in three comes in turn from groups of rows that the encoder suspects about equally. The others are drawn "
-    "from all rows, which also finds wrong labels that the encoder does not see. The same rows are drawn each time."
+    "One row in three is drawn from groups of rows with similar suspicion. The others are drawn from all rows, to "
+    "find wrong labels that the encoder misses. The draw is the same each time."
 )
 SIZES = (40, 120, 240, 480)
 LONG = 600  # right rows, beyond which suspects are the better way to a low bound; a set of fewer is small

@@ -124,7 +124,7 @@ def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPa
     assert "The vectors (.parquet)" in offered
     assert "Neighbors are left out. Above 50 rows" in said
     assert "Within a selection of more than 50 rows neighbors are left out." in said
-    assert "CSV holds up to 100 values here" in said
+    assert "CSV is limited to 100 values here" in said
 
 
 def test_many_vectors_are_written_to_a_file_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert ["knn" in line for line in lines] == [True, False, True, False, False]
     assert "3 steps' labels (they were missing)" in note_of(w)
     assert "1 steps' labels (they must be (8,) whole numbers)" in note_of(w)
-    assert "3 steps' losses (its rows have neither views nor labels" in note_of(w)
+    assert "3 steps' losses (its rows have no views and no labels" in note_of(w)
     assert recorded_rows.steps(w.run) == [1, 2, 3, 4, 5]
 
 
@@ -169,7 +169,7 @@ def test_a_folder_that_is_deleted_meanwhile() -> None:
         ({"views": ["no rows"]}, "must be a tensor"),
         ({"views": [torch.randn(4, 2, 3)], "ids": [1, 2]}, "ids must be (4,)"),
         ({"views": [torch.zeros(0, 2, 3)]}, "it has no rows"),
-        ({"views": [torch.randn(4, 3)]}, "neither views nor labels"),
+        ({"views": [torch.randn(4, 3)]}, "no views and no labels"),
         ({"views": [torch.randn(4, 2, 3)], "losses": torch.rand(3)}, "they must be (4,) or (8,)"),
     ],
 )
