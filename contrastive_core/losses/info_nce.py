@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -39,6 +39,7 @@ class InfoNCE(SoftmaxLoss):
 
     temperature: float = temperature_knob(0.07)
     critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
+    negative_margin: float | None = negative_margin_knob()
 
     @property
     def normalize(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -41,6 +41,7 @@ class NTXent(SoftmaxLoss):
         choices=("all", "own_positive"),
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
+    negative_margin: float | None = negative_margin_knob()
 
     @property
     def lists_positives(self) -> bool:

@@ -130,7 +130,7 @@ class Candidates:
 
     def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None) -> None:
         """`nearest`: (n, k) others of each row; `drawn`: how many (default: `DRAWN`). Raises: ValueError for others."""
-        if not pairs.symmetric:
+        if not pairs.symmetric or pairs.across:
             raise ValueError(
                 N_("losses can be estimated from candidates only if every row is compared with all others")
             )

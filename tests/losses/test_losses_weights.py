@@ -42,5 +42,5 @@ def test_which_losses_take_weights() -> None:
     """Where one pair of all decides, or a positive's own negatives count, no weight is right."""
     taken = {n: {make(n, k).takes_weights for m, k in SETTINGS if m == n} for n in losses.names()}
     assert {n for n, v in taken.items() if v == {False}} == {"invariance_spread", "lifted_structure", "nce"}
-    assert {n for n, v in taken.items() if len(v) == 2} == {"triplet"}
+    assert {n for n, v in taken.items() if len(v) == 2} == {"triplet", "info_nce", "nt_xent", "sup_con"}
     assert losses.create("triplet", mining="all").takes_weights
