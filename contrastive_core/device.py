@@ -28,7 +28,7 @@ def choose(name: str = "auto") -> torch.device:
         raise NoDevice("unknown device {name}; known: {known}", name=repr(name), known=KNOWN)
     if kind != "cpu" and not _present(kind):
         here = ", ".join(kind for kind in ("cpu", "cuda", "mps") if _present(kind))
-        raise NoDevice("this machine has no {kind} device (it has: {here}); use --device auto", kind=kind, here=here)
+        raise NoDevice("this machine has no {kind} device (available: {here}); use --device auto", kind=kind, here=here)
     if kind == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
         raise NoDevice("there is no {name}; this machine has {device_count} GPUs", name=name, device_count=count)
     return device
@@ -54,8 +54,8 @@ def check_shared(name: str, local_size: int) -> None:
     """Refuse one numbered GPU for several processes of a machine. Raises NoDevice."""
     if local_size > 1 and name.startswith("cuda:"):
         raise NoDevice(
-            "{name} is one GPU, and this machine has {local_size} processes; use --device cuda, "
-            "which gives each process its own, or one process",
+            "{name} is one GPU, but this machine has {local_size} processes; use --device cuda for one GPU per "
+            "process, or start one process",
             name=name,
             local_size=local_size,
         )
@@ -100,8 +100,8 @@ def enough_memory(device: torch.device, count: int, height: int, width: int) -> 
     except torch.OutOfMemoryError as error:
         values = {"device": device, "count": count, "width": width, "height": height}
         raise CannotGoOn(
-            "{device} has too little memory for {count} images of {width} × {height} pixels; end "
-            "what else is at work there, use the CPU, or choose a smaller encoder",
+            "{device} has too little memory for {count} images of {width} × {height} pixels; close other programs on "
+            "it, use the CPU, or choose a smaller encoder",
             **values,
         ) from error
 

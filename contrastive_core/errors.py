@@ -61,7 +61,7 @@ class NotRecognized(LabError, ValueError):
 
 
 class Refused(LabError, ValueError):
-    """What the sandboxed child says of a checkpoint it will not open."""
+    """The sandbox refuses to open a checkpoint."""
 
 
 class Damaged(LabError, ValueError):
@@ -99,7 +99,7 @@ def explained(error: BaseException) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What an error says, in words where the system gives a number."""
+    """Return the text of an error, in words if the system gives a number."""
     if isinstance(error, OSError) and error.errno in DISK:
         place = error.filename or N_("a file cannot be written")
         text = message("{problem}: {place}", problem=DISK[error.errno], place=place)

@@ -55,7 +55,7 @@ def join(separator: str, parts: Iterable[str]) -> Message:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says; a message keeps its template."""
+    """Return the text of an error; a message keeps its template."""
     said = error.args[0] if len(error.args) == 1 else None
     return said if isinstance(said, Message) else str(error).strip()
 

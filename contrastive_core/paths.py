@@ -27,7 +27,7 @@ def runs_home() -> Path:
 
 
 def data_home() -> Path:
-    """What can be made again: $CONTRASTIVE_LAB_HOME; else `.cache` of a checkout, `cache` in the user's data folder."""
+    """The folder of caches: $CONTRASTIVE_LAB_HOME; else `.cache` of a checkout, `cache` in the user's data folder."""
     if folder := os.environ.get("CONTRASTIVE_LAB_HOME"):
         return Path(folder)
     return ROOT / ".cache" if is_checkout() else _user_data() / "cache"

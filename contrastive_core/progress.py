@@ -24,7 +24,7 @@ SECONDS = 0.1  # between two lines of one stage
 
 @dataclass(frozen=True)
 class Progress:
-    """What is being done, and the fraction of it that is done, 0 to 1; None where not known."""
+    """The current stage and its fraction from 0 to 1; None if unknown."""
 
     stage: str
     fraction: float | None = None

@@ -30,7 +30,9 @@ class Knob:
         """Return `value` in the knob's type; raise BadSetting, a ValueError, when it does not fit."""
         if getattr(value, "requires_grad", False):
             learn = LEARNED if name == "temperature" else ""
-            raise BadSetting("{name} is a setting, and cuts a tensor off its gradient{learn}", name=name, learn=learn)
+            raise BadSetting(
+                "{name} is a plain setting: a tensor would lose its gradient{learn}", name=name, learn=learn
+            )
         if self.choices:
             if value in self.choices:
                 return value

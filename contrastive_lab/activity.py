@@ -1,4 +1,4 @@
-"""The sidebar's strip of activity on every page: at work, waiting, failed; asks each second while one is live."""
+"""The sidebar's activity strip: running, queued and failed; refreshed each second while a run is active."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -49,7 +49,7 @@ def _draw(now: Activity) -> None:
     if not now:
         return
     kinds: list[tuple[tuple[Any, ...], Callable[[Any], None], str]] = [
-        (now.at_work, _at_work, _("at work")),
+        (now.at_work, _at_work, _("running")),
         (now.waiting, _waits, _("waiting")),
         (now.failed, _failed, _("failed")),
     ]

@@ -1,4 +1,4 @@
-"""What the pages keep in memory: results, embeddings, images, the catalog. Tasks make them (progress.py follows
+"""Caches of the pages: results, embeddings, images, the catalog. Tasks make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
 from pathlib import Path
@@ -140,7 +140,7 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
 
 @st.cache_data(show_spinner=Deferred(N_("Looking up methods and losses…")))
 def catalog() -> dict[str, Any]:
-    """What is registered, with metadata and knobs, as plain values."""
+    """Return the registered names with metadata and knobs as plain values."""
     return read_catalog()
 
 
@@ -153,7 +153,7 @@ def loss_title(name: str) -> str:
 
 
 def definitions(*names: str) -> str:
-    """What some scores mean, a sentence each, from their own cards; "" for what is no score."""
+    """Return the meaning of scores, one sentence each from their cards; "" for other names."""
     cards = catalog()["metrics"]
     return "\n\n".join(f"**{_(c['title'])}**: {_(c['reading'])}" for name in names if (c := cards.get(name)))
 
@@ -182,7 +182,7 @@ def losses_ahead(loss: str, knobs: dict[str, Any] | None, *sizes: int) -> dict[s
     return dict(client.call("contrastive_core.samples.losses:outlook", loss, knobs, *sizes))
 
 
-@st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Taking its loss apart…")))
+@st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Analyzing its loss…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
     return client.call("contrastive_core.samples.explanation:explain_sample", request, sample)

@@ -1,4 +1,4 @@
-"""What the points of a map can be colored by, what is said of each, and which of many are drawn."""
+"""Colors of a map: choices, hover texts, and the sample of points to draw."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ MANY = 200  # categories, above which ten colors are shared
 
 
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
-    """What can be chosen; details only where the samples are judged."""
+    """Return the choices; details only if the samples are scored."""
     names = ["class"] if rows.labels is not None else ["sample"]
     for name, values in columns_of(rows).items():  # numbers that differ, or texts of which there are not too many
         count = len(np.unique(values))
@@ -40,7 +40,7 @@ def columns_of(rows: EmbeddingSet) -> dict[str, np.ndarray]:
 
 
 def hints_of(rows: EmbeddingSet) -> list[str]:
-    """What its columns say of each row, a line for each; texts first where there is no room for all."""
+    """Return the column values of each row, one line each; texts first if there is not enough room."""
     columns = [(k, v) for k, v in columns_of(rows).items() if k != "split"]
     columns.sort(key=lambda c: c[1].dtype.kind != "U")  # stable: else in the file's order
     shown = columns[: HINTED // max(1, len(rows))]

@@ -68,7 +68,7 @@ def caption(drawn_map: dict[str, Any], of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
     text = format.map_of(drawn_map["settings"], of) + format.quality_of(drawn_map["quality"])
     help = locale.text(JUDGED) if drawn_map["quality"] else None
-    st.caption(text + _("Scores are computed in the embedding, never on the map."), help=help)
+    st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
 def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def _scatter_data(
     extra: tuple[np.ndarray, str] | None,
     drawn_rows: np.ndarray | None,
 ) -> ScatterData:
-    """What the scatter draws: `drawn_rows` of the map (None: all), their colors, names and images."""
+    """Return the data of the scatter: `drawn_rows` of the map (None: all), colors, names and images."""
     name, details = color
     values, names = color_of(rows, name, details)
     xy, ids, note = map_result["xy"], rows.ids, ""

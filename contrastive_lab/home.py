@@ -1,4 +1,4 @@
-"""The front page: one sentence, three doors, a circle that moves, what was last at work."""
+"""The front page: one sentence, three entry points, a moving circle and the recent runs."""
 
 from dataclasses import dataclass, field, replace
 
@@ -29,11 +29,13 @@ class Door:
     more_address: dict[str, str] = field(default_factory=dict)
 
 
-SUSPECTS = N_("Suspects one by one, each beside images of the class it looks like: keep, relabel or drop it by a key.")
+SUSPECTS = N_(
+    "Review suspects one by one, next to images of the class they resemble. Keep, relabel or drop each with a key."
+)
 DOORS = (
     Door(
         N_("Learn in six short lessons"),
-        N_("Drag τ and watch which images are pushed away, and how hard. It opens on lesson {number}: {title}."),
+        N_("Drag τ and watch which images are pushed away, and how hard. Opens on lesson {number}: {title}."),
         "loss_lab",
         {"lesson": "1"},
         ":material/tune:",
@@ -43,8 +45,8 @@ DOORS = (
     Door(
         N_("Train on my images"),
         N_(
-            "Choose a folder, look at what it holds, and train an encoder on it; or let the "
-            "adviser find the method and the temperature."
+            "Choose a folder, check its images and train an encoder on them. Or let the adviser find the method and "
+            "the temperature."
         ),
         "train",
         {"data": "folder"},
@@ -64,12 +66,12 @@ LATEST = 3
 
 
 def doors() -> None:
-    """What this is, and the ways in."""
+    """Show the introduction and the entry points."""
     st.title("Contrastive Lab")
     text = _(
-        "**Contrastive learning teaches an encoder by comparison: two views of one image are pulled together, all "
-        "others are pushed apart.** Here you see what each loss does with every pair, train encoders on your own "
-        "images, and judge what they have learned."
+        "**Contrastive learning trains an encoder by comparison: two views of one image are pulled together, all "
+        "others are pushed apart.** See what each loss does with every pair, train encoders on your own images, and "
+        "evaluate them."
     )
     st.markdown(text)
     for door in (_lessons_door(DOORS[0]), *DOORS[1:-1], _labels_door(DOORS[-1])):
@@ -107,8 +109,8 @@ def circle() -> None:
     """Points that move by themselves."""
     draw_circle(CircleView(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True), "home-circle")
     text = _(
-        "Points that follow the gradient of NT-Xent: one shape attracts itself and repels "
-        "the others. Drag one away and see it come back."
+        "Points that follow the gradient of NT-Xent: equal shapes attract, different shapes repel. Drag a point away "
+        "and watch it return."
     )
     st.caption(text)
     st.page_link("pages/loss_lab.py", label=_("Play with it"), query_params={"on": "circle"})
@@ -116,13 +118,13 @@ def circle() -> None:
 
 def last_at_work() -> None:
     """One's own runs, the newest first; or that there are examples."""
-    st.header(_("Last at work"))
+    st.header(_("Recent runs"))
     mine = _own_runs()
     for run in mine[:LATEST]:
         with guard.on_its_own(run.name):
             _line(run)
     if not mine:
-        st.markdown(_("Nothing yet. The lab comes with trained examples to look at:"))
+        st.markdown(_("No runs yet. The app includes trained examples:"))
         row = st.container(horizontal=True)
         for name in (state.DEFAULT_RUN, "sup_con-digits", "moco_v2-shapes"):
             label, icon = _("{name} · example").format(name=name), ":material/scatter_plot:"

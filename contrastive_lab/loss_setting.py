@@ -28,7 +28,7 @@ def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, 
 
 
 def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
-    """What is dragged: its label, range and value."""
+    """Return the dragged knob: its label, range and value."""
     k = about["knobs"][live]
     low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
     label = _("τ, temperature") if live == "temperature" else _("ε, margin")

@@ -26,7 +26,7 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | Non
 
 
 def catalog_or_wait() -> dict[str, Any] | None:
-    """What is registered, or how far a process is that reads it, once after each change."""
+    """Return the catalog, or show the progress of the process that reads it after a change."""
     if catalog.is_ready():
         return cache.catalog()
     follow(questions.analysis(catalog.KIND, catalog.values()), message("Methods and losses (once)"))
@@ -129,7 +129,7 @@ def bar(progress: Progress, label: str, place: Any = st) -> None:
 
 @st.fragment(run_every=1.0)
 def follow_training(name: str) -> None:
-    """How far a training is that waits, begins or is at work; the page is drawn anew at its end."""
+    """Show the progress of a queued, starting or running training, and redraw the page at its end."""
     progress = queue.progress_of(name)
     if progress is None:
         st.rerun()

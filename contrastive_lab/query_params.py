@@ -112,12 +112,12 @@ def choose(key: str, value: Any) -> None:
 
 
 def chosen(key: str) -> Any:
-    """What was chosen with the widget of this key, for its `on_change`."""
+    """Store the choice of the widget of this key, for its `on_change`."""
     return page_values()[key]
 
 
 def requested(name: str) -> str | None:
-    """What the address asked for when one came to the page, if no widget has taken it yet."""
+    """Return the value in the address on arrival, if no widget has used it yet."""
     return current_session().asked.get(name)
 
 
@@ -148,7 +148,7 @@ def keep(**values: Any) -> None:
 
 
 def kept_value(name: str) -> str | None:
-    """What was kept under a name on this page, or what its address asks for."""
+    """Return the stored value of a name on this page, or the value in its address."""
     return requested(name) or page_values().get(f"kept {name}")
 
 

@@ -60,7 +60,7 @@ def choose_step(run: Run, kind: str, steps: list[int]) -> int:
 
 
 def follows_newest(run: Run, place: Recorded) -> bool:
-    """Whether the page shows whatever is newest of a recording that grows."""
+    """Whether the page follows the newest step of a growing recording."""
     return run.is_alive() and _chosen_step(run, place.kind, kinds_of(run)[place.kind]) == NEWEST
 
 
@@ -87,8 +87,8 @@ def has_rows(run: Run) -> bool:
 
 
 LACKS = N_(
-    "A recording holds embeddings and figures of a training that ran elsewhere; no "
-    "weights, so nothing can be embedded anew, trained on, or taken elsewhere."
+    "A recording contains embeddings and metrics of a training loop that ran elsewhere. It has no weights, so it "
+    "cannot embed new images, continue training or be exported."
 )
 FEW = 300  # points of a curve
 SHOWN = {

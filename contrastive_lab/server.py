@@ -1,4 +1,4 @@
-"""What stands between the network and the app: a thin ASGI layer around Streamlit's own server.
+"""A thin ASGI layer around Streamlit's server that checks each request.
 
 `streamlit run app.py` starts it, since app.py holds an `App` with this layer; Streamlit alone checks a request's Host
 on the websocket only, accepts a websocket without an Origin, and may be framed by any page. Here every request is held

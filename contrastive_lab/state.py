@@ -150,7 +150,7 @@ def _own_data() -> str:
 
 
 def data_key(run: Run) -> str:
-    """What runs on the same samples have in common."""
+    """Return the key that runs on the same samples share."""
     return f"{run.config.get('dataset')} {run.config.get('root') or ''}"
 
 

@@ -29,7 +29,7 @@ def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options
 
 
 def draw_definitions(scores: Iterable[Score]) -> None:
-    """What each score means, and why it has no value."""
+    """Show the meaning of each score, or why it has no value."""
     sides = st.columns(2, gap="medium")
     for number, score in enumerate(scores):
         missing = f" *{format.plain(score.missing)}.*" if score.missing else ""

@@ -1,4 +1,4 @@
-"""Pages that are made from the code at each build: losses, methods, metrics, commands and settings.
+"""Pages that are made from the code at each build: losses, methods, metrics, commands, settings and notebooks.
 
 `write_all(folder)` writes Markdown. A file is written only if its text has changed, which keeps later builds short.
 """
@@ -7,6 +7,7 @@ import argparse
 import ast
 import html
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from contrastive_core.models.encoders import encoder_names
 from contrastive_core.records import train_config
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knobs_of
+
+NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
 # What a setting does, where the code gives neither a help text nor a comment.
 SETTINGS = {
@@ -45,6 +48,7 @@ def write_all(folder: Path) -> None:
         "metrics.md": metric_list(),
         **_section("losses", "Losses", losses.names(), loss_page),
         **_section("methods", "Methods", methods.names(), method_page),
+        **{f"notebooks/{path.stem}.md": notebook_page(path) for path in NOTEBOOKS},
     }
     for name, text in pages.items():
         path = folder / name
@@ -54,6 +58,16 @@ def write_all(folder: Path) -> None:
     for path in folder.rglob("*.md"):
         if path.relative_to(folder).as_posix() not in pages:
             path.unlink()
+
+
+def notebook_page(path: Path) -> str:
+    """The text and code of a notebook, with links as seen from the folder of generated pages."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    parts = [("".join(cell["source"]), cell["cell_type"] == "code") for cell in cells]
+    title, *rest = [f"```python\n{text}\n```" if is_code else text for text, is_code in parts]
+    download = f"{{download}}`Download this notebook <../../notebooks/{path.name}>` to run it in Jupyter or VS Code."
+    text = "\n\n".join([title, download, *rest]) + "\n"
+    return re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.md)", text.replace("](../", "](../../"))
 
 
 def _section(folder, title, names, page):

@@ -14,7 +14,7 @@ from contrastive_lab.report import button
 
 VIEWS = (
     *(N_("Maps"), N_("Scores"), N_("Every test"), N_("By class")),
-    *(N_("Where they disagree"), N_("How alike"), N_("A setting as an axis")),
+    *(N_("Where they disagree"), N_("How alike"), N_("Plot by setting")),
 )
 
 
@@ -25,7 +25,7 @@ def page() -> None:
     if len(names) < 2:
         return
     comparison, spaces = None, []
-    with guard.on_its_own(_("One of these")):
+    with guard.on_its_own(_("Candidates")):
         spaces = space_picker.spaces(names, layer)
         if not comparable(spaces):
             return
@@ -35,10 +35,10 @@ def page() -> None:
         view = query_params.one_of(group, _("Show"), VIEWS, name="view", label_visibility="collapsed", width="content")
         if comparison is not None:
             button.offer(names, "test", layer)
-    if view == "A setting as an axis":
+    if view == "Plot by setting":
         setting_curves.axis(ready, layer, names)
     elif comparison is not None:
-        with guard.on_its_own(_("One of these"), guard.UNREADABLE):
+        with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
             show(view, spaces, comparison)
             if view not in ("Scores", "Every test"):
                 with_scores(spaces, comparison)  # the linear probe's verdict comes with them

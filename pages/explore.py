@@ -63,7 +63,7 @@ def of_recording(run: Run) -> None:
     heading.of_recording(run)
     chosen = recordings.place_of(run)
     if chosen is None:
-        st.info(_("It has recorded no images yet; they appear here with its first step."))
+        st.info(_("No images recorded yet. They appear here with the first step."))
         return
     space = recordings.space_of(chosen)
     rows = cache.embedding(space)

@@ -1,4 +1,4 @@
-"""Home: what this is about in one sentence, three doors, and what was last at work."""
+"""Home: an introduction in one sentence, three entry points, and the recent runs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def page() -> None:
     table.undo()
     line()
     {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
-    label = _("Runs lie in {runs_home}, what can be made again in {data_home}.")
+    label = _("Runs are stored in {runs_home}, caches in {data_home}.")
     st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
 
 

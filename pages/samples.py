@@ -48,7 +48,7 @@ def show(requests: list[SampleRequest]) -> None:
     if table is None:
         return
     if len(requests) > 1:
-        st.caption(_("Of the training images; choose the test images above."))
+        st.caption(_("This counts training images. Choose the test images above."))
     section = across_runs.across if part == PARTS[1] else over_epochs.of_all
     section(requests[0], table)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-# Small problems run slower on many threads, and the runner's workers share the cores.
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Small problems run slower on many threads, and the workers of pytest share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # a waiting thread leaves its core to others
 
 import pytest

@@ -40,16 +40,25 @@ def build(kind: str, z: Tensor) -> Pairs:
         return pairs.from_bank(z[:5], torch.tensor([3, 0, 9, 5, 1]), z[5:], slots, log_z=2.5)
     if kind == "pairs":
         return pairs.from_pairs(z[:8], z[8:], torch.arange(8) % 3 == 0)
+    if kind == "towers":
+        return pairs.from_towers(z[:8], z[8:])
+    if kind == "captions":  # two of one image, one without, an image without any, unequal numbers
+        groups = torch.tensor([2, 0, 0, 3, 2, 1, 9, -1, 4, 3, 1])
+        return pairs.from_towers(z[:5], z[5:], torch.arange(5), groups)
+    if kind == "b_to_a":
+        return pairs.from_towers(z[:8], z[8:], torch.tensor(LABELS), torch.tensor(LABELS).flip(0), "b_to_a")
     positive = torch.rand(6, 10, generator=torch.Generator().manual_seed(7)) < 0.3
     negative = torch.rand(6, 10, generator=torch.Generator().manual_seed(8)) < 0.6
     return pairs.from_mask(z[:6], z[6:], positive, negative & ~positive)
 
 
 BUILDERS = ("views", "four_views", "first_view", "labeled_views", "labels", "queue", "bank", "noise", "pairs", "mask")
+BUILDERS += ("towers", "captions", "b_to_a")
 
 
 def _settings() -> list[tuple[str, dict[str, Any]]]:
-    """Every loss with every choice of its named knobs, by name, so that a new loss is included."""
+    """Every loss with every choice of its named knobs, by name, so that a new loss is included; with a margin for false
+    negatives where it has one."""
     found = []
     for name in losses.names():
         knobs = losses.knobs(name)
@@ -57,6 +66,8 @@ def _settings() -> list[tuple[str, dict[str, Any]]]:
         choices |= {k: (True, False) for k, v in knobs.items() if isinstance(v.default, bool)}
         for values in itertools.product(*choices.values()):
             found.append((name, dict(zip(choices, values, strict=True))))
+        if "negative_margin" in knobs:
+            found.append((name, {"negative_margin": 0.1}))
     return found
 
 
@@ -65,13 +76,18 @@ SETTINGS = _settings()
 
 def ids(value: Any) -> str | None:
     """A readable name of a setting in a test's id."""
-    return "-".join(map(str, value.values())) or "default" if isinstance(value, dict) else None
+    return (
+        "-".join(f"margin{v}" if k == "negative_margin" else str(v) for k, v in value.items()) or "default"
+        if isinstance(value, dict)
+        else None
+    )
 
 
 def make(name: str, settings: dict[str, Any], **further: Any) -> Loss:
-    """A loss with those of the further knobs that it has."""
+    """A loss with those of the further knobs that it has, within their range."""
     known = losses.knobs(name)
-    return losses.create(name, **settings, **{k: v for k, v in further.items() if k in known})
+    further = {k: min(max(v, known[k].low), known[k].high) for k, v in further.items() if k in known}
+    return losses.create(name, **settings, **further)
 
 
 def knobs_of(loss: Loss) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def related(pairs: Pairs, i: int) -> tuple[list[int], list[int]]:
         own = int(pairs.anchor_rows[i])
         if own != NO_ROW and own == int(pairs.candidate_rows[j]):
             continue
+        if pairs.across and pairs.anchor_views[i] == pairs.candidate_views[j]:
+            continue
         if pairs.positive is not None and pairs.negative is not None:
             for k, mask in enumerate((pairs.positive, pairs.negative)):
                 if mask[i, j]:
@@ -135,18 +137,28 @@ def nce(r: Row, temperature: float, log_z: float | None, **_: Any) -> tuple[floa
     return sum(found) / len(found) + sum(noise), 1
 
 
-def own_denominator(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+def trusted_negatives(r: Row, margin: float | None) -> list[Vector]:
+    """The negatives, less those more similar than the most similar positive by the margin."""
+    if margin is None:
+        return r.negatives
+    highest = max(dot(r.f, p) for p in r.positives)
+    return [k for k in r.negatives if dot(r.f, k) <= highest + margin]
+
+
+def own_denominator(r: Row, temperature: float, negative_margin: float | None = None, **_: Any) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
-    n = [dot(r.f, k) / temperature for k in r.negatives]
+    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin)]
     p = [dot(r.f, k) / temperature for k in r.positives]
     return sum(log_sum([x, *n]) - x for x in p) / len(p), 1
 
 
-def shared_denominator(r: Row, temperature: float, **_: Any) -> tuple[float, float]:
+def shared_denominator(
+    r: Row, temperature: float, negative_margin: float | None = None, **_: Any
+) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
-    n = [dot(r.f, k) / temperature for k in r.negatives]
+    n = [dot(r.f, k) / temperature for k in trusted_negatives(r, negative_margin)]
     p = [dot(r.f, k) / temperature for k in r.positives]
     return log_sum(p + n) - sum(p) / len(p), 1
 
@@ -155,11 +167,11 @@ def nt_xent(r: Row, denominator: str, **knobs: Any) -> tuple[float, float]:
     return (shared_denominator if denominator == "all" else own_denominator)(r, **knobs)
 
 
-def sup_con(r: Row, temperature: float, form: str, base_temperature: float | None, **_: Any) -> tuple[float, float]:
+def sup_con(r: Row, temperature: float, form: str, base_temperature: float | None, **knobs: Any) -> tuple[float, float]:
     if not r.positives:
         return 0, 0
     p = [dot(r.f, k) / temperature for k in r.positives]
-    value = shared_denominator(r, temperature)[0]
+    value = shared_denominator(r, temperature, **knobs)[0]
     if form == "in":
         value += sum(p) / len(p) - log_sum(p) + math.log(len(p))
     return value * (temperature / base_temperature if base_temperature else 1), 1
@@ -291,6 +303,13 @@ FORMULAS = {
 } | {"info_nce": own_denominator}
 
 
+def tower_weight(pairs: Pairs, i: int) -> float:
+    """1/(2n) or 1/(2m) for the anchors of towers with n and m rows, where these differ."""
+    second = int(pairs.candidate_views.sum())
+    sizes = (len(pairs.candidates) - second, second)
+    return 1 if not pairs.across or sizes[0] == sizes[1] else 1 / (2 * sizes[int(pairs.anchor_views[i])])
+
+
 def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[float]]:
     """`per_anchor` and `weight` of a loss, one anchor at a time."""
     ready = unit if knobs.get("normalize") else list
@@ -299,5 +318,6 @@ def slow_loss(name: str, pairs: Pairs, **knobs: Any) -> tuple[list[float], list[
     found = []
     for i, f in enumerate(anchors):
         positives, negatives = ([candidates[j] for j in js] for js in related(pairs, i))
-        found.append(FORMULAS[name](Row(f, positives, negatives, pairs, i), **knobs))
+        value, weight = FORMULAS[name](Row(f, positives, negatives, pairs, i), **knobs)
+        found.append((value, weight * tower_weight(pairs, i)))
     return [v for v, _ in found], [w for _, w in found]

@@ -74,7 +74,7 @@ def _test(search: Search, best: AnswerRow) -> dict[str, Any] | None:
     others = [read_answer(name) for name in adviser_names() if name != search.plan.name]
     # to choose among advisers is to choose on these test images
     looks = 1 + sum(bool(o and o.get("test") and o["plan"].get("dataset") == search.plan.dataset) for o in others)
-    seen = N_("looked at for the first time") if looks == 1 else message("looked at for the {looks}. time", looks=looks)
+    seen = N_("evaluated for the first time") if looks == 1 else message("evaluation number {looks}", looks=looks)
     first = _test_scores(best["label"], {seed: mine[seed].run for seed in both}, search.plan.device)
     if best["is_default"]:
         text = message("On the test images, {seen}: {value} % by kNN.", seen=seen, value=f"{100 * first.mean:.1f}")

@@ -121,7 +121,7 @@ def untried_labels(search: Search) -> list[str]:
 def verdict_text(search: Search, rows: list[AnswerRow], best: AnswerRow | None) -> str:
     """One to four sentences."""
     if best is None:
-        return N_("Nothing has been judged yet.")
+        return N_("No decisions yet.")
     if len(rows) == 1:
         return message("Only {label} has been judged so far.", label=best["label"])
     text = _of_the_best(search, rows, best)
@@ -144,13 +144,13 @@ def _of_the_best(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
         )
     elif best["seeds"] >= SEEDS:
         template = N_(
-            "No difference that these data can show: {label} came out highest, {difference}{unit} from the default. "
-            "Either will do."
+            "No significant difference on these data. {label} scored highest, {difference}{unit} from the default. "
+            "Use either."
         )
         if "on_curve" in best:
             template = N_(
-                "No difference that these data can show: the curve is highest at {label}, {difference}{unit} from the "
-                "default. Either will do."
+                "No significant difference on these data. The curve is highest at {label}, {difference}{unit} from "
+                "the default. Use either."
             )
         text = message(template, **{**values, "difference": f"{points * best['difference']:+.1f}"})
     else:
@@ -162,24 +162,24 @@ def _of_the_default(search: Search, best: AnswerRow) -> str:
     assert search.default is not None
     fitted = search.curve()
     if fitted is None:
-        return message("Keep the default, {label}: nothing that was tried came out better.", label=best["label"])
-    text = message("Keep the default, {label}: the curve is highest there of what was tried.", label=best["label"])
+        return message("Keep the default, {label}: no other setting scored better.", label=best["label"])
+    text = message("Keep the default, {label}: it scored highest of the settings tried.", label=best["label"])
     if best["seeds"] > 1:
-        template = N_("Keep the default, {label}: of what was tried with {seeds} seeds the curve is highest there.")
+        template = N_("Keep the default, {label}: it scored highest of the settings tried with {seeds} seeds.")
         text = message(template, label=best["label"], seeds=best["seeds"])
     top = max(fitted.places(), key=lambda value: float(fitted.at([value])[0][0]))
     if abs(math.log(top / (search.default.value or top))) > math.log(DISTINCT):
-        text += message(" Its top lies near {top}, which more time would try.", top=f"{top:.2g}")
+        text += message(" Its maximum is near {top}. More time would test that value.", top=f"{top:.2g}")
     return text
 
 
 def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str:
     """A single seed, or two, show nothing: the default stands until they do."""
     points, unit = _scale(search)
-    text = message("No difference is shown yet: {label} came out highest", label=best["label"])
+    text = message("No significant difference yet: {label} scored highest", label=best["label"])
     same = [r for r in rows if r["label"] != best["label"] and all(r[k] == best[k] for k in ("epochs", "seeds"))]
     if "on_curve" in best:
-        text = message("No difference is shown yet: the curve is highest at {label}", label=best["label"])
+        text = message("No significant difference yet: {label} scored highest on the curve", label=best["label"])
     elif ties := [r["label"] for r in same if abs(r["mean"] - best["mean"]) < 1e-9]:
         text += message(", with {ties}", ties=" and ".join(ties))
     text += N_(", with one seed") if best["seeds"] == 1 else message(", with {seeds} seeds", seeds=best["seeds"])
@@ -188,7 +188,7 @@ def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str
         text += message(" and {difference}{unit} from the default", difference=difference, unit=unit)
     minutes = (SEEDS * 2) * search.cost(search.plan.rungs[-1]) / 60
     return message(
-        "{text}. Keep the default until more time has repeated it: three seeds of both take about {value} min.",
+        "{text}. Keep the default until more seeds confirm it: three seeds of both take about {value} min.",
         text=text,
         value=max(1, math.ceil(minutes)),
     )
@@ -202,14 +202,14 @@ def _below_untrained(search: Search, rows: list[AnswerRow]) -> str:
         return ""
     values = {"name": name, "share": f"{100 * share:.1f}"}
     return message(
-        "All that was tried is below {name} ({share} %): these tries are too short to choose "
-        "by; give them more time and more epochs.",
+        "Every try scores below {name} ({share} %), so these tries are too short to choose from. Give them more time "
+        "and more epochs.",
         **values,
     )
 
 
 def _smallest(search: Search, rows: list[AnswerRow]) -> str:
-    """How large a difference would have been seen, by the settings with every seed."""
+    """Return the smallest detectable difference, from the settings with every seed."""
     repeated = [r.get("difference_interval") for r in rows if r["seeds"] >= SEEDS and not r["is_default"]]
     widths = sorted(interval[1] - interval[0] for interval in repeated if interval)
     if not widths or search.plan.criterion != "knn":
@@ -224,7 +224,7 @@ def _smallest(search: Search, rows: list[AnswerRow]) -> str:
 
 
 def _scale(search: Search) -> tuple[int, str]:
-    """What a difference is multiplied by, and its unit."""
+    """Return the factor and the unit of a difference."""
     return (100, " points") if search.plan.criterion == "knn" else (1, "")
 
 

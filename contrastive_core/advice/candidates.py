@@ -1,4 +1,4 @@
-"""What can be chosen: for each question the settings that are tried, the default among them.
+"""The candidates of each question: the settings to try, including the default.
 
 A candidate is a label and the settings that `train --set` takes. The curve through the scores of one number rests on
 values side by side scoring about the same: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the
@@ -91,11 +91,11 @@ def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
 def _of_the_loss(loss: str, knobs: Any, usual: Mapping[str, Any]) -> list[Candidate]:
     name, grid = ("temperature", TEMPERATURES) if "temperature" in knobs else ("margin", MARGINS)
     if name not in knobs:
-        raise BadSetting("{loss} has neither a temperature nor a margin to choose", loss=loss)
+        raise BadSetting("{loss} has no temperature or margin to choose", loss=loss)
     default = usual.get(name, knobs[name].default)
     sign = "τ" if name == "temperature" else "margin"
     if not isinstance(default, (int, float)):
-        raise BadSetting("the {name} of {loss} is learned by default; there is none to choose", name=name, loss=loss)
+        raise BadSetting("the {name} of {loss} is learned by default; there is nothing to choose", name=name, loss=loss)
     others = [v for v in grid if max(v / default, default / v) > NEAR]
     return [
         Candidate("temperature", f"{sign} {default:g}", {}, float(default)),
@@ -126,7 +126,7 @@ def _recipe_changes(usual: Mapping[str, Any], dataset: Dataset) -> dict[str, dic
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What a score is expected to be at each value."""
+    """The expected score at each value."""
 
     process: GaussianProcessRegressor
     mean: float

@@ -50,9 +50,7 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
     if n < FEWEST:
         values = {"name": dataset.name, "n": n, "fewest": FEWEST}
         raise BadSetting(
-            "{name} has {n} training images; at least {fewest} are needed, so that a fifth can "
-            "be set aside to judge by",
-            **values,
+            "{name} has {n} training images; at least {fewest} are needed, because one fifth is held out", **values
         )
     rng, count = np.random.default_rng(SEED), min(MOST, round(SHARE * n))
     labels = dataset.labels

@@ -91,7 +91,7 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     found = [candidates(q, method, dataset) for q in choose]
     trials = 1 + sum(len(one) - 1 for one in found)
     if trials < 2:
-        raise BadSetting("there is nothing to choose: {choose} has one setting here", choose=", ".join(choose))
+        raise BadSetting("nothing to choose: {choose} has only one setting here", choose=", ".join(choose))
     count = len(held_out_rows(dataset))
     labels = (", ".join(one[0].label for one in found), *(c.label for one in found for c in one[1:]))
     batch = None if "batch" in choose else fitting_batch(method, dataset)

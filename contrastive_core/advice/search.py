@@ -245,7 +245,7 @@ def train_cell(cell: Cell, device: str = "auto") -> str:
     except (CannotGoOn, ValueError, OSError, RuntimeError, torch.OutOfMemoryError) as error:
         return sentence(error) or type(error).__name__
     if status == "stopped":
-        raise CannotGoOn("{run} was stopped; the same command goes on with it", run=cell.run)
+        raise CannotGoOn("{run} was stopped; run the same command again to continue", run=cell.run)
     return ""
 
 

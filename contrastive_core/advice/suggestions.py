@@ -1,4 +1,4 @@
-"""What follows from a first look, for batch, τ and augmentations: reasons, and commands that settle it."""
+"""Suggestions from a first look for batch, τ and augmentations, with reasons and commands that test them."""
 
 import shlex
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Suggestion:
 
 
 def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
-    """What follows from the facts of the data set `name`, as far as they say something."""
+    """Return the suggestions that the facts of the data set `name` support."""
     batch, temperature, augmentation = (
         shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
         for question in ("batch", "temperature", "augmentation")
@@ -91,7 +91,7 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
     reasons = [message("{n} images give {steps} steps an epoch", n=f"{n:,}", steps=f"{steps:,}")]
     if best < usual:
         value = max(1, n // usual)
-        reasons.append(message("the usual {usual} would give {value}, too few to learn from", usual=usual, value=value))
+        reasons.append(message("the usual {usual} would give only {value}", usual=usual, value=value))
     if (same := facts.get("same_class_negatives")) is not None:
         of, own = 2 * best - 2, f"{same * (2 * best - 2):.0f}"
         template = N_("{same} of {negatives} negatives are of the anchor's class")
@@ -99,7 +99,7 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
             template = N_("{same} of {negatives} views of other images are of the anchor's class and are its positives")
         reasons.append(message(template, same=own, negatives=of))
     else:
-        settle = N_("labels of some images: without any, no score tells which batch size is better")
+        settle = N_("label some images: without labels no score shows which batch size is better")
     values = {"batch_size": best} if best < usual else {}
     return Suggestion("batch_size", f"{best}", join("; ", reasons), settle, values)
 
@@ -107,14 +107,14 @@ def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggest
 def _temperature(facts: Facts, needs_labels: bool, settle: str) -> Suggestion:
     setting, text = "loss.temperature", N_("0.05 to 1")  # candidates.TEMPERATURES
     if (same := facts.get("same_class_negatives")) is None:
-        why = N_("without labels nothing says how many negatives are false; the usual range is tried")
+        why = N_("without labels the share of false negatives is unknown; the usual range is tried")
         return Suggestion(setting, text, why, settle)
     if needs_labels:
-        why = N_("images of the anchor's class are positives, so no negative is false; the usual range is tried")
+        why = N_("with labels no negative is false, so the usual range is tried")
         return Suggestion(setting, text, why, settle)
     share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
     if same > MEASURED:
-        why = message("{share}, more than in any set that was measured: the whole range is tried", share=share)
+        why = message("{share}, more than in any measured data set: the whole range is tried", share=share)
         return Suggestion(setting, text, why, settle)
     why = message("{share}; with 10 to 17 % on four measured sets, SimCLR was best at τ = 0.05", share=share)
     return Suggestion(setting, text, why, settle)
@@ -124,8 +124,8 @@ def _mirror(facts: Facts, is_on: bool, settle: str) -> Suggestion | None:
     if "mirroring_costs" not in facts:
         return None
     figures = message(
-        "mirrored, {mirrored_knn} % of {asked} images are still taken for their class by "
-        "pixels; upright, {pixels_knn} %",
+        "by pixels, {mirrored_knn} % of {asked} mirrored images are still assigned to their class; unmirrored, "
+        "{pixels_knn} %",
         mirrored_knn=f"{100 * facts['mirrored_knn']:.1f}",
         asked=facts["asked"],
         pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
@@ -133,13 +133,13 @@ def _mirror(facts: Facts, is_on: bool, settle: str) -> Suggestion | None:
     mirrored, upright = (max(0.0, share - facts["chance"]) for share in (facts["mirrored_knn"], facts["pixels_knn"]))
     kept, values = mirrored / max(1e-9, upright), {}
     if facts["mirroring_costs"][1] <= 0 or kept >= HARMLESS:
-        text = N_("mirroring, as it is") if is_on else N_("mirroring may be tried")
+        text = N_("mirroring, as by default") if is_on else N_("mirroring may be tried")
     elif kept >= HARMFUL:
         text = N_("mirroring is doubtful: try both")
     elif is_on:
         text, values = N_("no mirroring"), {"recipe.flip": 0.0}
     else:
-        text = N_("no mirroring, as it is")
+        text = N_("no mirroring, as by default")
     return Suggestion("recipe.flip", text, figures, settle, values)
 
 
@@ -148,7 +148,7 @@ def _color(facts: Facts, settle: str) -> Suggestion | None:
         return None
     chance = facts["chance"]
     figures = message(
-        "the mean color alone names the class of {color_knn} %; the most frequent class is {chance} % of all",
+        "the mean color alone identifies the class of {color_knn} %; the most frequent class has {chance} %",
         color_knn=f"{100 * facts['color_knn']:.1f}",
         chance=f"{100 * chance:.1f}",
     )
@@ -162,13 +162,13 @@ def _copied(facts: Facts) -> Suggestion | None:
     if not facts["copies_across"] and not facts["alike_across"]:
         return None
     reason = message(
-        "{copies_across} test images stand in the training part too, to the last bit; {alike_across} of "
-        "{asked_across} have a training image with almost the same pixels: test figures come out too high",
+        "{copies_across} test images are bit-identical to training images; {alike_across} of {asked_across} have a "
+        "training image with almost the same pixels. Test scores will be too high",
         copies_across=f"{facts['copies_across']:,}",
         alike_across=f"{facts['alike_across']:,}",
         asked_across=f"{facts['asked_across']:,}",
     )
-    return Suggestion("exclude", N_("take copies out of one part"), reason, N_("Samples, near-duplicates and leaks"))
+    return Suggestion("exclude", N_("remove copies from one split"), reason, N_("Samples, near-duplicates and leaks"))
 
 
 def _uneven(facts: Facts) -> Suggestion | None:

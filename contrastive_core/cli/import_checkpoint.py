@@ -26,7 +26,7 @@ def import_checkpoint(args: Namespace) -> None:
 
 
 def preview(*arguments: str) -> JsonObject:
-    """What `import` with these arguments would make, as it prints it with --dry-run --json."""
+    """Return what `import` would create, as `--dry-run --json` prints it."""
     try:
         args = parser().parse_args(["import", *arguments, "--dry-run"])
     except SystemExit:
@@ -60,7 +60,7 @@ def _wanted(args: Namespace) -> pretrained.Wanted | None:
 
 
 def _text(args: Namespace, record: JsonObject) -> str:
-    """What was recognized, what matched, and the run that was made of it; or where its weights are."""
+    """Describe the encoder, the matched tensors and the new run, or the place of the weights."""
     if "matched" not in record:
         text = f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"
         if not record["host"]:

@@ -42,7 +42,7 @@ def _answers(file: Path) -> dict[str, float]:
         given = (line["wrong"] or "").strip().lower()
         if given not in ANSWERS:
             raise BadSetting(
-                "{file}: the column wrong takes yes or no; got {given}", file=printable(file), given=printable(given)
+                "{file}: the column wrong must be yes or no; got {given}", file=printable(file), given=printable(given)
             )
         answers[line["id"]] = ANSWERS[given]
     return answers

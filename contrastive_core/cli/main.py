@@ -62,7 +62,7 @@ LEAVE_OUT = _option(
 )
 PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
 LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
-ROOT = _option("--root", metavar="FOLDER", help="where downloaded data sets lie")
+ROOT = _option("--root", metavar="FOLDER", help="folder of downloaded data sets")
 
 
 RUN = _option("run")

@@ -37,7 +37,7 @@ def list_all(args: Namespace) -> None:
     lines = [f"{what}: {', '.join(entries)}" for what, entries in names.items()]
     width = max([len(r["run"]) for r in rows], default=0)
     lines += [
-        f"{r['run']:<{width}}  {r['status']:<8} {r['method']} on {r['dataset']}"
+        f"{r['run']:<{width}}  {r['status']:<8} {_kind(r)}"
         f"{'  (shipped)' if r['shipped'] else ''}{'  ' + r['reason'] if r['reason'] else ''}"
         for r in rows
     ] or ["no runs yet: python -m contrastive_core train --method simclr --dataset digits"]
@@ -59,6 +59,10 @@ def verify(args: Namespace) -> int:
     lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in problems.items()]
     print_result(args, {"runs": problems}, "\n".join(lines) or "no runs yet")
     return int(any(problems.values()))
+
+
+def _kind(row: JsonObject) -> str:
+    return f"{row['method']} on {row['dataset']}" if row["method"] else "recording"
 
 
 def _row(run: Run) -> JsonObject:
@@ -103,7 +107,7 @@ def _folder(path: Path) -> JsonObject:
 
 
 def _app() -> JsonObject:
-    """What the app says of itself, from a process of its own."""
+    """Return the app's self-check, run in a separate process."""
     if importlib.util.find_spec("contrastive_lab") is None:
         return {"window": "", "problem": "the app is not installed"}
     command = [sys.executable, "-m", APP_CHECK]

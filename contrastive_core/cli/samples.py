@@ -36,7 +36,7 @@ def samples(args: Namespace) -> None:
 
 
 def _of_losses(table: SampleTable) -> str:
-    """What is to be known of losses that are not exact."""
+    """Describe the error of estimated losses."""
     facts = table.facts
     if "exact_up_to" in facts:
         return f", which is exact only up to {facts['exact_up_to']:,.0f} images, and left out here"

@@ -7,6 +7,7 @@ from contrastive_core.engine import queue as waiting
 from contrastive_core.engine import sweep_runner
 from contrastive_core.records import runs
 from contrastive_core.sweeps import spec
+from contrastive_core.sweeps.plots import verdict
 
 
 def sweep(args: Namespace) -> None:
@@ -38,9 +39,12 @@ def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
         for number, name in enumerate(names):
             on_progress(f"scoring {name}, {number + 1} of {len(names)}", number / len(names))
             evaluate(runs.load(name), list(sweep_runner.SCORED))
-    left = sum(row["status"] != "done" for row in sweep_runner.status(chosen))
-    text = f"{chosen.title}: {len(names)} runs scored now"
-    print_result(args, {"sweep": chosen.name, "scored": names, "untrained": left}, f"{text}, {left} not trained yet")
+    rows = sweep_runner.status(chosen)
+    left = sum(row["status"] != "done" for row in rows)
+    shown, rests_on = verdict(chosen, rows, "knn test")
+    text = f"{chosen.title}: {len(names)} runs scored now, {left} not trained yet"
+    result = {"sweep": chosen.name, "scored": names, "untrained": left, "verdict": shown}
+    print_result(args, result, "\n".join(filter(None, [text, f"kNN on test: {shown}" if shown else "", rests_on])))
 
 
 def queue(args: Namespace) -> None:

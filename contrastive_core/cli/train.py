@@ -102,7 +102,7 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
     if not args.resume:
         return config_of(args, on_progress), None
     if not args.run:
-        raise BadSetting("--resume needs --run NAME, the run to go on with")
+        raise BadSetting("--resume needs --run NAME, the run to continue")
     run = runs.load(args.run)
     config = from_dict(run.manifest["config"])
     if args.device != "auto":

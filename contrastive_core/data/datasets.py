@@ -81,8 +81,8 @@ def _check_arguments(name: str, split: str, form: ImageForm) -> None:
         raise BadSetting("{name} needs the path of {what} behind the colon", name=name.strip(), what=what)
     if form.size and not is_files(name):
         raise BadSetting(
-            "image_size is for folders and lists of images; those of {name} have a size of their "
-            "own, which --set encoder.pixels={size} changes at the encoder",
+            "image_size is for folders and lists of images; {name} has a fixed size. Use --set encoder.pixels={size} "
+            "to resize at the encoder",
             name=name,
             size=form.size,
         )
@@ -205,7 +205,7 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     arrays = json_files.read_npz(folder / "labels.npz")
     labels, names, n = arrays.pop("labels"), arrays.pop("ids", None), about["n"]
     if len(images) != n or len(labels) != n:
-        raise Damaged("{folder} is damaged: its files do not fit together", folder=folder)
+        raise Damaged("{folder} is damaged: its files do not match each other", folder=folder)
     ids = [f"{split}/{i:06d}" for i in range(n)] if names is None else names.tolist()
     skipped, notes = ([(str(file), str(text)) for file, text in about[kind]] for kind in ("skipped", "notes"))
     classes = tuple(about["classes"])

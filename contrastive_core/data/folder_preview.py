@@ -1,4 +1,4 @@
-"""What folders of images hold, before they are decoded: subfolders for a file dialog, classes, some images."""
+"""Content of image folders before decoding: subfolders for a file dialog, classes, some images."""
 
 import contextlib
 import os

@@ -182,8 +182,8 @@ def _reserve_space(partial: Partial, later: list[Partial]) -> None:
         if not written:  # otherwise it continues once there is space
             shutil.rmtree(partial.folder, ignore_errors=True)
         raise BadSetting(
-            "{parts} images of {side} × {side} pixels need {size} in {parent}, where {free} are "
-            "free; choose a smaller image_size, or another folder by CONTRASTIVE_LAB_HOME",
+            "{parts} images of {side} × {side} pixels need {size} in {parent}, but {free} are free; choose a smaller "
+            "image_size, or set CONTRASTIVE_LAB_HOME to another folder",
             parts=f"{sum(len(p.files) for p in parts):,}",
             side=partial.side,
             size=_bytes(size),
@@ -234,7 +234,7 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
         shutil.rmtree(partial.folder, ignore_errors=True)
         name, reason = skipped[-1]
         values = {"failed": len(failed), "name": name, "reason": reason}
-        raise BadSetting("none of the {failed} images can be read; the last: {name}: {reason}", **values)
+        raise BadSetting("all {failed} images are unreadable; the last: {name}: {reason}", **values)
     _finish(partial, np.array(sorted(failed), np.int64))
     columns = {name: _column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}
     return {

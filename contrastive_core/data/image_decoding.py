@@ -36,7 +36,7 @@ GAP = 2  # a JPEG is decoded at a fraction of its size, at least so many times w
 NARROWEST = 16  # an array this much longer than wide holds no image
 HEADER = 128  # bytes of a file before the first row of decoded images
 MOST_CHANNELS = 1024  # an array of more holds no image, but perhaps many
-DIED = N_("reading it ends the program that reads it")
+DIED = N_("reading it crashes the reader")
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def _axes(shape: tuple[int, ...]) -> tuple[int | None, tuple[int, int]]:
     low, high = min(sides), max(sides)
     is_one = axis is None or shape[axis] <= MOST_CHANNELS
     if not is_one or 0 in shape or high > NARROWEST * low or low * high > MAX_PIXELS:
-        raise Damaged("an array of shape {shape}, which is that of no image", shape=shape)
+        raise Damaged("an array of shape {shape} is not an image", shape=shape)
     return axis, sides
 
 

@@ -47,8 +47,8 @@ UNREAD_OTHERS = (
 )
 UNREAD_SPECIAL = {  # by ending
     "": (
-        N_("1 file without an ending is left out: what it is cannot be told."),
-        N_("{n} files without an ending are left out: what they are cannot be told."),
+        N_("1 file without an extension is left out: its type is unknown."),
+        N_("{n} files without an extension are left out: their types are unknown."),
     ),
     ".npy": (
         N_("1 {ending} file is left out: it is read where a folder has no pictures."),
@@ -163,7 +163,7 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
             return {}, ()  # classes, of which some have these names
         if not left_out:
             return {"train": train}, (
-                N_("All images are those of train/: a fifth is set aside, since there is no test/."),
+                N_("All images come from train/. One fifth is held out because there is no test/."),
             )
         test, *left_out = left_out
     said = [message("The test images are those of {test}/: there is no test/.", test=test)] if test != "test" else []

@@ -23,7 +23,7 @@ from contrastive_core.storage.regular_files import FileStamp, file_stamp, printa
 
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")
-OUTSIDE = N_("it lies outside of the list's folder")
+OUTSIDE = N_("it is outside the list's folder")
 Line = tuple[str, dict[str, str]]  # its split, and its values by column
 OURS = ("id", "ids", "label", "labels", "h", "z", FILE, SPLIT, "")  # names that rows have already
 MAX_BYTES = 512 << 20  # a few million lines
@@ -49,7 +49,7 @@ def _read_list(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 
 
 def listings(where: str) -> dict[str, Listing]:
-    """What a list names of each split. Raises BadSetting for what is no such list."""
+    """Return the listed images of each split. Raises BadSetting for a file that is not an image list."""
     path, column = list_and_column(where)
     seen = {os.fspath(path): file_stamp(path)}
     names, lines = _read_list(path)

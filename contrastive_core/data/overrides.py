@@ -92,7 +92,7 @@ def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
     _, rows = read_table(path, *columns)
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
-            raise BadSetting("{path}: line {number} is cut short", path=path, number=number)
+            raise BadSetting("{path}: line {number} is truncated", path=path, number=number)
     return rows
 
 
@@ -100,7 +100,7 @@ def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     unknown = sorted(ids - set(dataset.ids))
     if unknown:
         raise BadSetting(
-            "{path} names {unknown} samples that {name} has not, such as {first}; its ids look like {ids}",
+            "{path} lists {unknown} samples that are not in {name}, for example {first}; its ids look like {ids}",
             path=path,
             unknown=len(unknown),
             name=dataset.name,

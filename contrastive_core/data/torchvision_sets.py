@@ -31,8 +31,8 @@ def is_there(name: str, root: str | None) -> bool:
 def how_to_get(name: str) -> str:
     """The sentence that asks for a download."""
     return message(
-        "{name} is not on this machine: fetching it moves {size} MB. Add --download (or "
-        "tick the box on the Train page), or give --root FOLDER where its files lie",
+        "{name} is not on this machine: the download is {size} MB. Add --download (or tick the box on the Train "
+        "page), or give its folder with --root FOLDER",
         name=name,
         size=f"{SIZES[name]:,}",
     )

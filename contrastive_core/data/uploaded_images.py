@@ -86,8 +86,8 @@ def _check_space(files: Sequence[UploadedFile], home: Path) -> None:
     size, free = sum(f.size for f in files), shutil.disk_usage(home).free
     if len(files) > MOST_FILES or size > MOST_BYTES:
         raise BadSetting(
-            "{files} files of {size} MB; at most {most_files} of {most_bytes} MB are taken here. "
-            "Write the folder's path instead.",
+            "{files} files with {size} MB; at most {most_files} files with {most_bytes} MB can be dropped. Enter the "
+            "folder's path instead.",
             files=f"{len(files):,}",
             size=f"{size / 1e6:,.0f}",
             most_files=f"{MOST_FILES:,}",

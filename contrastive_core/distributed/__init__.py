@@ -1,1 +1,1 @@
-"""Many processes: collectives, and rows that lie in parts."""
+"""Several processes: collectives and sharded rows."""

@@ -153,7 +153,7 @@ def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> lis
 
 
 def broadcast_object(value: Any) -> Any:
-    """What the first process has; the others' own values are of no account."""
+    """Return the value of the first process on every process."""
     if is_single_process():
         return value
     holder = [value]

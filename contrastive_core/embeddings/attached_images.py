@@ -27,14 +27,14 @@ SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
 COLUMNS = ("image", "image_path", "path", "file", "filename", "picture")
 GRAY = 128
-OUTSIDE, MISSING = N_("their names lead out of its folder"), N_("they are not there")
-LINK = N_("they are links, which are followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
+OUTSIDE, MISSING = N_("their names point outside its folder"), N_("they are not there")
+LINK = N_("they are links; set CONTRASTIVE_LAB_FOLLOW_LINKS=1 to follow links")
 MOST = 200_000  # rows whose pictures are kept: 2.5 GB
 
 
 @dataclass(frozen=True, eq=False)
 class Attached:
-    """What came along with vectors."""
+    """Images that belong to vectors, and a note about skipped ones."""
 
     images: np.ndarray | None  # (n, c, h, w) uint8; None: no pictures
     note: str = ""  # sentences about names that were refused, or are of no file
@@ -83,15 +83,15 @@ def _below(name: str, roots: Sequence[Path]) -> Path | str:
 
 
 def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
-    """What became of the names that were not opened, a sentence for each reason."""
+    """Describe the names that were not opened, one sentence per reason."""
     parts: list[str] = []
     for why in (OUTSIDE, LINK, MISSING):
         if refused := [n for n, file in zip(names, files, strict=True) if file == why]:
             counts = thousands(refused=len(refused), files=sum(f is not None for f in files))
             values = {"why": why, "first": printable(refused[0], 60), **counts}
-            parts.append(message("{refused} of {files} pictures were not opened, since {why}: {first}.", **values))
+            parts.append(message("{refused} of {files} images were not opened because {why}: {first}.", **values))
     if parts:
-        parts.append(N_("If they lie in another folder, name that when you open the file."))
+        parts.append(N_("If they are in another folder, give that folder when you open the file."))
     return join(" ", parts)
 
 

@@ -47,7 +47,7 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
         except (UnusableEmbedding, Damaged, NotRegular):
             raise
         except MemoryError:
-            raise UnusableEmbedding("{name} promises more than memory holds", name=name) from None
+            raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
         except Exception as error:
             why = printable(explained(error))
             raise Damaged("{name} cannot be read: {why}", name=name, why=why) from None
@@ -74,7 +74,7 @@ def _rows_of(n: int, part: Part, path: Path) -> slice:
     """The part's rows of n. Raises UnusableEmbedding where it has none."""
     rows = part_of(n, part)
     if part[1] > 1 and rows.start == rows.stop:
-        raise UnusableEmbedding("{name} has fewer rows than there are processes", name=path.name)
+        raise UnusableEmbedding("{name} has fewer rows than processes", name=path.name)
     return rows
 
 
@@ -131,7 +131,9 @@ def _vectors(file: Any, head: Head, path: Path, part: Part) -> tuple[np.ndarray,
     n, d = shape
     rows = _rows_of(n, part, path)
     if by_column and part[1] > 1:
-        raise UnusableEmbedding("{name} holds its vectors by columns; save them anew", name=path.name)
+        raise UnusableEmbedding(
+            "{name} stores its vectors in column order; save them in row order (np.ascontiguousarray)", name=path.name
+        )
     file.seek(rows.start * d * dtype.itemsize, os.SEEK_CUR)
     features = np.empty((rows.stop - rows.start, d), np.float32)
     lines = features.T if by_column else features  # as they lie in the file, one after the other
@@ -168,13 +170,13 @@ def npy_head(file: Any, path: Path, size: int) -> Head:
         raise Damaged("{name} does not begin as a .npy file does", name=path.name) from None
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
-        raise UnusableEmbedding("{name} is of a version of .npy that is not known", name=path.name)
+        raise UnusableEmbedding("{name} has an unknown .npy version", name=path.name)
     shape, by_column, dtype = readers[version](file)
     if dtype.hasobject:
-        raise UnusableEmbedding("{name} holds pickled objects, which are never opened", name=path.name)
+        raise UnusableEmbedding("{name} contains pickled objects; these are never loaded", name=path.name)
     if math.prod(shape) * dtype.itemsize > (size := size - file.tell()):
         values = {"name": path.name, "shape": shape, "dtype": dtype, "size": f"{size:,}"}
-        raise UnusableEmbedding("{name} promises {shape} {dtype} but holds {size} bytes", **values)
+        raise UnusableEmbedding("{name} declares {shape} {dtype} but contains {size} bytes", **values)
     return shape, by_column, dtype
 
 

@@ -19,7 +19,7 @@ SCORES = Approximation()  # for figures: nearly all of the true neighbors
 
 @dataclass
 class Graphs:
-    """Neighbor graphs already computed, so that every score and map of an embedding shares them.
+    """A cache of neighbor graphs, shared by all scores and maps of an embedding.
 
     `place(content, metric)` names the file in which the graph of a set in itself is kept for other processes;
     `on_progress` is told of each search of more than a moment, how long an exact one takes here, and the share that is
@@ -74,7 +74,7 @@ class Graphs:
         return neighbors
 
     def _stage(self, queries: EmbeddingSet, base: EmbeddingSet | None, k: int) -> str:
-        """What is told of a search before it begins; "" of one that takes a moment."""
+        """Describe a search before it starts; "" for a short one."""
         if self.rows.spread:  # which says nothing of how far it is
             return ""
         n, m = len(queries), len(queries if base is None else base)

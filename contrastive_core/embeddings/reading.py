@@ -83,5 +83,5 @@ def split_masks(
         rows_of_class = order[labels[order] == label]
         mask[rows_of_class[: len(rows_of_class) // HELD_OUT]] = True
     if not mask.any():
-        return mask, ~mask, N_("Too few rows to hold any out.")
+        return mask, ~mask, N_("Too few rows for a held-out set.")
     return (~mask, mask, N_("No rows are marked as train and test: a fixed fifth of each class is judged."))

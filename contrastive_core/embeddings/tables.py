@@ -66,7 +66,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
 
 
 def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
-    """What each column holds: numbers, yes and no, or anything."""
+    """Return the kind of each column: numbers, yes or no, or other."""
     if frame.shape[1] > MAX_COLUMNS:
         counts = thousands(shape=frame.shape[1], max_columns=MAX_COLUMNS)
         raise UnusableEmbedding("{name} has {shape} columns; at most {max_columns} are read", name=path.name, **counts)
@@ -78,8 +78,8 @@ def _size_of_mixed(file: BinaryIO, path: Path) -> int:
     """Bytes of a file that has to be read at once."""
     if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
         raise UnusableEmbedding(
-            "{name} has a column that is numbers in some rows and text in others; of such a "
-            "table at most {columns} bytes are read, it has {size}",
+            "{name} has a column with both numbers and text; such a table can have at most {columns} bytes, this one "
+            "has {size}",
             name=path.name,
             **thousands(columns=file_formats.LIMIT, size=size),
         )

@@ -1,1 +1,1 @@
-"""What runs in child processes: tasks, the queue, results. Torch-free."""
+"""Work in child processes: tasks, the queue and results. Torch-free."""

@@ -47,7 +47,7 @@ class Waits:
 
 @dataclass(frozen=True)
 class Failed:
-    """What ended without a result, and why."""
+    """A task or run that ended without a result, and the reason."""
 
     key: str
     label: str

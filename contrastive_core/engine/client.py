@@ -93,7 +93,7 @@ class Asked:
             return STOPPED
         if isinstance(error, (LabError, ValueError, OSError)):
             return sentence_of(error)
-        return message("It broke off: {lines}", lines=f"{type(error).__name__}: {error}")
+        return message("It failed: {lines}", lines=f"{type(error).__name__}: {error}")
 
 
 def asked_questions() -> list[Asked]:
@@ -115,7 +115,7 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def warm_up() -> None:
-    """Start the worker, so that it imports its libraries while nobody waits."""
+    """Start the worker early: it imports its libraries before the first question."""
     _live_worker()
 
 

@@ -58,7 +58,7 @@ def wait_for(name: str, on_progress: OnProgress) -> None:
 
 
 def waited_for(training_name: str) -> Task | None:
-    """The import at work whose run the training of that name starts from; None where none is."""
+    """Return the running import that the training of that name starts from, or None."""
     words = record["command"] if (record := process.record_of(training_name)) else []
     starts = [b for a, b in pairwise(words) if a == "--start"]
     task = task_of(starts[-1]) if starts else None

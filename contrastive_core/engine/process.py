@@ -29,7 +29,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are rea
 
 
 class ProcessRecord(TypedDict):
-    """What is kept of a process: who it is, what it was started with, and how that ended."""
+    """The record of a process: its identity, its arguments and its result."""
 
     key: str
     pid: int
@@ -55,7 +55,7 @@ def progress_path(key: str) -> Path:
 
 
 def command_line(arguments: Sequence[str]) -> list[str]:
-    """What the system is given to run a command of this library."""
+    """Return the command line of a command of this library."""
     return [sys.executable, "-u", "-m", "contrastive_core", *arguments]
 
 
@@ -82,7 +82,7 @@ def mark(key: str, **about: bool) -> None:
 
 
 def records() -> list[ProcessRecord]:
-    """What is kept of every process that was started."""
+    """Return the record of every started process."""
     return [record for path in sorted(folder().glob("*.json")) if (record := record_of(path.stem))]
 
 

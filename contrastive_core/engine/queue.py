@@ -35,7 +35,7 @@ def enqueue(name: str, arguments: Sequence[str]) -> None:
 
 
 def start_now(name: str, arguments: Sequence[str]) -> None:
-    """Train a new run at once, whatever else is at work. Otherwise as `enqueue`."""
+    """Start a new run now, even if other runs are active. Otherwise like `enqueue`."""
     with _taking(name):
         training.start(name, arguments)
 
@@ -68,7 +68,7 @@ def resume(name: str) -> None:
     with changing():
         training.check_resumable(name)
         if name in waiting_names():
-            raise ValueError(message("{name} waits for its turn already", name=name))
+            raise ValueError(message("{name} is already queued", name=name))
         add(name, _resuming(name), time.time())
     go_on()
 
@@ -166,7 +166,7 @@ def _has_begun(job: Waiting) -> bool:
 
 
 def busy_devices() -> list[str]:
-    """The device of each training that is at work, or about to be."""
+    """Return the device of each active or starting training."""
     devices = {run.name: device_of(["--device", str(run.config.get("device") or "auto")]) for run in training.working()}
     for record in process.records():
         if record["command"][:1] == ["train"] and record["key"] not in devices and process.pid_of(record["key"]):
@@ -181,7 +181,7 @@ def wait_for_device(device: str) -> None:
 
 
 def progress_of(name: str) -> Progress | None:
-    """How far a training is that waits, begins or is at work; None for all others."""
+    """Return the progress of a queued, starting or running training; None for others."""
     try:
         status = training.status_of(runs.load(name))
     except (ValueError, OSError):
@@ -195,4 +195,4 @@ def progress_of(name: str) -> Progress | None:
         if told is not None and (told.fraction or 0.0) > share:
             return told
         return Progress(message("epoch {epoch} of {epochs}", epoch=min(epoch + 1, epochs), epochs=epochs), share)
-    return Progress(N_("waits for its turn"), None) if name in waiting_names() else None
+    return Progress(N_("queued"), None) if name in waiting_names() else None

@@ -43,7 +43,7 @@ class Waiting:
         """Why it is not started although its device is free, or nothing."""
         if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
             return ""
-        return message("the budget of {hours} h is used up; start the sweep again to go on", hours=f"{self.hours:g}")
+        return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
 
 
 def queue() -> list[Waiting]:
@@ -97,7 +97,7 @@ def add(name: str, arguments: Sequence[str], asked_at: float, group: str = "", h
 
 
 def files() -> list[Waiting | Exception]:
-    """What each file holds, first come first: a waiting run, or why it cannot be read."""
+    """Return the queued run of each file in order, or the reason why it cannot be read."""
     entries: list[Waiting | Exception] = []
     for path in _paths():
         with contextlib.suppress(FileNotFoundError):  # started by another process since the folder was listed
@@ -110,7 +110,7 @@ def _paths() -> list[Path]:
 
 
 def _job(path: Path) -> Waiting | Exception:
-    """What a file says, or why it cannot be read. Raises FileNotFoundError."""
+    """Return the content of a file, or the reason why it cannot be read. Raises FileNotFoundError."""
     try:
         held = json_files.read_json(path)
         name, arguments = runs.checked_name(held["name"]), tuple(str(a) for a in held["arguments"])
@@ -125,7 +125,7 @@ def _job(path: Path) -> Waiting | Exception:
 
 
 def _last_sign(record: ProcessRecord) -> float:
-    """When a run last wrote its status; now, if it is at work."""
+    """Return when a run last wrote its status; now for an active run."""
     if process.pid_of(record["key"]):
         return time.time()
     with contextlib.suppress(ValueError, OSError):

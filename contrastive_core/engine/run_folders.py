@@ -65,9 +65,9 @@ def _at_rest(name: str, so: str) -> Iterator[Run]:
         if run.shipped:
             raise ValueError(message("{name} is shipped with the project and {so}", name=name, so=so))
         if training.at_work(run):
-            raise ValueError(message("{name} is at work and {so}; stop it first", name=name, so=so))
+            raise ValueError(message("{name} is running and {so}; stop it first", name=name, so=so))
         if name in queue_files.waiting_names():
-            text = message("{name} waits for its turn and {so}; remove it from the line first", name=name, so=so)
+            text = message("{name} is queued and {so}; remove it from the queue first", name=name, so=so)
             raise ValueError(text)
         yield run
 

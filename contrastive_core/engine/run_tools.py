@@ -1,4 +1,4 @@
-"""What pages do with a run in their own process, without torch: annotate, export, verify, start from it."""
+"""Actions of pages on a run without torch: annotate, export, verify, start from it."""
 
 from contrastive_core.runs import export_weights
 from contrastive_core.runs import verify as run_verify

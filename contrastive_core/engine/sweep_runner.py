@@ -39,7 +39,7 @@ def status(sweep: Sweep) -> list[JsonObject]:
 
 
 def _test_scores(run: runs.Run) -> JsonObject:
-    """What a run scored on test images, as `linear_probe test` and `knn test`."""
+    """Return the test scores of a run as `linear_probe test` and `knn test`."""
     if (evaluation := read_evaluation(run)) is None:
         return {}
     scores = {f"{m} test": s.value for m in SCORED if (s := evaluation.score("h", m)) is not None}
@@ -70,7 +70,7 @@ def estimate(sweep: Sweep) -> float | None:
 
 
 def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
-    """Time a few steps of cells of which nothing is known, spread over the sweep."""
+    """Time a few steps of cells without an estimate, spread over the sweep."""
     from contrastive_core.training.loop import seconds_per_epoch
 
     finished = {r["run"] for r in status(sweep) if r["status"] == "done"}
@@ -84,7 +84,7 @@ def measure(sweep: Sweep, report: Callable[[str], None] = print) -> None:
 
 
 def _sign(cell: Cell) -> str:
-    """What a cell's time depends on: its settings but for seed and epochs."""
+    """Return the settings that determine a cell's time: all but seed and epochs."""
     return json.dumps({**cell.settings, "epochs": None}, sort_keys=True, default=str)
 
 
@@ -124,7 +124,7 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
             continue
         hours = sweep.budget_hours
         if hours and time.monotonic() - started > 3600 * hours:
-            text = N_("the budget of {budget_hours} hours is used up; run it again to go on")
+            text = N_("the budget of {budget_hours} hours is used up; run it again to continue")
             report(message(text, budget_hours=f"{hours:g}"))
             break
         if most is not None and trained >= most:
@@ -134,9 +134,11 @@ def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | N
         about = "" if seconds is None else message(", about {seconds} min left", seconds=f"{seconds / 60:.0f}")
         report(f"[{number}/{len(cells)}] {cell.run}{about}")
         if code := _train(cell.argv() if state == "waiting" else ["train", "--run", cell.run, "--resume"]):
-            report(message("{run} ended with exit status {code}; going on with the next cell", run=cell.run, code=code))
+            report(
+                message("{run} ended with exit status {code}; continuing with the next cell", run=cell.run, code=code)
+            )
         elif _state(sweep, cell) == "stopped":
-            report(N_("stopped; run the sweep again to go on"))
+            report(N_("stopped; run the sweep again to continue"))
             break
     return status(sweep)
 

@@ -75,14 +75,14 @@ class Task:
         if errors := [line for line in lines if line.startswith("error: ")]:
             return errors[-1].removeprefix("error: ")  # torchrun writes more behind that
         is_known = any("Traceback (" in line for line in lines)
-        return message("It broke off: {lines}", lines=lines[-1].strip()) if is_known else KILLED
+        return message("It failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
 
     def stop(self) -> None:
         """End its process; nothing half-made is left."""
         process.terminate(self.key)
 
     def forget(self) -> None:
-        """Remove what is kept of its process, unless it is at work."""
+        """Remove the record of its process, unless it is running."""
         if not self.is_running():
             process.forget(self.key)
 
@@ -110,7 +110,7 @@ def stop(name: str) -> None:
     """Ask a run's process to save and end. A run that is not at work here is left alone. Raises
     ValueError for a recording, whose process is somebody else's training."""
     if (runs_home() / name).exists() and runs.load(name).is_recording:
-        raise ValueError(message("{name} is a recording: it ends with the training that it is of", name=name))
+        raise ValueError(message("{name} is a recording: it stops when its training loop stops", name=name))
     if process.pid_of(name):
         process.terminate(name)
     elif holder := lock_holder(runs_home() / name / "lock"):
@@ -126,11 +126,11 @@ def check_resumable(name: str) -> None:
     """Raises: NoSuchRun; ValueError when the run is shipped, done or at work."""
     run = runs.load(name)
     if run.is_recording:
-        raise ValueError(message("{name} is a recording: its training goes on where it was begun", name=name))
+        raise ValueError(message("{name} is a recording: continue its training where you started it", name=name))
     if run.shipped:
         raise ValueError(message("{name} is shipped with the project; clone it to train further", name=name))
     if at_work(run):
-        raise ValueError(message("{name} is at work already", name=name))
+        raise ValueError(message("{name} is already running", name=name))
     if run.status()["status"] == "done":
         raise ValueError(message("{name} is done; clone it to train it for longer", name=name))
 

@@ -34,7 +34,7 @@ _import_lock = threading.RLock()  # circular imports in two threads at once see 
 
 @dataclass
 class Worker:
-    """The requests at work, and the pipe for replies."""
+    """The running requests, and the pipe for replies."""
 
     replies: BinaryIO
     at_work: set[int] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Worker:
                     threading.Thread(target=self._answer, args=(request,), daemon=True).start()
 
     def end_when_idle(self) -> None:
-        """End the process after `IDLE` seconds without a request at work."""
+        """End the process after `IDLE` seconds without a running request."""
         while self.at_work or time.monotonic() - self.last_request < IDLE:
             time.sleep(1.0)
         os._exit(0)

@@ -13,7 +13,7 @@ WORDS = ("", "", "two", "three", "four", "five", "six", "seven", "eight", "nine"
 
 
 def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
-    """What several settings show: a sentence or two, and what these rest on; both "" for fewer than two.
+    """Return the verdict on several settings and its basis; both "" for fewer than two.
 
     Args: name: what varies, such as "τ"; "" where that is more than one thing.
     """
@@ -22,7 +22,7 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
         return "", ""
     if not all(s.is_repeated for s in settings):
         least = min(len(s.scores) for s in settings)
-        return N_("Which is better cannot be said yet."), message(
+        return N_("No winner yet."), message(
             "Train {number} seeds of each setting to compare them; so far the fewest are {least}.",
             number=SEEDS,
             least=least,
@@ -44,7 +44,7 @@ def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[in
         what = message("{many} settings", many=many)
         if name:
             what = message("{many} values of {name}", many=many, name=name)
-        return message("These {what} cannot be told apart{listed}.", what=what, listed=listed)
+        return message("No significant difference between these {what}{listed}.", what=what, listed=listed)
     best = max(range(len(settings)), key=lambda i: settings[i].mean)
     beaten = [labels[i] for i in range(len(settings)) if (best, i) in better]
     level = [labels[i] for i in range(len(settings)) if i != best and (best, i) not in better]
@@ -52,8 +52,8 @@ def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[in
     if not beaten:
         i, j = max(better, key=lambda pair: settings[pair[0]].mean - settings[pair[1]].mean)
         return message(
-            "{top} came out highest, and is not shown to be better than any other; {label} is "
-            "better than {settings_label}.",
+            "{top} scored highest, but not significantly higher than any other. {label} is significantly better than "
+            "{settings_label}.",
             top=top,
             label=labels[i],
             settings_label=labels[j],
@@ -65,7 +65,7 @@ def _sentence(name: str, settings: Sequence[SettingScores], better: set[tuple[in
     also = _listed(level) if len(level) <= LISTED else message("{number} others", number=_number(len(level)))
     worse = _listed(beaten) if len(beaten) <= LISTED else message("the other {number}", number=_number(len(beaten)))
     return message(
-        "{top} came out highest and cannot be told apart from {also}; it is better than {worse}.",
+        "{top} scored highest, but not significantly higher than {also}. It is significantly better than {worse}.",
         top=top,
         also=also,
         worse=worse,

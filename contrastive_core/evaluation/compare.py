@@ -65,7 +65,7 @@ def _embedded(run: Run, split: str, layer: str, device: str, on_progress: OnProg
 
 
 def recorded_scores(run: Run, split: str, layer: str) -> Scores:
-    """The scores that are kept of an embedding, so that it has one figure wherever it is shown."""
+    """Return the stored scores of an embedding: one value for every page."""
     evaluation = read_evaluation(run, split)
     return {} if evaluation is None else evaluation.scores.get(layer, {})
 

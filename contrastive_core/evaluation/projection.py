@@ -151,7 +151,7 @@ def map_of(
     Raises: UnusableEmbedding."""
     graphs = graphs or Graphs()
     if len(rows) < 4 and kind == "umap":
-        raise UnusableEmbedding(message("UMAP needs at least four rows, and there are {rows}", rows=len(rows)))
+        raise UnusableEmbedding(message("UMAP needs at least four rows; got {rows}", rows=len(rows)))
     if count := len(rows.problems["not_finite"]):
         raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
     used: JsonObject = {}

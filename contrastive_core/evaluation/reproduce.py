@@ -28,7 +28,7 @@ RELATIVE = 0.01
 def computed_anew(
     run: Run, names: Sequence[str], split: str = "test", device: str = "auto", cache: ScoreCache | None = None
 ) -> Evaluation:
-    """The scores that follow from the run's weights, whatever has been kept; nothing is written.
+    """Recompute the scores from the run's weights, without caches and without writing.
 
     Args: cache: scores of rows that were met before, pixels say; filled for the next run.
     """
@@ -51,7 +51,7 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     """
     record = read_published(run)
     if record is None:
-        return [N_("evaluation.json is missing, or of other weights")]
+        return [N_("evaluation.json is missing or belongs to other weights")]
     names = sorted({name for scores in record.scores.values() for name in scores})
     anew = computed_anew(run, names, record.split, device, cache)
     return [
@@ -71,7 +71,7 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
 
 
 def accepted(score: Score) -> float:
-    """How far a figure that is computed anew may lie from a published one."""
+    """Return the accepted difference between a recomputed and a published value."""
     assert score.value is not None
     if score.interval is None:
         return RELATIVE * abs(score.value)

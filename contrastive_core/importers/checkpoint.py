@@ -96,10 +96,12 @@ def _plainer(why: str) -> str:
     """torch's long advice is to open the file without care; ours is not."""
     if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
         words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
-        what = message("it holds an object of {words}", words=words) if words else N_("it holds more than tensors")
+        what = (
+            message("it contains an object of {words}", words=words) if words else N_("it contains more than tensors")
+        )
         return message(
-            "{what}, which could run code when opened. Save its state dict alone, with "
-            'torch.save(checkpoint["state_dict"], …), where you trust it',
+            "{what} and could run code when opened. If you trust it, save only its state dict: "
+            'torch.save(checkpoint["state_dict"], …)',
             what=what,
         )
     return why[:300]
@@ -186,8 +188,8 @@ def _check_tensors(checkpoint: OpenedCheckpoint) -> None:
         it, name = checkpoint.recognized, printable(checkpoint.source.name)
         values = {"name": name, "kind": it.kind, "encoder": it.encoder, "bad": len(bad), "first": bad[0]}
         raise CannotImport(
-            "{name} looks like {kind} with {encoder}, but {bad} of its tensors are missing or of "
-            "another shape, such as {first}",
+            "{name} looks like {kind} with {encoder}, but {bad} tensors are missing or have another shape, for "
+            "example {first}",
             **values,
         )
 

@@ -73,10 +73,10 @@ def _state(value: Any) -> dict[str, Tensor]:
         nested = [value[k] for k in STATES if isinstance(value.get(k), dict)]
         state = next((tensors for part in (*nested, value) if (tensors := _tensors(part))), {})
     if not state:
-        raise Refused(N_("it holds no tensors under names; a checkpoint or a state dict is needed"))
+        raise Refused(N_("it contains no named tensors; a checkpoint or a state dict is needed"))
     if len(state) > MAX_TENSORS:
         counts = thousands(state=len(state), max_tensors=MAX_TENSORS)
-        raise Refused("it holds {state} tensors; at most {max_tensors} are read", **counts)
+        raise Refused("it contains {state} tensors; at most {max_tensors} are read", **counts)
     total = sum(t.numel() * t.element_size() for t in state.values())
     if total > LIMIT:
         sizes = thousands(total=total, limit=LIMIT)

@@ -44,7 +44,7 @@ NONE = Head({"head": "none"}, {})
 
 
 def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
-    """The head whose tensors lie under the first of `prefixes` that has any."""
+    """Return the head of the first of `prefixes` that has tensors."""
     for prefix in prefixes:
         names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
         if not names:
@@ -53,7 +53,7 @@ def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
         if layers and _fit(layers, shapes):
             return _head(layers, shapes)
         note = message(
-            "its projection head ({prefix}: {some}, …) is of a form that is not known here and is left out: z is h",
+            "its projection head ({prefix}: {some}, …) has an unknown structure and is left out: z is h",
             prefix=prefix,
             some=", ".join(sorted(names)[:4]),
         )
@@ -107,7 +107,7 @@ def _head(layers: Sequence[Fold], shapes: Shapes) -> Head:
     settings: Knobs = {"head": "linear", "dim": widths[-1]}
     if len(layers) == 2:
         settings = {"head": "nonlinear", "dim": widths[-1], "hidden": widths[0]}
-    note = N_("the batch norm of its head is folded into the linear layers, as it is in evaluation")
+    note = N_("the batch norm of its head is folded into the linear layers, as in evaluation mode")
     return Head(settings, keys, folds, note if any(layer.norm for layer in layers) else "")
 
 

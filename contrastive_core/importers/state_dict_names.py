@@ -52,7 +52,7 @@ def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = Non
     `create_encoder`'s names, where it cannot be told from the tensors. Raises: NotRecognized."""
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:
-        raise NotRecognized("no encoder is recognized in it; its names: {some}", some=_some(shapes))
+        raise NotRecognized("no known encoder in it; its tensor names: {some}", some=_some(shapes))
     prefix = prefix or ""
     names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
     body = {n: shapes[prefix + k] for n, k in names.items()}
@@ -86,13 +86,15 @@ def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[st
     if encoder is not None:
         return encoder, {}, channels
     if not stem or len(stem) != 4:
-        raise NotRecognized("its first layer is no convolution of images; its names: {some}", some=_some(shapes))
+        raise NotRecognized(
+            "its first layer is not a convolution over images; its tensor names: {some}", some=_some(shapes)
+        )
     if "patch_embed.proj.weight" in body:
         size, positions = VITS.get(stem[0]), body.get("pos_embed", ())
         patches = round(max(positions[1] - 1, 0) ** 0.5) if len(positions) == 3 else 0  # along a side of the images
         pixels = patches * stem[2] if len(positions) == 3 else 224
         if size is None or "pos_embed" not in body:
-            raise NotRecognized("its vision transformer (stem {stem}) is not known: give --encoder", stem=stem)
+            raise NotRecognized("its vision transformer (stem {stem}) is unknown: name it with --encoder", stem=stem)
         return f"timm:vit_{size}_patch{stem[2]}_{pixels}", {"pixels": pixels}, channels
     if "conv1.weight" not in body:  # ours
         return "small", {"width": stem[0] / 16}, channels
@@ -139,10 +141,12 @@ def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
         case "solo-learn" if is_small:
             return {**knobs, "stem": "padded", "colors": "solo_learn"}, ""
         case "solo-learn":
-            note = N_("its channels are scaled as ImageNet's; solo-learn scales STL-10 in another way")
+            note = N_("it is assumed to use ImageNet's color normalization; solo-learn uses another for STL-10")
             return {**knobs, "colors": "imagenet"}, note
         case "SupContrast" if is_small:
-            note = N_("its channels are scaled as CIFAR-10's; SupContrast scales others in other ways")
+            note = N_(
+                "it is assumed to use CIFAR-10's color normalization; SupContrast uses others for other data sets"
+            )
             return {**knobs, "colors": "cifar10"}, note
     return {**knobs, "colors": "imagenet"}, ""
 

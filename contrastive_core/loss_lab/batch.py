@@ -37,7 +37,7 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
         try:
             vectors = read_rows(space)
         except FileNotFoundError:
-            raise ValueError(N_("These vectors are not kept here; open their file again.")) from None
+            raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
         assert vectors is not None  # loaded vectors need no making
         return _batch_of_vectors(vectors, read_images(space), rows, seed)
     if run.is_recording:
@@ -133,7 +133,7 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
     """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
     kind, _, number = request.source.partition(":")
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
-        raise ValueError(message("{name} is a recording: it has rows of steps, and no encoder", name=run.name))
+        raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
     vectors, count = read_recorded(place), request.images * request.views
     batch = _batch_of_vectors(vectors, attached_images.dataset_pictures(vectors), count, request.seed)

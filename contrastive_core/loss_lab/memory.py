@@ -48,8 +48,8 @@ def _kept_queue(weights: Weights, count: int, rng: np.random.Generator) -> Memor
     ages = 1 + np.sort(rng.permutation(filled)[:count])
     rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
     note = message(
-        "The queue is the run's own as training left it: {of} keys, key 1 the newest. Keys come from the run's key "
-        "encoder. Of an old key the image is not known.",
+        "This is the run's own queue after training: {of} keys, key 1 the newest. Keys come from the run's key "
+        "encoder. The images of old keys are unknown.",
         of=_of(len(ages), filled),
     )
     names: list[str] = [message("queue key {age}", age=age) for age in ages]
@@ -69,7 +69,7 @@ def bank_of(
     ]
     if len(weights.get("bank.rows", ())) == size:
         rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
-        note = message("The bank is the run's own as training left it: {share}.", share=share)
+        note = message("This is the run's own memory bank after training: {share}.", share=share)
         pictures = np.asarray(dataset.images[slots])
         return Memory(rows, pictures, names, size, note, query_slots, None if log_z != log_z else log_z)
     rows, pictures = encode(slots)
@@ -85,7 +85,7 @@ def bank_of(
 def _missing(weights: Weights, kind: str) -> str:
     """Why the run's own memory is not used."""
     if not weights:
-        return message("A {kind} holds z of the trained encoder, which these vectors are not", kind=kind)
+        return message("A {kind} contains z of the trained encoder, and these vectors are not z", kind=kind)
     return message("The run's weights hold no {kind} (shipped runs keep encoder and head only)", kind=kind)
 
 

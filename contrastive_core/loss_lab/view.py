@@ -44,7 +44,7 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
 
 
 def _score_name(kind: str, normalize: bool) -> str:
-    """What a loss compares, in words."""
+    """Return the name of the score that a loss compares."""
     if kind == "dot":
         return N_("cosine similarity") if normalize else N_("similarity")
     return kind.replace("_", " ")
@@ -105,7 +105,7 @@ def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
             return reason + N_("These images have no labels.")
         return reason + N_("Take a larger batch.")
     if not bool(anatomy.negative.any()):
-        return N_("No anchor has a negative in this batch: all its images belong together.")
+        return N_("No anchor has a negative in this batch: all images are positives of each other.")
     return N_("The loss is undefined for every anchor of this batch.")
 
 

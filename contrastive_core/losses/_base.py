@@ -66,13 +66,19 @@ class Loss(ABC):
         return 1.0
 
     def __call__(
-        self, pairs: Any, *others: Any, temperature: Tensor | None = None, on_fraction: OnFraction = ignore_fraction
+        self,
+        pairs: Any,
+        *others: Any,
+        temperature: Tensor | None = None,
+        bias: Tensor | None = None,
+        on_fraction: OnFraction = ignore_fraction,
     ) -> LossOutput:
         """The loss of every anchor of some `Pairs`. Sources and weights: see the class.
 
         Args:
             temperature: a learned τ (a tensor of one number) in the place of the knob; the value's
                 gradient reaches it. It is the method's, as a loss has no state.
+            bias: a learned bias likewise, for `siglip`.
             on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
         Raises: TypeError for what are no pairs, with the builder to use; ValueError with the
             reason when the loss cannot use these pairs.
@@ -80,6 +86,8 @@ class Loss(ABC):
         if others or not isinstance(pairs, Pairs):
             raise TypeError(how_to_build(pairs, *others))
         loss = self if temperature is None else self.at_temperature(float(temperature.detach()))
+        if bias is not None:
+            pairs = loss.with_bias(pairs, bias)
         if problem := loss.check(pairs):
             raise ValueError(problem)
         with full_precision(pairs.anchors.device):
@@ -92,6 +100,8 @@ class Loss(ABC):
             else:
                 value = weight = pairs.anchors.new_zeros(len(pairs))
             value = torch.where(weight > 0, value, 0.0)
+            balance = pairs.tower_weight()
+            weight = weight if balance is None else weight * balance
             if not value.requires_grad:
                 value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
@@ -144,6 +154,10 @@ class Loss(ABC):
             raise ValueError(message("{title} has no temperature to learn", title=self.card.title))
         value = knobs["temperature"].check("temperature", temperature)
         return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
+
+    def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
+        """The pairs with a learned bias. Raises ValueError where the loss has none."""
+        raise ValueError(message("{title} has no bias to learn", title=self.card.title))
 
     def rows(self, pairs: Pairs) -> Pairs:
         """The pairs with rows in float32 or better, unit rows where the loss asks for them."""

@@ -14,11 +14,26 @@ def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
     if not pairs.by_id:
         masks = pairs.masks()
         return masks.positive.sum(1), masks.negative.sum(1)
-    grouped = pairs.candidate_groups != NO_GROUP
-    positive, negative = _in_group(pairs, torch.stack([pairs.as_positive, pairs.as_negative], 1).long()).unbind(1)
-    positive, negative = positive - _own_candidate(pairs)[0], (pairs.as_negative & grouped).sum() - negative
+    positive, same = _in_group(pairs, torch.stack([pairs.as_positive, pairs.as_negative], 1).long()).unbind(1)
+    positive, negative = positive - _own_candidate(pairs)[0], _possible_negatives(pairs) - same
     in_group = pairs.anchor_groups != NO_GROUP
     return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
+
+
+def _possible_negatives(pairs: Pairs) -> Tensor:
+    """How many candidates each anchor is compared with that are negatives of some anchor; () or (n)."""
+    possible = pairs.as_negative & (pairs.candidate_groups != NO_GROUP)
+    if not pairs.across:
+        return possible.sum()
+    second = (possible & (pairs.candidate_views == 1)).sum()
+    return torch.stack([second, possible.sum() - second])[pairs.anchor_views]
+
+
+def _group_keys(pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """Numbers (n) and (m) that are equal where anchor and candidate share a group; across towers: that of the other."""
+    if not pairs.across:
+        return pairs.anchor_groups, pairs.candidate_groups
+    return 2 * pairs.anchor_groups + 1 - pairs.anchor_views, 2 * pairs.candidate_groups + pairs.candidate_views
 
 
 def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
@@ -46,14 +61,15 @@ def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
 
 def _places(pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
     """Candidates in the order of their groups (m), and where in it each anchor's group begins and ends; (n)."""
-    groups, order = pairs.candidate_groups.sort(stable=True)
-    wanted = pairs.anchor_groups.contiguous()
+    wanted, groups = _group_keys(pairs)
+    groups, order = groups.sort(stable=True)
+    wanted = wanted.contiguous()
     return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
 
 
 def _in_group(pairs: Pairs, x: Tensor) -> Tensor:
     """Σ of the candidates' x (m, k) over each anchor's group, itself included: (n, k)."""
-    groups = torch.cat([pairs.anchor_groups, pairs.candidate_groups]).unique(return_inverse=True)[1]
+    groups = torch.cat(_group_keys(pairs)).unique(return_inverse=True)[1]
     of_anchor, of_candidate = groups.tensor_split([len(pairs)])
     sums = x.new_zeros(len(groups), x.shape[1]).index_add_(0, of_candidate, x)
     return deterministic_gather(sums, of_anchor) if x.is_floating_point() else sums[of_anchor]
@@ -65,5 +81,6 @@ def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:
     at = torch.searchsorted(rows, pairs.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
     own = order[at]
     present = (rows[at] == pairs.anchor_rows) & (pairs.anchor_rows != NO_ROW)
-    in_group = pairs.candidate_groups[own] == pairs.anchor_groups
+    wanted, groups = _group_keys(pairs)
+    in_group = groups[own] == wanted
     return (present & in_group & pairs.as_positive[own]).long(), own

@@ -20,7 +20,7 @@ from contrastive_core.losses._group_sums import beside_positives, mean_of_positi
 from contrastive_core.losses._output import Details
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean, softmax_over
-from contrastive_core.ops.tiled_logsumexp import can_be_tiled, tiled_logsumexp
+from contrastive_core.ops.tiled_logsumexp import tiled_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import Kernel
@@ -33,6 +33,13 @@ LISTED = 32  # candidates of a group, up to which positives are listed one by on
 def temperature_knob(default: float) -> Any:
     """The knob τ, on a logarithmic scale."""
     return knob(default, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+
+
+def negative_margin_knob() -> Any:
+    """The margin above a positive from which on a negative is suspected to be false."""
+    return knob(
+        None, -2.0, 2.0, N_("Leaves out negatives more similar than the positive by this margin: they may be false.")
+    )
 
 
 class LogitLoss(Loss):
@@ -52,11 +59,17 @@ class LogitLoss(Loss):
         """Scores (n, w) as the softmax sees them."""
         return scores * self.logit_scale
 
+    def counted(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Masks:
+        """The masks without the negatives that the loss leaves out."""
+        return masks
+
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        masks = self.counted(scores, masks, pairs)
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
         """Entropy (nats) of the softmax over each anchor's negatives, and its exponential; 0 without any; (n) each."""
+        masks = self.counted(scores, masks, pairs)
         p = softmax_over(self.logits(scores, pairs), masks.negative)
         entropy = torch.special.entr(p).sum(-1)
         number = torch.where(masks.negative.any(-1), entropy.exp(), 0.0)
@@ -79,54 +92,95 @@ class MatrixLogits:
         """Logits (n, k) and mask (n, k) of the columns that hold positives."""
         return self.values[:, : self.masks.positive.shape[1]], self.masks.positive
 
-    def logsumexp(self, relation: str) -> Tensor:
-        """log Σ e^ℓ (n) over "positive", "negative" or "compared" candidates (both)."""
-        positive, negative, _ = self.masks
+    def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
+        """log Σ e^(times · ℓ) (n) over "positive", "negative" or "compared" candidates (both)."""
         if relation == "positive":
-            return masked_logsumexp(*self.of_positives)
+            logits, positive = self.of_positives
+            return masked_logsumexp(times * logits, positive)
+        positive, negative, _ = self.masks
         if relation == "negative":
-            return masked_logsumexp(self.values, negative)
+            return masked_logsumexp(times * self.values, negative)
         if positive.dtype == torch.bool and positive.shape == negative.shape:
-            return masked_logsumexp(self.values, positive | negative)
-        return torch.logaddexp(self.logsumexp("positive"), self.logsumexp("negative"))
+            return masked_logsumexp(times * self.values, positive | negative)
+        return torch.logaddexp(self.logsumexp("positive", times), self.logsumexp("negative", times))
 
     def positive_number(self) -> Tensor:
         """|P(i)| (n)."""
         return self.masks.positive.sum(-1)
 
+    def negative_number(self) -> Tensor:
+        """|N(i)| (n)."""
+        return self.masks.negative.sum(-1)
+
     def positive_mean(self) -> Tensor:
         """mean_P ℓ (n)."""
         return masked_mean(*self.of_positives) if self.known_mean is None else self.known_mean
 
-    def mean_cross_entropy(self, rest: Tensor) -> Tensor:
-        """mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
+    def cross_entropies(self, rest: Tensor) -> Tensor:
+        """log(e^ℓ_ip + e^rest_ip) − ℓ_ip of every positive, (n, k); rest: (n, k) or (n)."""
         logits, positive = self.of_positives
         each = torch.where(positive > 0, logits, 0.0)
-        mean = masked_mean(torch.logaddexp(each, rest[:, None].expand_as(each)) - each, positive)
-        return mean if self.known_mean is None else mean + masked_mean(each, positive) - self.known_mean
+        rest = rest if rest.ndim == each.ndim else rest[:, None].expand_as(each)
+        return torch.logaddexp(each, rest) - each
+
+    def mean_over_positives(self, each: Tensor) -> Tensor:
+        """mean over p ∈ P(i) of a number (n, k) of every positive; (n)."""
+        return masked_mean(each, self.of_positives[1])
+
+    def mean_cross_entropy(self, rest: Tensor) -> Tensor:
+        """mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
+        mean = self.mean_over_positives(self.cross_entropies(rest))
+        return mean if self.known_mean is None else mean + masked_mean(*self.of_positives) - self.known_mean
+
+    def highest_negative(self, margin: float) -> Tensor:
+        """max_P ℓ + margin (n), detached; above it a negative is suspected to be false."""
+        logits, positive = self.of_positives
+        highest = logits.detach().masked_fill(positive == 0, -torch.inf).amax(-1) if logits.shape[1] else None
+        if highest is None:
+            return logits.new_full((len(logits),), torch.inf)
+        return torch.where(highest == -torch.inf, torch.inf, highest + margin)
+
+    def without_false_negatives(self, margin: float) -> "MatrixLogits":
+        """The same logits, less the negatives above max_P ℓ + margin."""
+        false = self.values.detach() > self.highest_negative(margin)[:, None]
+        negative = self.masks.negative
+        kept = torch.where(false, torch.zeros_like(negative), negative)
+        return MatrixLogits(self.values, self.masks._replace(negative=kept), self.known_mean)
 
 
 class TiledLogits(MatrixLogits):
-    """`MatrixLogits` of pairs that `can_be_tiled`, in memory that grows with n + m."""
+    """`MatrixLogits` of pairs related by id, in memory that grows with n + m."""
 
     def __init__(self, pairs: Pairs, scale: float, on_fraction: OnFraction = ignore_fraction) -> None:
         self.pairs, self.scale, self.on_fraction, self.known_mean = pairs, scale, on_fraction, None
+        self.limits: Tensor | None = None
 
     @cached_property
     def of_positives(self) -> tuple[Tensor, Tensor]:
         near, positive = beside_positives(self.pairs)
         return self.scale * torch.cat(Loss.in_blocks(_products, near)), positive
 
-    def logsumexp(self, relation: str) -> Tensor:
+    def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
         if relation == "positive":
-            return masked_logsumexp(*self.of_positives)
-        return tiled_logsumexp(self.pairs, self.scale, relation, self.on_fraction)
+            return super().logsumexp(relation, times)
+        if self.limits is None:
+            return tiled_logsumexp(self.pairs, times * self.scale, relation, self.on_fraction)
+        limits = times * self.limits
+        negatives = tiled_logsumexp(self.pairs, times * self.scale, "negative", self.on_fraction, limits)
+        return negatives if relation == "negative" else torch.logaddexp(self.logsumexp("positive", times), negatives)
 
     def positive_number(self) -> Tensor:
         return relation_counts(self.pairs)[0]
 
+    def negative_number(self) -> Tensor:
+        return relation_counts(self.pairs)[1]
+
     def positive_mean(self) -> Tensor:
         return mean_of_positives(self.pairs, self.scale)
+
+    def without_false_negatives(self, margin: float) -> MatrixLogits:
+        self.limits = self.highest_negative(margin)
+        return self
 
 
 def _products(part: Pairs, anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -137,8 +191,18 @@ class SoftmaxLoss(LogitLoss):
     """A loss whose negatives count by their log-sum-exp alone."""
 
     @property
+    def negative_margin(self) -> float | None:
+        """Above which margin over the positives a negative is left out; some losses have it as a knob."""
+        return None
+
+    @property
     def takes_weights(self) -> bool:
-        return True
+        return self.negative_margin is None  # the most similar positive decides who is left out
+
+    @property
+    def needs_negative(self) -> bool:
+        """Whether the loss is undefined for an anchor without a negative."""
+        return False
 
     @property
     def averages_positives(self) -> bool:
@@ -165,17 +229,37 @@ class SoftmaxLoss(LogitLoss):
         return mean_of_positives(pairs, 1.0) if self.averages_positives and self.score == "dot" else None
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        many = len(pairs) * pairs.width >= TILED_FROM
-        if not (many and self.score == "dot" and can_be_tiled(pairs, self.logit_scale)):
-            return super().over_blocks(pairs, on_fraction)
-        if self.lists_positives and most_in_a_group(pairs) > LISTED:
+        if not self._is_tiled(pairs):
             return super().over_blocks(pairs, on_fraction)
         return self._of(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
 
+    def _is_tiled(self, pairs: Pairs) -> bool:
+        if len(pairs) * pairs.width < TILED_FROM or self.score != "dot" or not pairs.by_id:
+            return False
+        listed = self.lists_positives or self.negative_margin is not None
+        return not (listed and most_in_a_group(pairs) > LISTED)
+
     def _of(self, logits: MatrixLogits, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Loss and weight (n): both 0 where no positive is."""
+        if self.negative_margin is not None:
+            logits = logits.without_false_negatives(self.negative_margin * self.logit_scale)
         defined, value = logits.positive_number() > 0, self.formula(logits, pairs)
+        if self.needs_negative:
+            defined = defined & (logits.negative_number() > 0)
         return torch.where(defined, value, 0.0), defined.to(value.dtype)
+
+    def counted(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Masks:
+        if self.negative_margin is None:
+            return masks
+        logits = MatrixLogits(self.logits(scores, pairs), masks)
+        return logits.without_false_negatives(self.negative_margin * self.logit_scale).masks
+
+    def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
+        found = super().details(scores, masks, pairs)
+        if self.negative_margin is None:
+            return found
+        kept = self.counted(scores, masks, pairs).negative
+        return {**found, "left_out": (masks.negative & ~kept).sum(-1)}
 
     def _kernel(self, **settings: Any) -> Kernel:
         common = Kernel(
@@ -188,4 +272,6 @@ class SoftmaxLoss(LogitLoss):
             base=None,
             sign=1,
         )
+        if self.negative_margin is not None:
+            common["negative_margin"] = self.negative_margin
         return Kernel(**{**common, **settings})  # type: ignore[typeddict-item]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -32,13 +32,14 @@ class InfoNCE(SoftmaxLoss):
             r"\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}}"
         ),
         summary=N_(
-            "Tell the true partner from the negatives, as a classifier over candidates would. log(1 + |N|) minus the "
-            "value is a lower bound on the mutual information of the two; it saturates at log(1 + |N|)."
+            "Classify the true partner among all candidates. log(1 + |N|) minus the value is a lower bound on the "
+            "mutual information of the two. It saturates at log(1 + |N|)."
         ),
     )
 
     temperature: float = temperature_knob(0.07)
     critic: str = knob("cosine", help=N_("How rows are compared."), choices=("cosine", "dot"))
+    negative_margin: float | None = negative_margin_knob()
 
     @property
     def normalize(self) -> bool:

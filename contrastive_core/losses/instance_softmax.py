@@ -24,8 +24,8 @@ class InstanceSoftmax(SoftmaxLoss):
         paper="https://arxiv.org/abs/1805.01978",
         formula=r"L_i = -\log\frac{e^{v_i\cdot f_i/\tau}}{\sum_{j=1}^{N} e^{v_j\cdot f_i/\tau}}",
         summary=N_(
-            "Recognize the image itself among all images of the set, as if each were a class. The weights of that "
-            "classifier are the stored features."
+            "Recognize each image among all images of the data set, as if each were a class. The stored features are "
+            "the weights of that classifier."
         ),
     )
 

@@ -34,8 +34,8 @@ class InvarianceSpread(LogitLoss):
             r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
         ),
         summary=N_(
-            "The other view of an image must be recognized as it, and every other image must not. No memory: the rest "
-            "of the batch are the negatives."
+            "The other view of an image is the positive. All other images of the batch are negatives, and there is "
+            "no memory."
         ),
         family="other",
     )

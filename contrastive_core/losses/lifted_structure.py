@@ -62,7 +62,7 @@ class LiftedStructure(Loss):
         return self._value(similarity.distance(a, c), part.masks(), ends)
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        if pairs.symmetric and len(scores) == scores.shape[1]:
+        if pairs.symmetric and not pairs.across and len(scores) == scores.shape[1]:
             return self._value(scores, masks, self._negatives(scores, masks.negative))
         i, p = masks.positive.nonzero().unbind(1)  # (pairs)
         ends = torch.zeros_like(scores).index_put((i, p), self._partner_ends(masks, pairs, i, p))

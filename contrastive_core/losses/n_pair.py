@@ -28,7 +28,7 @@ class NPair(SoftmaxLoss):
             r"e^{f_i\cdot f_k - f_i\cdot f_p}\Big) + \lambda\lVert f_i\rVert^2"
         ),
         summary=N_(
-            "One positive against one negative of every other class at once, instead of one triplet. Rows are not "
+            "One positive is compared with one negative of every other class, instead of one triplet. Rows are not "
             "normalized; a penalty keeps them short."
         ),
         by_label=True,

@@ -35,8 +35,8 @@ class NCE(LogitLoss):
             r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
         ),
         summary=N_(
-            "Tell the image's own stored feature from K noise features, one yes-or-no question each. It stands in for "
-            "the full softmax when the bank is too large."
+            "Distinguish the image's own stored feature from K noise features by binary classification. It "
+            "approximates the full softmax when the bank is too large."
         ),
         family="other",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -29,18 +29,19 @@ class NTXent(SoftmaxLoss):
             r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
         ),
         summary=N_(
-            "The other views of an image must be more similar than everything else in the batch. A softmax over the "
-            "batch, with the temperature deciding how much the hardest count."
+            "The other views of an image must be more similar than everything else in the batch. It is a softmax "
+            "over the batch, and the temperature sets how much the hardest negatives count."
         ),
     )
 
     temperature: float = temperature_knob(0.5)
     denominator: str = knob(
         "all",
-        help=N_("Whether an anchor's other positives stand in each one's denominator."),
+        help=N_("Include an anchor's other positives in the denominator of each."),
         choices=("all", "own_positive"),
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
+    negative_margin: float | None = negative_margin_knob()
 
     @property
     def lists_positives(self) -> bool:

@@ -30,15 +30,14 @@ class PairContrastive(Loss):
             r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
         ),
         summary=N_(
-            "Pull positives together, push negatives apart until they are the margin away. A negative beyond the "
-            "margin is left alone."
+            "Pull positives together and push negatives away up to the margin. A negative beyond the margin is ignored."
         ),
         family="hinge",
         score="distance",
         by_label=True,
     )
 
-    margin: float = knob(1.2, 0.0, 10.0, N_("Distance beyond which a negative is left alone."))
+    margin: float = knob(1.2, 0.0, 10.0, N_("Negatives beyond this distance are ignored."))
     hinge: str = knob(
         "distance", help=N_("½max(ε−D,0)² with ½D², or max(0, ε−D²) with D²."), choices=("distance", "squared_distance")
     )

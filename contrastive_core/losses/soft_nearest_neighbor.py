@@ -23,8 +23,8 @@ class SoftNearestNeighbor(SoftmaxLoss):
         paper="https://arxiv.org/abs/1902.01889",
         formula=r"L_i = -\log\frac{\sum_{j\in P(i)} e^{-f_{ij}/\tau}}{\sum_{j\in A(i)} e^{-f_{ij}/\tau}}",
         summary=N_(
-            "The chance that a neighbor drawn by distance has the same class. One near positive is enough: it does "
-            "not pull a class into one point."
+            "The probability that a neighbor drawn by distance has the same class. One near positive is enough: "
+            "classes do not collapse to a point."
         ),
         by_label=True,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -44,6 +44,7 @@ class SupCon(SoftmaxLoss):
         None, 0.001, 100.0, N_("Multiplies the loss by τ over this (the published code: 0.07).")
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
+    negative_margin: float | None = negative_margin_knob()
 
     @property
     def averages_positives(self) -> bool:

@@ -30,8 +30,8 @@ class Triplet(Loss):
         paper="https://arxiv.org/abs/1503.03832",
         formula=r"L_i = \operatorname{mean}_{(p,k)}\max\big(0,\,D_{ip}^2 - D_{ik}^2 + \varepsilon\big)",
         summary=N_(
-            "A positive must be nearer than every negative by the margin. Triplets that already are say nothing more, "
-            "so mining chooses those that do."
+            "A positive must be nearer than every negative by the margin. Triplets that meet this have no gradient, "
+            "so mining selects the others."
         ),
         family="hinge",
         score="squared_distance",
@@ -42,8 +42,8 @@ class Triplet(Loss):
     mining: str = knob(
         "all",
         help=N_(
-            "Every triplet; per positive the nearest negative farther than it and inside the margin; or farthest "
-            "positive with nearest negative."
+            "All triplets; semi-hard: for each positive the nearest negative that is farther and inside the margin; "
+            "or hard: farthest positive with nearest negative."
         ),
         choices=("all", "semi_hard", "hard"),
     )

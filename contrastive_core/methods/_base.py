@@ -29,7 +29,7 @@ NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a method's defaults and limits depend on: a training set's images and classes."""
+    """Facts of a training set that a method's defaults and limits depend on: images and classes."""
 
     image_shape: tuple[int, int, int]  # channels, height, width
     n_train: int
@@ -83,7 +83,7 @@ class Method(nn.Module, ABC):
         return self.card.batch
 
     def extra_metrics(self) -> dict[str, float]:
-        """What the method has to tell beside its loss."""
+        """Further values of the method for the metrics log."""
         return {}
 
     def features(self, images: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d"]:
@@ -137,7 +137,7 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
         reason = N_("tiny gray figures: mild crops, no mirror, small turns")
     return {
         "batch_size": fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train),
-        "optimizer": ("adamw", N_("settles in a few epochs on small encoders")),
+        "optimizer": ("adamw", N_("small encoders converge in a few epochs")),
         "lr": (3e-3, N_("AdamW with one cycle; measured on shapes and digits")),
         "weight_decay": (1e-4, N_("little: the runs are short")),
         "schedule": ("one_cycle", N_("short runs: up for a third, down to zero")),

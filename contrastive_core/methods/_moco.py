@@ -26,7 +26,7 @@ class MoCoSettings(MomentumSettings):
 
     queue: int = knob(2048, 1, 65536, N_("K: how many old keys are negatives."), log=True)
     symmetric: bool = knob(False, help=N_("Both views serve as query and as key."))
-    bn_splits: int = knob(1, 1, 64, N_("BatchNorm by parts, as on so many GPUs."))
+    bn_splits: int = knob(1, 1, 64, N_("Split the batch norm into this many parts, as on that many GPUs."))
     shuffle: bool = knob(True, help=N_("Keys are shuffled over these parts."))
 
 

@@ -32,7 +32,7 @@ class Settings(HeadSettings):
     head: str = knob("none", help=N_("Projection from a patch's h to z."), choices=("none", "linear"))
     steps: int = knob(3, 1, 6, N_("How many rows ahead are predicted."))
     context: int = knob(128, 8, 1024, N_("Width of the context."))
-    patch_colors: bool = knob(True, help=N_("Color steps are drawn for every patch on its own."))
+    patch_colors: bool = knob(True, help=N_("Color steps are drawn for each patch separately."))
 
 
 class CPC(Method):
@@ -41,8 +41,8 @@ class CPC(Method):
         year=2018,
         paper="https://arxiv.org/abs/1807.03748",
         idea=N_(
-            "What comes next can be told from what came before, if both are summed up well. A context reads the image "
-            "from the top and must recognize the true patches below."
+            "Predict the lower part of an image from its upper part. A context network reads the patches from the "
+            "top and must recognize the true patches below."
         ),
         compared=N_("the predicted patch with the true one, against other patches"),
         flow=(
@@ -51,9 +51,9 @@ class CPC(Method):
         ),
         measured_by_paper=N_("ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."),
         differences=N_(
-            "The GRU stands for the paper's PixelCNN: each column of the grid is a sequence of rows. The bilinear "
-            "critic zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for each patch on its own, as in "
-            "CPC v2 (1905.09272): else color alone finds the image."
+            "A GRU replaces the paper's PixelCNN: each column of the grid is a sequence of rows. The bilinear critic "
+            "zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for each patch separately, as in CPC v2 "
+            "(1905.09272). Otherwise color alone identifies the image."
         ),
         paper_recipe=N_("7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"),
         default_loss="info_nce",
@@ -130,7 +130,7 @@ class CPC(Method):
         rows = patch_grid(min(facts.image_shape[1:]))[2]
         steps = max(1, min(3, rows - 2))
         return super().defaults(facts) | {
-            "batch_size": fitting(64, N_("64: images give thousands of patches"), facts.n_train),
+            "batch_size": fitting(64, N_("64: one image gives thousands of patches"), facts.n_train),
             "method_knobs": ({"steps": steps}, message("{steps} of {rows} rows ahead", steps=steps, rows=rows)),
         }
 

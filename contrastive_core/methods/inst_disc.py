@@ -40,8 +40,8 @@ class InstDisc(Method):
         year=2018,
         paper="https://arxiv.org/abs/1805.01978",
         idea=N_(
-            "Tell every image from every other, with the last feature of each kept in a bank. What looks alike ends "
-            "up close, though nobody said what is alike."
+            "Distinguish every image from every other, with the last feature of each in a memory bank. Similar "
+            "images end up close without any labels."
         ),
         compared=N_("an image with its own slot of the bank, against other slots"),
         flow=(
@@ -54,8 +54,8 @@ class InstDisc(Method):
             "42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the paper itself)."
         ),
         differences=N_(
-            "Published listings draw noise that may include the image itself, and fix Z by the first batch; here the "
-            "own slot is never drawn, and Z may follow (EMA 0.99)."
+            "Published code draws noise that can include the image itself, and fixes Z in the first batch. Here an "
+            "image's own slot is never drawn, and Z can follow with an EMA of 0.99."
         ),
         paper_recipe=N_("d 128, τ 0.07, K 4,096, batch 256, SGD 0.03, 200 epochs, ×0.1 at 120 and 160"),
         default_loss="nce",
@@ -102,11 +102,11 @@ class InstDisc(Method):
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
         defaults = super().defaults(facts)
-        defaults["lr"] = (1e-3, N_("a slot is an epoch old: slower steps keep the bank true to the encoder"))
+        defaults["lr"] = (1e-3, N_("a slot is one epoch old: slower steps keep the bank close to the encoder"))
         defaults["loss_knobs"] = (cls.card.loss_knobs, N_("τ 0.1, as the published CIFAR-10 code"))
         if facts.n_train > WHOLE_BANK:
             return defaults | {"method_knobs": ({"noise": 4096}, N_("K 4,096, as published"))}
-        reason = N_("the whole bank fits: the exact softmax, which NCE only stands in for")
+        reason = N_("the whole bank fits in memory: use the exact softmax that NCE approximates")
         exact = ({"temperature": 0.07}, N_("τ 0.07, as published"))
         whole = {"loss": ("instance_softmax", reason), "method_knobs": ({"noise": 0}, reason)}
         return defaults | whole | {"loss_knobs": exact}
@@ -119,8 +119,8 @@ class InstDisc(Method):
         if k > n - 1:
             values = {"n": n, "slots": n - 1, "k": k}
             return message(
-                "a bank of {n} images has {slots} slots to draw noise from, not {k}; use --set method.noise=0, which "
-                "takes them all, or a smaller number",
+                "a bank of {n} images has {slots} noise slots, fewer than {k}; use --set method.noise=0 for all of "
+                "them, or a smaller number",
                 **values,
             )
         return None

@@ -28,8 +28,8 @@ class InvaSpread(Method):
         year=2019,
         paper="https://arxiv.org/abs/1904.03436",
         idea=N_(
-            "An image and its augmentation must be recognized as one; all other images of the batch must be spread "
-            "apart. It is the end-to-end sibling of Inst Disc: no bank, fresh features."
+            "An image and its augmentation are recognized as one; all other images of the batch are spread apart. It "
+            "is Inst Disc without a memory bank: features are always fresh."
         ),
         compared=N_("each view with the other view of its image, against the batch"),
         flow=(
@@ -41,8 +41,8 @@ class InvaSpread(Method):
             "(quoted; not checked against the paper itself)."
         ),
         differences=N_(
-            "The paper's formula has m − 1 negatives and includes the row itself; the published code uses all 2m "
-            "rows, leaves the row itself out and lets no gradient through candidates."
+            "The paper's formula has m − 1 negatives and includes the row itself. The published code uses all 2m "
+            "rows without the row itself, and sends no gradient through candidates."
         ),
         paper_recipe=N_("τ 0.1, batch 128, SGD 0.03, d 128"),
         default_loss="invariance_spread",

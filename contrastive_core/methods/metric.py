@@ -34,16 +34,16 @@ class Metric(Method):
         year=2005,
         paper="https://doi.org/10.1109/CVPR.2005.202",
         idea=N_(
-            "Learn a distance in which images of a class are near and others far. Batches hold several images of each "
-            "class, so that every anchor has both."
+            "Learn a distance in which images of a class are near and others far. Batches contain several images of "
+            "each class: every anchor has positives and negatives."
         ),
         compared=N_("images of a batch by class: pairs, triplets, or all at once"),
         flow=((N_("balanced batch"), "view", "encoder*", "head*", "z*"),),
         measured_by_paper=N_("Different sets in each paper: no figure to compare with."),
         differences=N_(
-            "Hinge on the distance, squared (Hadsell), or on the squared distance (notes): both, by the loss's "
-            "`hinge`. Distances are per pair, never over the batch as one vector. Lifted batches take their hard "
-            "negatives from images drawn beside the pairs."
+            "The loss's `hinge` chooses the squared hinge on the distance (Hadsell) or the hinge on the squared "
+            "distance (notes). Distances are per pair, never over the batch as one vector. Batches for lifted "
+            "structure take their hard negatives from extra images outside the pairs."
         ),
         paper_recipe=N_("of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"),
         default_loss="triplet",

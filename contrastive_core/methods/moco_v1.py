@@ -39,7 +39,7 @@ class MoCoV1(MoCo):
             "norms: on one device without splits it changes nothing."
         ),
         paper_recipe=N_(
-            "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256; on CIFAR-10: K 4,096, m 0.99, τ 0.1, SGD "
+            "K 65,536, m 0.999, τ 0.07, linear head, SGD 0.03, batch 256. On CIFAR-10: K 4,096, m 0.99, τ 0.1, SGD "
             "0.06 with cosine, weight decay 5e-4, batch 512, BatchNorm in 8 parts"
         ),
         default_loss="info_nce",

@@ -14,8 +14,7 @@ class MoCoV2(MoCo):
         year=2020,
         paper="https://arxiv.org/abs/2003.04297",
         idea=N_(
-            "SimCLR's head and augmentations, in MoCo's queue: no large batch is needed. Three small changes, each of "
-            "which helps."
+            "MoCo with SimCLR's head and augmentations: it needs no large batch. Each of the three small changes helps."
         ),
         compared=N_("a query with the key of its own image, against the queue alone"),
         flow=(

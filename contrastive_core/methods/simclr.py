@@ -24,18 +24,18 @@ class SimCLR(Method):
         year=2020,
         paper="https://arxiv.org/abs/2002.05709",
         idea=N_(
-            "Two augmented views of an image should meet; everything else in the batch should not. Strong "
-            "augmentation and a head that is thrown away afterwards do most of the work."
+            "Pull two augmented views of an image together and push everything else in the batch away. Strong "
+            "augmentation and a projection head, dropped after training, matter most."
         ),
         compared=N_("every view with every other view of the batch"),
         flow=(("image", N_("view 1"), "encoder*", "head*", "z₁*"), ("image", N_("view 2"), "encoder*", "head*", "z₂*")),
         measured_by_paper=N_(
-            "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark); ImageNet τ 0.05 / 0.1 / 0.5 / "
-            "1: 59.7 / 64.4 / 60.7 / 58.0 %; a nonlinear head gains 3 points over a linear one and more than 10 over "
-            "none."
+            "CIFAR-10, ResNet-18, 200 epochs, kNN 84.7 to 84.8 % (lightly's benchmark). ImageNet τ 0.05 / 0.1 / 0.5 "
+            "/ 1: 59.7 / 64.4 / 60.7 / 58.0 %. A nonlinear head gains 3 points over a linear one and more than 10 "
+            "over none."
         ),
         differences=N_(
-            "The published loss averages over all 2N views; notes that set every target to column 0 are right for two "
+            "The published loss averages over all 2N views. Code that sets every target to column 0 is right for two "
             "views only. LARS and batches of 4,096 are not used here."
         ),
         paper_recipe=N_("batch 256 to 4,096, τ 0.5 (CIFAR) or 0.1, d 128; crop, color, blur"),

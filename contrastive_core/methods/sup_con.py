@@ -24,8 +24,7 @@ class SupCon(Method):
         year=2020,
         paper="https://arxiv.org/abs/2004.11362",
         idea=N_(
-            "With labels, all images of a class are positives of each other, in every view. It is SimCLR whose images "
-            "have been told their names."
+            "With labels, all images of a class are positives of each other, in every view. It is SimCLR with labels."
         ),
         compared=N_("every view with every view; same class attracts, other classes repel"),
         flow=(
@@ -37,8 +36,8 @@ class SupCon(Method):
             "not checked against their sources."
         ),
         differences=N_(
-            "The formula sums over anchors, the published code averages them and multiplies by τ/0.07; here the mean "
-            "over anchors that have a positive, and no factor unless asked for."
+            "The formula sums over anchors. The published code averages them and multiplies by τ/0.07. Here the loss "
+            "is the mean over anchors with a positive, with no factor by default."
         ),
         paper_recipe=N_("τ 0.1, MLP head, d 128, 1,000 epochs, batch 1,024 and more"),
         default_loss="sup_con",
@@ -48,7 +47,7 @@ class SupCon(Method):
         builds_on=(("simclr", N_("views, head and softmax")),),
     )
     Settings = Settings
-    loss_knobs_reason = N_("τ 0.2: with 0.1 short runs sit at the log of the batch before they leave it")
+    loss_knobs_reason = N_("τ 0.2: with 0.1, short runs stay near log(batch size) for many steps")
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)

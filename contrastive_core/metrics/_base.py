@@ -57,7 +57,7 @@ class Metric:
         if graphs.rows.spread and not self.spreads:
             raise CannotScore("{title} is computed by one process: run it without torchrun", title=self.title)
         if self.needs_train and train is None:
-            raise CannotScore("{title} needs training rows, and there are none", title=self.title)
+            raise CannotScore("{title} needs training rows", title=self.title)
         if self.needs_train and train is not None:
             self._check(train, graphs.rows)
         self._check(test, graphs.rows)
@@ -101,13 +101,13 @@ def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
     """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
     has_labels = lie.each(rows.labels is not None)
     if not any(has_labels):
-        raise CannotScore("{title} needs labels, and there are none", title=title)
+        raise CannotScore("{title} needs labels", title=title)
     if not all(has_labels):
-        raise CannotScore("{title} needs a labeled row on every process: take fewer processes", title=title)
+        raise CannotScore("{title} needs a labeled row on every process: use fewer processes", title=title)
     assert rows.labels is not None
     labels = lie.whole(rows.labels)
     if len(np.unique(labels[labels >= 0])) < 2:
-        raise CannotScore("{title} needs at least two classes, and there is one", title=title)
+        raise CannotScore("{title} needs at least two classes; got one", title=title)
     return labels
 
 

@@ -30,7 +30,7 @@ class Moments:
 
     @property
     def scale(self) -> np.ndarray:
-        """What brings each column to deviation 1; a constant one to 0."""
+        """Return the factor that scales each column to deviation 1, and a constant one to 0."""
         varies = self.deviation > 1e-12 * (1 + np.abs(self.mean))
         return np.divide(1, self.deviation, out=np.zeros_like(self.mean), where=varies)
 

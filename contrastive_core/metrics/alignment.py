@@ -25,8 +25,8 @@ BLOCK = 8192  # rows in float64 at a time
 class Alignment(Metric):
     title = N_("Alignment")
     reading = N_(
-        "Mean squared distance of positive pairs on the unit sphere (0 to 4); low is good only together with a low "
-        "uniformity: a collapsed embedding has 0."
+        "Mean squared distance of positive pairs on the unit sphere, from 0 to 4. A low value is good only with a "
+        "low uniformity: a collapsed embedding has 0."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False
@@ -38,11 +38,11 @@ class Alignment(Metric):
             interval = mean_interval(per_image)
             return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
         if not any(graphs.rows.each(test.labels is not None)):
-            raise CannotScore(N_("Alignment needs augmented views or labels, and there are neither"))
+            raise CannotScore(N_("Alignment needs augmented views or labels"))
         per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))
         total = partners.sum()
         if not total:
-            raise CannotScore(N_("Alignment needs a class with two rows, and there is none"))
+            raise CannotScore(N_("Alignment needs a class with two rows"))
         value = float((np.nan_to_num(per_sample) * partners).sum() / total)
         about = {"pairs": N_("same class"), "n": len(partners)}
         influence = pairs_influence(value, per_sample, partners)
@@ -54,7 +54,7 @@ def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
     """Mean ‖x−y‖² over the pairs of views of each image: (m, v, d) → (m)."""
     m, v, d = views.shape
     if v < 2:
-        raise CannotScore(N_("Alignment needs two views of an image, and there is one"))
+        raise CannotScore(N_("Alignment needs two views of an image; got one"))
     a, b = np.triu_indices(v, 1)
     means = []
     for start in range(0, m, max(1, BLOCK // v)):

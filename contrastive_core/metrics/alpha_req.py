@@ -27,8 +27,8 @@ ROUNDING = 1e-10  # of the largest eigenvalue: the square of float32's
 class AlphaReQ(Metric):
     title = "α-ReQ"
     reading = N_(
-        "How fast the spectrum falls: an exponent near 1 is the mark of embeddings that transfer; well above 1 few "
-        "dimensions are used, well below 1 the rows are close to noise."
+        "How fast the spectrum falls. Embeddings that transfer well have an exponent near 1. Well above 1, few "
+        "dimensions are used; well below 1, the rows are close to noise."
     )
     paper = "https://arxiv.org/abs/2202.05808"
     unit_rows = False
@@ -49,9 +49,7 @@ def slope(values: np.ndarray) -> tuple[float, int]:
     kept = kept[kept > ROUNDING * values[0]] if values[0] > 0 else kept[:0]
     if len(kept) < FEWEST:
         facts = {"fewest": FEWEST, "first": FIRST - 1, "kept": len(kept)}
-        raise CannotScore(
-            "α-ReQ needs {fewest} dimensions behind the first {first} that vary, and there are {kept}", **facts
-        )
+        raise CannotScore("α-ReQ needs {fewest} dimensions that vary after the first {first}; got {kept}", **facts)
     j = np.arange(FIRST, FIRST + len(kept))
     line = np.polyfit(np.log(j), np.log(kept), 1, w=np.sqrt(1 / j))
     return float(-line[0]), len(kept)

@@ -30,8 +30,8 @@ FEW = 10  # a factor of at most this many whole values is a kind, not a size
 class Factors(Metric):
     title = N_("Factor readout")
     reading = N_(
-        "How well each known factor can be read off linearly (1 exactly, 0 not at all): what is near 0 here and high "
-        "for raw pixels, the augmentations taught the encoder to ignore."
+        "How well a linear model reads each known factor: 1 exactly, 0 not at all. If a factor is near 0 here and "
+        "high for raw pixels, the augmentations taught the encoder to ignore it."
     )
     needs_train = True
     unit_rows = False
@@ -42,7 +42,7 @@ class Factors(Metric):
         assert train is not None
         names = [k for k, v in test.columns.items() if v.dtype.kind in "fiub" and k in train.columns]
         if not names:
-            raise CannotScore(N_("Factor readout needs data whose factors are known, such as shapes"))
+            raise CannotScore(N_("Factor readout needs data with known factors, such as shapes"))
         device = pick_device(graphs.device)
         moments = Moments(train.features)
         x_test = Standardized(test.features, moments, device)
@@ -51,7 +51,7 @@ class Factors(Metric):
         skill = {k: _skill(guesses[k], *targets[k][1:]) for k in targets}
         defined = {k: v for k, v in skill.items() if v is not None}
         if not defined:
-            raise CannotScore(N_("Factor readout needs a factor that varies, and there is none"))
+            raise CannotScore(N_("Factor readout needs a factor that varies"))
         value = float(np.mean([max(0.0, v) for v in defined.values()]))
         return MetricResult(value, extras={**defined, "n": len(test)})
 

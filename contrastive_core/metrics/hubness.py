@@ -17,8 +17,8 @@ from contrastive_core.registry import knob
 class Hubness(Metric):
     title = N_("Hubness")
     reading = N_(
-        "Skewness of how often a sample is a neighbor of others: near 0 all are chosen alike; above about 1 a few hubs"
-        " are everywhere and many samples are nobody's neighbor."
+        "Skewness of how often a sample is a neighbor of others. Near 0, samples are chosen equally often. Above "
+        "about 1, a few hubs dominate, and many samples are nobody's neighbor."
     )
     paper = "https://jmlr.org/papers/v11/radovanovic10a.html"
     higher_is_better = False

@@ -30,8 +30,8 @@ def default_k(n_train: int) -> int:
 class Knn(Metric):
     title = N_("kNN accuracy")
     reading = N_(
-        "Share of test samples whose class the most similar training samples vote for; what the embedding gives "
-        "without any training on top."
+        "Share of test samples that the most similar training samples classify correctly by vote. It needs no "
+        "further training."
     )
     paper = "https://arxiv.org/abs/1805.01978"
     needs_labels = True

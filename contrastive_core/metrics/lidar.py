@@ -26,23 +26,23 @@ BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 class Lidar(Metric):
     title = "LiDAR"
     reading = N_(
-        "How many dimensions tell images apart, views of one image counted as alike: from 1 to the width. It needs "
-        "augmented views."
+        "How many dimensions separate images, ignoring differences between views of one image: from 1 to the width. "
+        "It needs augmented views."
     )
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False
     spreads = False
-    delta: float = knob(1e-4, 0, 1, N_("added to the scatter within, so that it can be inverted"))
+    delta: float = knob(1e-4, 0, 1, N_("added to the within-class scatter to make it invertible"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         if test.views is None:
-            raise CannotScore(N_("LiDAR needs augmented views, and there are none"))
+            raise CannotScore(N_("LiDAR needs augmented views"))
         m, v, d = test.views.shape
         if m < 2 or v < 2:
-            raise CannotScore("LiDAR needs two views of two images; there are {v} of {method}", v=v, method=m)
+            raise CannotScore("LiDAR needs two views of two images; got {v} of {method}", v=v, method=m)
         values = discriminant_spectrum(test.views, self.delta)
         if not values.sum() > 0:
-            raise CannotScore(N_("LiDAR needs images that differ, and all are mapped to one point"))
+            raise CannotScore(N_("LiDAR needs different images, but the encoder maps all of them to one point"))
         extras = {"width": d, "images": m, "views": v}
         return MetricResult(effective_rank(values), unit="dimensions", extras=extras)
 

@@ -46,8 +46,8 @@ TOLERANCE = 1e-5  # of the gradient: what tells neighbors on the grid apart is s
 class LinearProbe(Metric):
     title = N_("Linear probe accuracy")
     reading = N_(
-        "Share of test samples that a linear classifier on the frozen features gets right; what the embedding holds in"
-        " a form that is easy to read off."
+        "Share of test samples that a linear classifier on the frozen features classifies correctly. It shows which "
+        "information is linearly accessible."
     )
     needs_labels = True
     needs_train = True
@@ -99,7 +99,7 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
     _, of, count = np.unique(labels, return_inverse=True, return_counts=True)
     folds = min(most, int(count.max()))
     if folds < 2:
-        raise CannotScore(N_("every class has one training row, so no strength can be chosen"))
+        raise CannotScore(N_("every class has only one training row, so no regularization strength can be chosen"))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a class of fewer rows than folds: it is left out of some
         split = StratifiedKFold(folds, shuffle=True, random_state=0).split(of, of)

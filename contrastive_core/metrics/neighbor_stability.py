@@ -22,12 +22,12 @@ from contrastive_core.registry import knob
 class NeighborStability(Metric):
     title = N_("Neighbor stability")
     reading = N_(
-        "Mean share of a sample's k nearest that are found again from another view of it (or from the other half of "
-        "the columns); chance is k over the number of samples."
+        "Mean share of a sample's k nearest neighbors that another view of it also finds. Without views, the two "
+        "halves of the columns are compared. Chance is k over the number of samples."
     )
     most = AMONG
     k: int = knob(10, 1, 1000, N_("neighbors that are compared"))
-    seed: int = knob(0, 0, 10_000, N_("seed of the halves, where there are no views"))
+    seed: int = knob(0, 0, 10_000, N_("seed of the halves, used without views"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         a, b, how = self._two(test)

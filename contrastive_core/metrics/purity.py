@@ -19,8 +19,8 @@ from contrastive_core.registry import knob
 class Purity(Metric):
     title = N_("Neighborhood purity")
     reading = N_(
-        "Mean share of a sample's k nearest that are of its own class; low samples lie between classes or carry a "
-        "wrong label."
+        "Mean share of a sample's k nearest neighbors that are of its own class. Samples with a low share are "
+        "between classes or mislabeled."
     )
     needs_labels = True
     most = AMONG

@@ -23,8 +23,8 @@ SHOWN = 128  # singular values kept in the record, the largest being 1
 class RankMe(Metric):
     title = "RankMe"
     reading = N_(
-        "The effective rank: how many dimensions the embedding uses, from 1 (collapsed to a line) to its width. A fall "
-        "alone is no sign of collapse: in 7 of the 8 shipped runs on shapes it fell while kNN accuracy rose."
+        "The effective rank: how many dimensions the embedding uses, from 1 (collapsed to a line) to its width. A "
+        "fall alone does not mean collapse. In 7 of the 8 shipped runs on shapes it fell while kNN accuracy rose."
     )
     paper = "https://arxiv.org/abs/2210.02885"
     unit_rows = False
@@ -32,7 +32,7 @@ class RankMe(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         values = spectrum(test.features, graphs.device, graphs.rows)
         if not values[0] > 0:
-            raise CannotScore(N_("RankMe needs a row that is not zero, and there is none"))
+            raise CannotScore(N_("RankMe needs a row that is not zero"))
         n, rank = graphs.rows.number(len(test)), int((values > 0).sum())
         shown = (values / values[0])[:SHOWN].tolist()
         extras = {"width": test.width, "n": n, "rank": rank, "spectrum": shown}

@@ -35,8 +35,8 @@ HELD = 1 << 23  # sums of distances by class that are held at a time, 64 MB
 class Silhouette(Metric):
     title = N_("Silhouette")
     reading = N_(
-        "How much nearer a sample is to its own class than to the next (−1 to 1): 1 is tight, well-parted classes, 0 "
-        "overlapping ones, below 0 a sample nearer to another class."
+        "How much nearer a sample is to its own class than to the next, from −1 to 1. At 1 classes are tight and "
+        "well separated, at 0 they overlap. Below 0 the sample is nearer to another class."
     )
     paper = "https://doi.org/10.1016/0377-0427(87)90125-7"
     needs_labels = True

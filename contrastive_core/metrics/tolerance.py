@@ -20,8 +20,8 @@ from contrastive_core.records.score import INFLUENCE
 class Tolerance(Metric):
     title = N_("Tolerance")
     reading = N_(
-        "Mean cosine of two samples of one class (−1 to 1): high keeps what is alike together, but 1 with a uniformity"
-        " of 0 is a collapsed embedding."
+        "Mean cosine of two samples of one class, from −1 to 1. A high value keeps classes together, but 1 with a "
+        "uniformity of 0 is a collapsed embedding."
     )
     paper = "https://arxiv.org/abs/2012.09740"
     needs_labels = True
@@ -30,7 +30,7 @@ class Tolerance(Metric):
         away, partners = same_class(test, graphs.rows, pick_device(graphs.device))  # squared distances: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
-            raise CannotScore(N_("Tolerance needs a class with two rows, and there is none"))
+            raise CannotScore(N_("Tolerance needs a class with two rows"))
         cosine = 1 - away / 2  # (n)
         value = float((np.nan_to_num(cosine) * partners).sum() / pairs)
         influence = pairs_influence(value, cosine, partners)

@@ -28,8 +28,8 @@ SAMPLE = 32_000  # rows whose pairs are all taken
 class Uniformity(Metric):
     title = N_("Uniformity")
     reading = N_(
-        "Log of the mean Gaussian potential of all pairs on the unit sphere: 0 when all rows are one point, about −4 "
-        "when they fill a sphere of many dimensions; lower is more even."
+        "Log of the mean Gaussian potential of all pairs on the unit sphere. It is 0 when all rows are one point and "
+        "about −4 when they fill a sphere of many dimensions. Lower is more even."
     )
     paper = "https://arxiv.org/abs/2005.10242"
     higher_is_better = False
@@ -38,7 +38,7 @@ class Uniformity(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         n = graphs.rows.number(len(test))
         if n < 2:
-            raise CannotScore(N_("Uniformity needs two rows, and there is one"))
+            raise CannotScore(N_("Uniformity needs two rows; got one"))
         chosen, first = rows_of_sample(n, SAMPLE), graphs.rows.start(len(test))
         mine = chosen[(chosen >= first) & (chosen < first + len(test))] - first
         some = test.features if len(chosen) == n else test.features[mine]

@@ -54,7 +54,7 @@ def create_encoder(
     """
     pixels = int(pixels)
     if gray_as_color and channels not in (1, 3):
-        raise BadSetting("gray_as_color is of gray images; these have {channels} channels", channels=channels)
+        raise BadSetting("gray_as_color is for gray images; these have {channels} channels", channels=channels)
     channels = 3 if gray_as_color else channels
     if (own := len(_scale(colors)[0])) not in (1, channels):
         raise BadSetting("colors has means of {own} channels; the images have {channels}", own=own, channels=channels)

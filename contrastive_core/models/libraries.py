@@ -110,7 +110,8 @@ def _torchvision_weights(name: str) -> tuple[str, Any]:
     if base not in models.list_models(module=models):
         if base in models.list_models():
             raise BadSetting(
-                "torchvision's {base} is no classifier of images, and only these can be encoders here", base=base
+                "torchvision's {base} is not an image classifier; only image classifiers can be encoders here",
+                base=base,
             )
         raise BadSetting(
             "torchvision has no model {base}; torchvision.models.list_models() lists them", base=f"{base!r}"

@@ -62,7 +62,7 @@ class Neighbors:
 
     @property
     def about(self) -> dict[str, float]:
-        """What is recorded beside a figure made of them: the recall, nothing where exact."""
+        """Return the recall to record with a score; nothing if exact."""
         return {} if self.recall is None else {"recall": self.recall}
 
 

@@ -11,12 +11,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from contrastive_core.messages import N_, message
-from contrastive_core.pairs.checks import check_labels, check_rows
+from contrastive_core.pairs.checks import check_labels, check_rows, check_towers
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
 
-__all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_views"]
+__all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_towers", "from_views"]
 
 VIEWS = N_("(images, views, d)")
+DIRECTIONS = ("both", "a_to_b", "b_to_a")
 
 
 def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all") -> Pairs:
@@ -164,6 +165,44 @@ def from_mask(
     return dataclasses.replace(every, candidate_rows=rows, positive=positive.bool(), negative=negative.bool())
 
 
+def from_towers(
+    a: Float[Tensor, "n d"],
+    b: Float[Tensor, "m d"],
+    groups_a: Int[Tensor, " n"] | None = None,
+    groups_b: Int[Tensor, " m"] | None = None,
+    direction: str = "both",
+) -> Pairs:
+    """Pairs between the rows of two encoders, such as images and captions (CLIP, arXiv 2103.00020).
+
+    Anchors and candidates are the n + m rows together, `a` first (view 0, then view 1). Only rows of the other tower
+    are compared. The value of a loss is the mean of both directions, also where n and m differ.
+
+    Args:
+        a: (n, d); b: (m, d).
+        groups_a, groups_b: (n), (m) whole numbers, equal where rows belong together (several captions of one image),
+            -1 for none; default: row i belongs to row i.
+        direction: "both", or "a_to_b", "b_to_a" for the anchors of one tower only.
+    Raises: ValueError for widths, types or numbers that differ, groups of one tower alone, or an unknown direction;
+        TypeError for what is no tensor.
+    """
+    check_towers(a, b, groups_a, groups_b)
+    if direction not in DIRECTIONS:
+        values = {"choices": ", ".join(DIRECTIONS), "direction": f"{direction!r}"}
+        raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
+    n, m = len(a), len(b)
+    z = torch.cat([a, b])
+    rows = _arange(n + m, z)
+    if groups_a is None or groups_b is None:
+        groups = rows % max(n, 1)
+    else:
+        groups = torch.cat([_labels("groups_a", groups_a, n, z.device), _labels("groups_b", groups_b, m, z.device)])
+    views, allowed = (rows >= n).long(), _true(n + m, z)
+    every = Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, across=True)
+    if direction == "both":
+        return every
+    return every.take_anchors(slice(n) if direction == "a_to_b" else slice(n, None))
+
+
 def _check_masks(shape: tuple[int, int], positive: Tensor, negative: Tensor) -> None:
     for name, mask in (("positive", positive), ("negative", negative)):
         if mask.shape != shape:
@@ -209,7 +248,7 @@ def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:
 
 
 def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:
-    check_labels(name, labels, n, "row" if name.startswith("ref") else "image")
+    check_labels(name, labels, n, "row" if name.startswith(("ref", "groups")) else "image")
     return labels.to(device=device, dtype=torch.long)
 
 

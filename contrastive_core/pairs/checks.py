@@ -7,7 +7,7 @@ from torch import Tensor
 
 from contrastive_core.messages import N_, message
 
-__all__ = ["check_labels", "check_pairs", "check_rows", "describe", "how_to_build"]
+__all__ = ["check_labels", "check_pairs", "check_rows", "check_towers", "describe", "how_to_build"]
 
 BUILDERS = {
     2: N_("pairs.from_labels(z, labels) takes rows (n, d)"),
@@ -29,13 +29,13 @@ def how_to_build(*arguments: Any) -> str:
     if len(arguments) > 1:
         hint = N_(
             "two views of the same images: pairs.from_views(torch.stack([a, b], 1)); a list of "
-            "pairs: pairs.from_pairs(a, b, same)"
+            "pairs: pairs.from_pairs(a, b, same); two encoders: pairs.from_towers(a, b)"
         )
     else:
         ndim = getattr(arguments[0], "ndim", None)
         hint = BUILDERS.get(ndim, "; ".join(BUILDERS.values()))  # type: ignore[arg-type]
     got = " and ".join(describe(x) for x in arguments)
-    return message("a loss takes Pairs, which say who is compared with whom; got {got}: {hint}", got=got, hint=hint)
+    return message("a loss takes Pairs; got {got}: {hint}", got=got, hint=hint)
 
 
 def check_rows(name: str, z: Any, shape: str) -> None:
@@ -72,6 +72,27 @@ def check_labels(name: str, labels: Any, n: int, each: str) -> None:
     if labels.is_floating_point() or labels.is_complex():
         values = {"name": name, "dtype": labels.dtype}
         raise ValueError(message("{name} must be whole numbers, -1 for none; got {dtype}", **values))
+
+
+def check_towers(a: Any, b: Any, groups_a: Any, groups_b: Any) -> None:
+    """Raise when the rows of two towers cannot be compared, or nothing says which belong together."""
+    check_rows("a", a, "(n, d)")
+    check_rows("b", b, "(m, d)")
+    shapes = {"a": tuple(a.shape), "b": tuple(b.shape)}
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(message("the two towers must be equally wide; got {a} and {b}", **shapes))
+    if a.dtype != b.dtype:
+        types = {"a": a.dtype, "b": b.dtype}
+        raise ValueError(message("the two towers are {a} and {b}: make them one, as by z.float()", **types))
+    if a.device != b.device:
+        devices = {"a": a.device, "b": b.device}
+        raise ValueError(message("the two towers are on {a} and {b}: move one", **devices))
+    if (groups_a is None) != (groups_b is None):
+        raise ValueError(N_("groups_a and groups_b must be given together"))
+    if groups_a is None and len(a) != len(b):
+        raise ValueError(
+            message("towers of {a} and {b} rows need groups_a and groups_b: which rows belong together", **shapes)
+        )
 
 
 def check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:

@@ -57,8 +57,9 @@ class Pairs:
     a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
     make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
     anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
-    `positive`/`negative` masks these decide instead of the groups. `log_z` and `population` serve
-    noise-contrastive estimation; `seed` is of what a loss draws, `targets` each anchor's share of the candidates.
+    `positive`/`negative` masks these decide instead of the groups. `across` compares rows of different views (0 and 1)
+    only: two towers. `log_z` and `population` serve noise-contrastive estimation, `bias` is a learned one of `siglip`,
+    `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -76,8 +77,9 @@ class Pairs:
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
     log_z: float | None = None
-    seed: int = 0
     across: bool = False
+    bias: Float[Tensor, ""] | None = None
+    seed: int = 0
     targets: Float[Tensor, "n m"] | None = None
 
     def __post_init__(self) -> None:
@@ -132,7 +134,7 @@ class Pairs:
     def take_candidates(self, rows: Rows) -> Pairs:
         """All anchors, with some candidates. Raises ValueError where `columns` number them."""
         if self.columns is not None:
-            raise ValueError(N_("candidates that columns number cannot be taken away"))
+            raise ValueError(N_("candidates referenced by columns cannot be removed"))
         names = ("candidates", "candidate_groups", "candidate_rows", "candidate_views", "as_positive", "as_negative")
         parts: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if self.positive is not None and self.negative is not None:
@@ -140,40 +142,44 @@ class Pairs:
         return dataclasses.replace(self, **parts)
 
     def among_candidates(self) -> Pairs:
-        """Every candidate as an anchor, of pairs related by id."""
+        """Every candidate in the place of its partner: compared with what the anchors of its group are compared with;
+        of pairs related by id."""
         return dataclasses.replace(
             self,
             anchors=self.candidates,
             anchor_groups=self.candidate_groups,
             anchor_rows=self.candidate_rows,
-            anchor_views=self.candidate_views,
+            anchor_views=1 - self.candidate_views if self.across else self.candidate_views,
         )
+
+    def tower_weight(self) -> Tensor | None:
+        """1/(2n) for an anchor of the first tower and 1/(2m) for one of the second; (anchors). None for towers of one
+        size, or none."""
+        if not self.across:
+            return None
+        m = int(self.candidate_views.sum())
+        sizes = (self.candidates.shape[0] - m, m)
+        if sizes[0] == sizes[1]:
+            return None
+        each = [0.5 / max(1, size) for size in sizes]
+        return self.anchors.new_tensor(each)[self.anchor_views]
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
         """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""
         g_i, r_i = self.anchor_groups[rows, None], self.anchor_rows[rows, None]
-        if self.columns is not None:
-            j = self.columns[rows, cols]  # (r, c)
-            g_j, r_j = self.candidate_groups[j], self.candidate_rows[j]
-            may_pos, may_neg = self.as_positive[j], self.as_negative[j]
-        else:
-            g_j, r_j = self.candidate_groups[None, cols], self.candidate_rows[None, cols]
-            may_pos, may_neg = self.as_positive[None, cols], self.as_negative[None, cols]
-        apart = True
-        if self.across:
-            v = self.candidate_views
-            v_j = v[self.columns[rows, cols]] if self.columns is not None else v[None, cols]
-            apart = self.anchor_views[rows, None] != v_j
+        j = (None, cols) if self.columns is None else (self.columns[rows, cols],)  # (1, c) or (r, c)
+        g_j, r_j = self.candidate_groups[j], self.candidate_rows[j]
         self_pair = torch.where(r_i == NO_ROW, NO_ROW - 1, r_i) == r_j
+        comparable = ~self_pair
+        if self.across:
+            comparable &= self.anchor_views[rows, None] != self.candidate_views[j]
         if self.positive is not None and self.negative is not None:
             positive, negative = self.positive[rows, cols], self.negative[rows, cols]
-            return Masks(positive & ~self_pair, negative & ~self_pair, self_pair)
+            return Masks(positive & comparable, negative & comparable, self_pair)
         grouped = g_i != NO_GROUP
         same = torch.where(grouped, g_i, NO_GROUP - 1) == g_j
-        negative = grouped & (may_neg & (g_j != NO_GROUP))
-        negative &= ~(same | self_pair)
-        positive = same & may_pos
-        positive &= ~self_pair
-        if self.across:
-            positive, negative = positive & apart, negative & apart
+        negative = grouped & (self.as_negative[j] & (g_j != NO_GROUP))
+        negative &= comparable & ~same
+        positive = same & self.as_positive[j]
+        positive &= comparable
         return Masks(positive, negative, self_pair)

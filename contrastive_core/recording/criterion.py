@@ -76,7 +76,7 @@ def _call_of(criterion: Callable[..., Any], arguments: Mapping[str, Any]) -> Los
     tensors = [v for v in arguments.values() if isinstance(v, Tensor)]
     rows = [v for v in tensors if v.ndim in (2, 3) and v.is_floating_point()]
     if not rows:
-        raise ValueError(N_("the call of the loss has no rows (n, d)"))
+        raise ValueError(N_("the loss was called without rows (n, d)"))
     first, views = rows[0], rows[:1]
     if arguments.get("ref_labels") is None and first.ndim == 2:  # else another batch, or a memory, no other view
         views = [v for v in rows if v.shape == first.shape]

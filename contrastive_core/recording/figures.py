@@ -42,7 +42,7 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
             loss = loss.at_temperature(batch.temperature)
         every, at = _pairs_of(batch, loss, positives)
         if loss.needs_whole_batch and len(every) > WHOLE:
-            raise CannotScore("{title} of more than {whole} rows is not taken", title=loss.card.title, whole=WHOLE)
+            raise CannotScore("{title} is not computed above {whole} rows", title=loss.card.title, whole=WHOLE)
         if len(every) * every.width > SCORES and not loss.needs_whole_batch:
             chosen = np.linspace(0, len(every) - 1, min(rows, len(every))).round().astype(np.int64)
             every, at = every.take_anchors(torch.from_numpy(chosen)), at[chosen]
@@ -73,9 +73,9 @@ def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, 
         by_label = batch.has_labels and (loss.card.by_label or not batch.has_views)
         positives = "labels" if by_label else "views"
     if positives == "views" and not batch.has_views:
-        raise ValueError(N_("its rows have neither views nor labels, so none has a positive"))
+        raise ValueError(N_("its rows have no views and no labels, so no row has a positive"))
     if positives == "labels" and not batch.has_labels:
-        raise ValueError(N_("its rows have no labels, by which they were to be paired"))
+        raise ValueError(N_("its rows have no labels to pair them by"))
     groups = torch.from_numpy(batch.labels if positives == "labels" else batch.image)
     view = torch.from_numpy(batch.view)
     pairs = builders.from_labels(batch.z, groups)

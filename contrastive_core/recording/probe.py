@@ -45,8 +45,8 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
     if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
         raise ValueError(
             N_(
-                "the probe's loader shuffles and gives no ids, so its samples cannot be followed; "
-                "set shuffle=False, or give ids"
+                "the probe's loader shuffles and returns no ids, so its samples cannot be followed; set "
+                "shuffle=False or return ids"
             )
         )
     n = min(MOST, sum(map(len, z)))
@@ -56,7 +56,7 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:
-    """What is encoded, labels and ids of a batch: a tensor, (x, labels, ids), or a mapping."""
+    """Return input, labels and ids of a batch: a tensor, (x, labels, ids), or a mapping."""
     if isinstance(batch, Mapping):
         label, name = (next((batch[k] for k in keys if k in batch), None) for keys in (LABELS, IDS))
         return batch, label, name

@@ -81,7 +81,7 @@ class Recorder:
         try:
             self._queue.put_nowait(item)
         except queue.Full:
-            self.omissions.add("steps", N_("those before were still being recorded"))
+            self.omissions.add("steps", N_("earlier ones were still being recorded"))
 
     def wait(self) -> None:
         """Wait until all queued copies are recorded."""
@@ -202,7 +202,7 @@ class Recorder:
             if place is None:
                 self.omissions.add(OF_PROBE, N_("the first probe had no such ids"))
             elif place in rows:
-                self.omissions.add(OF_PROBE, N_("their id stands there already"))
+                self.omissions.add(OF_PROBE, N_("their id is already recorded"))
             else:
                 rows[place] = row
         if missing := len(self._probe) - len(rows):

@@ -57,7 +57,7 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     if copy.skipped:
         omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
     if copy.queue_skipped:
-        omissions.add(N_("rows of the queue"), N_("it has more than are looked at"), copy.queue_skipped)
+        omissions.add(N_("rows of the queue"), N_("it has more than can be read"), copy.queue_skipped)
     tensors = [z.cpu().double() for z in copy.views]
     z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
     count, views = len(z), z.shape[1] if z.ndim == 3 else 1
@@ -81,7 +81,7 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
     _, first = np.unique(batch.ids, return_index=True)
     own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
     if lost := int((~own).sum()):
-        omissions.add(N_("rows of a sample"), N_("their image's id stands there already"), lost)
+        omissions.add(N_("rows of a sample"), N_("their image's id is already recorded"), lost)
     batch, loss = batch.take(own), loss[own]
     images = np.unique(batch.image)
     each = max(1, round(len(batch) / len(images)))

@@ -113,4 +113,4 @@ def rows_of(inputs: Any, output: Any) -> list[Tensor]:
         if all(isinstance(z, Tensor) and z.ndim == 2 for z in found):
             return found
     known = "; ".join(" and ".join(names) for names in ROWS)
-    raise UnusableEmbedding("the model gives none of: {known}. Give rows=", known=known)
+    raise UnusableEmbedding("the model returns none of {known}; give rows=", known=known)

@@ -60,7 +60,7 @@ def watch(
     """
     criterion = losses.create(loss, **knobs) if loss else None
     if knobs and criterion is None:
-        raise TypeError(message("watch() got {map}, but no loss that has it", map=", ".join(map(repr, knobs))))
+        raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
     settings = Settings(
         loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather, strict
     )
@@ -209,7 +209,7 @@ class Watch:
             raise recorder.error
 
     def _close_at_exit(self) -> None:
-        self.close("stopped", N_("the training's process ended without closing it"))
+        self.close("stopped", N_("the training process ended without closing it"))
 
     def __enter__(self) -> Watch:
         return self
@@ -220,7 +220,7 @@ class Watch:
         if error is None:
             self.close()
         elif isinstance(error, KeyboardInterrupt):
-            self.close("stopped", N_("it was stopped at the keyboard"))
+            self.close("stopped", N_("it was interrupted from the keyboard"))
         else:
             values = {"name": type(error).__name__, "text": str(error).strip().partition("\n")[0][:300]}
             self.close("failed", message("the training ended with {name}: {text}", **values))

@@ -17,23 +17,22 @@ from contrastive_core.storage.json_files import JsonObject
 
 QUESTIONS = {
     "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
-    "method": N_("who is compared with whom"),
-    "augmentation": N_("which views count as alike"),
-    "head": N_("what stands between the encoder and the loss"),
+    "method": N_("pairs that are compared"),
+    "augmentation": N_("positive views"),
+    "head": N_("layers between the encoder and the loss"),
     "batch": N_("how many images are compared at once"),
 }
 CRITERIA = {"knn": N_("kNN on held-out images"), "lidar": N_("LiDAR of held-out images")}
 AGREEMENT = N_(  # benchmarks/adviser.py: seven temperatures, three seeds each
-    "LiDAR stands in for labels: over temperatures its rank correlation with kNN was +0.74 on digits, +0.76 on six "
-    "animals and +0.57 on ten classes of CIFAR-10 (RankMe's +0.62, +0.77 and +0.88), so that it is a hint, not a "
-    "proof."
+    "LiDAR replaces labels. Over temperatures its rank correlation with kNN was +0.74 on digits, +0.76 on six "
+    "animals and +0.57 on ten classes of CIFAR-10 (RankMe: +0.62, +0.77 and +0.88). It is a hint, not a proof."
 )
 WITHOUT_LABELS = N_(  # shapes, SimCLR with and without color steps
-    "Without labels only the temperature can be chosen. Scores without labels can reward an encoder that fails: on "
-    "shapes, SimCLR without color steps has LiDAR 58 and RankMe 62 and the default 41 and 29, but kNN is right for "
-    "16.6 % against 59.8 %."
+    "Without labels only the temperature can be chosen, because scores without labels can reward a bad encoder. On "
+    "shapes, SimCLR without color steps has LiDAR 58 and RankMe 62; the default has 41 and 29. But its kNN accuracy "
+    "is 16.6 %, against 59.8 %."
 )
-TEST_IMAGES = N_("The test images are looked at once, at the end, for the winner and the default.")
+TEST_IMAGES = N_("The test images are evaluated once, at the end, for the winner and the default.")
 ETA = 3  # of the settings tried for so long, one in three goes on for three times as long
 SEEDS = (0, 1, 2)
 OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
@@ -42,7 +41,7 @@ FINALISTS = 2  # settings besides the default that are trained with every seed
 
 @dataclass(frozen=True)
 class Plan:
-    """What the adviser tries, within how long, and what it sets aside; JSON in, JSON out."""
+    """The plan of an adviser: settings, time limit and held-out images; JSON in, JSON out."""
 
     name: str
     dataset: str
@@ -80,24 +79,24 @@ class Plan:
         return duration(self.trials, self.rungs, self.seconds_per_epoch, len(self.seeds))
 
     def sentence(self) -> str:
-        """What will be tried, how long, and what is set aside."""
+        """Describe the tries, the time and the held-out images."""
         first, *later = self.rungs
         values = {"trials": self.trials, "choose": ", ".join(self.choose), "dataset": self.dataset}
         said: list[str] = [message("Tries {trials} settings of {choose} on {dataset}.", **values)]
         if self.labels and self.is_curve:
             ends = sorted(self.labels, key=lambda label: float(label.rpartition(" ")[2]))
-            said.append(message("They lie between {low} and {high}.", low=ends[0], high=ends[-1]))
+            said.append(message("They are between {low} and {high}.", low=ends[0], high=ends[-1]))
         elif self.labels:
             said.append(message("These are: {labels}.", labels=join("; ", self.labels)))
         if self.batch_size is not None:
             said.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
-        said.append(message("Each is trained for {rungs} epochs.", rungs=first))
+        said.append(message("Each setting is trained for {rungs} epochs.", rungs=first))
         said += [message("The best third goes on to {epochs} epochs.", epochs=epochs) for epochs in later]
         values = {"finalists": FINALISTS, "seeds": len(self.seeds)}
         said.append(message("The best {finalists} and the default are tried with {seeds} seeds.", **values))
         said.append(self._duration_sentence())
         values = {"held_out": f"{self.held_out:,}", "train": f"{self.train + self.held_out:,}"}
-        text = N_("{held_out} of {train} training images are set aside, and settings are judged by {criteria}.")
+        text = N_("{held_out} of {train} training images are held out to compare settings by {criteria}.")
         said.append(message(text, **values, criteria=CRITERIA[self.criterion]))
         return join(" ", [*said, TEST_IMAGES if self.labeled else AGREEMENT])
 
@@ -109,8 +108,8 @@ class Plan:
         if seconds <= self.seconds:
             return message("All of it takes about {minutes} of {self_minutes} min.", **values)
         return message(
-            "All of it takes about {minutes}; what fits into {self_minutes} min is tried, and the answer says what was "
-            "not.",
+            "Everything would take about {minutes}. The adviser tries what fits into {self_minutes} min and lists "
+            "the rest.",
             **values,
         )
 
@@ -174,7 +173,7 @@ class CurvePlace(TypedDict):
 
 
 class Answer(TypedDict):
-    """What the search has shown so far; `done` once the test images were looked at."""
+    """The answer so far; `done` after the evaluation on the test images."""
 
     plan: dict[str, object]
     criterion: str
@@ -224,7 +223,7 @@ def load_plan(name: str) -> Plan | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise BadSetting(
-            "{path} is damaged ({error}); remove its folder to begin anew", path=path, error=error
+            "{path} is damaged ({error}); remove its folder to start again", path=path, error=error
         ) from None
 
 

@@ -8,16 +8,36 @@ from contrastive_core.messages import N_, message
 
 
 class Kernel(TypedDict, total=False):
-    """How the browser computes a loss while a knob is dragged: its softmax or hinge kernel."""
+    """How the browser computes a loss while a knob is dragged. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
 
-    family: str  # "softmax" or "hinge"
+    - softmax: mean over p of log(e^ℓ_p + G) − ℓ_p, and what its keys below change;
+    - hinge: pairs or triplets;
+    - sigmoid: Σ over positives of log(1 + e^−(ℓ + bias)) plus Σ over negatives of log(1 + e^(ℓ + bias));
+    - robust: mean over p of ((density_weight · (e^ℓ_p + G))^q − e^(q ℓ_p)) / q.
+    """
+
+    family: str  # "softmax", "hinge", "sigmoid" or "robust"
     knob: str | None  # the one that is dragged
     temperature: float
+    sign: int  # of the scores
+    # softmax
     denominator: str  # "all" or "own_positive"
     aggregate: str  # of positives: "out", "in" or "sum"
     scale: str  # "none" or "tau_over_base"
     base: float | None
-    sign: int  # of the scores
+    negative_margin: float | None  # a negative with s_k > max_p s_p + margin is left out; None: all stay
+    positive: str  # "in" or "out" of its denominator; out: mean over p of log G − c_p ℓ_p, undefined without a negative
+    weighting: str  # c_p: "none" is 1; "von_mises" is 2 − e^(s_p/sigma) / mean over all positive pairs of e^(s/sigma)
+    sigma: float
+    negatives: str  # "plain", or "hard": G = K max((Σ_k ω_k e^ℓ_k − tau_plus e^ℓ_p) / (1 − tau_plus), e^(−1/τ))
+    beta: float  # ω = softmax over negatives of beta · ℓ; K = |N|
+    tau_plus: float
+    # sigmoid
+    bias: float
+    # robust
+    q: float
+    density_weight: float  # the paper's λ
+    # hinge
     margin: float
     form: str  # "pair" or "triplet"
     squared: bool
@@ -34,7 +54,7 @@ class LossCard:
     paper: str  # URL
     formula: str  # LaTeX of L_i
     summary: str  # two sentences
-    family: str = "softmax"  # or "hinge", "other"
+    family: str = "softmax"  # or "hinge", "sigmoid", "robust", "other"
     score: str = "dot"  # or "distance", "squared_distance"
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
 

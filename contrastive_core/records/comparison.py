@@ -1,4 +1,4 @@
-"""What a comparison of some spaces gives: who is right, differences, matrices, and it in words."""
+"""The result of a comparison: correct samples, differences, matrices and a verdict in words."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Comparison:
         for d in found[:MOST_CLASSES]:
             value, low, high = (f"{100 * v:.1f}".replace("-", "−") for v in (d.value, *d.interval))
             figures = {"name": class_name(d.label), "points": value, "low": low, "high": high}
-            listed.append(message("{name} {points} points ({low} to {high})", **figures))
+            listed.append(message("{points} points for {name} ({low} to {high})", **figures))
         if not listed:
             return ""
         values = {"first": self.names[a], "second": self.names[b], "listed": join(", ", listed)}
@@ -177,7 +177,7 @@ def _verdict(names: Sequence[str], accuracy: Sequence[float], differences: list[
         return _no_difference(max(differences, key=lambda d: abs(d.value)), len(names), spaces)
     beaten = sorted((d for d in of_best if d.claimed), key=lambda d: abs(d.value))
     if not beaten:
-        none = message("None of these {n} {spaces} is shown to be the best. ", n=len(names), spaces=spaces)
+        none = message("None of these {n} {spaces} is significantly the best. ", n=len(names), spaces=spaces)
         return none + _better(max(claimed, key=lambda d: abs(d.value)), len(names), spaces)
     text = _better(beaten[0], len(names), spaces)
     if more := [d.b if d.a == best else d.a for d in beaten[1:]]:

@@ -71,7 +71,7 @@ class EmbeddingSet:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 over features, labels, ids and views: the key of every cache."""
+        """SHA-256 over features, labels, ids, views and pairs of towers (towers.py): the key of every cache."""
         digest = hashlib.sha256(repr((self.features.shape, self.layer)).encode())
         digest.update(np.ascontiguousarray(self.features).data)
         if self.labels is not None:
@@ -79,6 +79,8 @@ class EmbeddingSet:
         if self.views is not None:
             digest.update(np.ascontiguousarray(self.views).data)
         digest.update("\0".join(self.ids).encode())
+        if "tower" in self.columns and "pair" in self.columns:
+            digest.update(repr([self.columns[name].tolist() for name in ("tower", "pair")]).encode())
         return digest.hexdigest()
 
     def _blocks(self) -> Iterator[np.ndarray]:
@@ -169,7 +171,9 @@ class EmbeddingSet:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             why = explained(error)
-            raise UnusableEmbedding("what is kept beside the vectors is damaged: {explained}", explained=why) from None
+            raise UnusableEmbedding(
+                "the data stored with the vectors are damaged: {explained}", explained=why
+            ) from None
         _check_lengths(len(parts["features"]), {"labels": parts["labels"]})
         _check_parts(**parts)
         return cls(**parts)

@@ -78,7 +78,7 @@ RECORD = dataclasses.replace(EVALUATION, keys={**_KEYS, "scores": mapping_of(pla
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:
-    """What is known of a split with the run's present weights; None where nothing is."""
+    """Return the scores of a split with the run's current weights, or None."""
     return _read(evaluation_path(run, split), run, split) or read_published(run, split)
 
 
@@ -120,7 +120,7 @@ _accuracies = FileCache(lambda path: _evaluation(path, KEPT), 20_000)  # some ki
 
 
 def _present(read: Callable[[Path], Evaluation], path: Path, run: Run, split: str) -> Evaluation | None:
-    """What a file tells of a split with the run's present weights; None where it is damaged too."""
+    """Return the stored scores of a split with the run's current weights; None if missing or damaged."""
     try:
         evaluation = read(path)
         return evaluation if (evaluation.split, evaluation.weights) == (split, run.weights_hash()) else None

@@ -135,7 +135,7 @@ class LabBatch:
 
     @property
     def note(self) -> str:
-        """What is to be known of these rows: whose memory it is, and which have no direction."""
+        """A note on these rows: the owner of the memory, and zero rows."""
         every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
         parts = [] if self.memory is None else [self.memory.note]
         if zero := sum(int((~rows.any(-1)).sum()) for rows in every):

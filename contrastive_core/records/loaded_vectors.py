@@ -19,7 +19,7 @@ from contrastive_core.storage import atomic, json_files
 
 PREFIX = "vectors:"  # what their names start with, before the key
 KEY = re.compile(r"[0-9a-f]{16}")
-GONE = N_("there are no such vectors; open the file again")
+GONE = N_("these vectors are not stored; open the file again")
 
 
 class About(TypedDict):
@@ -70,8 +70,7 @@ def check_usable(name: str, usable: int, left_out: Mapping[str, int]) -> None:
     """Raises UnusableEmbedding where fewer than two rows are left."""
     if usable < 2:
         raise UnusableEmbedding(
-            "{name} has {usable} rows that can be used: {not_finite} hold values that are not finite, {zero} are all "
-            "zeros",
+            "{name} has {usable} usable rows: {not_finite} contain values that are not finite, {zero} are all zeros",
             name=name,
             usable=usable,
             **left_out,
@@ -101,13 +100,13 @@ def _key(rows: EmbeddingSet) -> str:
 
 
 def loaded() -> dict[str, About]:
-    """What is known of all vectors that were loaded, by key, newest first."""
+    """Return the descriptions of all loaded vectors by key, newest first."""
     files = sorted((data_home() / "spaces").glob("*/about.json"), key=lambda p: p.stat().st_mtime, reverse=True)
     return {path.parent.name: about(path.parent.name) for path in files if KEY.fullmatch(path.parent.name)}
 
 
 def about(key: str) -> About:
-    """What is known of loaded vectors. Raises: UnusableEmbedding when they are gone."""
+    """Return the description of loaded vectors. Raises: UnusableEmbedding when they are gone."""
     try:
         return cast(About, json_files.read_object(_folder(key) / "about.json"))
     except FileNotFoundError:

@@ -46,14 +46,14 @@ class Recipe:
     blur_low: float = knob(0.1, 0.01, 10, N_("smallest blur, standard deviation in pixels"))
     blur_high: float = knob(2.0, 0.01, 10, N_("largest blur, standard deviation in pixels"))
     solarize: float = knob(0.0, 0, 1, N_("how often bright pixels are inverted"))
-    solarize_from: float = knob(0.5, 0, 1, N_("the value from which on they are, of the full range"))
+    solarize_from: float = knob(0.5, 0, 1, N_("threshold of solarization, as a fraction of the full range"))
     noise: float = knob(0.0, 0, 1, N_("how often Gaussian noise is added"))
     noise_sigma: float = knob(0.05, 0, 1, N_("standard deviation of the noise, of the full range"))
     sobel: float = knob(0.0, 0, 1, N_("how often the image is replaced by its edges"))
     cutout: float = knob(0.0, 0, 1, N_("how often a square is blanked out"))
     cutout_size: float = knob(0.4, 0, 1, N_("side of that square, as part of the image's side"))
     order: str = knob("", help=N_("steps to take first, as 'blur crop'; the others keep their order"))
-    views: str = knob("", help=N_("what views have otherwise, as 'blur=1 | blur=0.1', or byol"))
+    views: str = knob("", help=N_("settings of each view, such as 'blur=1 | blur=0.1', or byol"))
 
     @property
     def each(self) -> list[Recipe]:
@@ -71,7 +71,7 @@ class Recipe:
 
 @lru_cache(64)
 def view_changes(text: str) -> tuple[JsonObject, ...]:
-    """What each view has otherwise: one change of nothing for an empty text. Raises ValueError."""
+    """Return the changed settings of each view; one empty change for an empty text. Raises ValueError."""
     knobs = knobs_of(Recipe)
     numbers = [name for name, entry in knobs.items() if not isinstance(entry.default, str)]
     views = []

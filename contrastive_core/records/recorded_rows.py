@@ -83,7 +83,7 @@ class Recorded:
         except FileNotFoundError:
             name, number = self.run.name, f"{self.number:,}"
             raise UnusableEmbedding(
-                "{name} keeps no rows of step {number} (any more); choose another step", name=name, number=number
+                "{name} has no rows of step {number}, or no longer; choose another step", name=name, number=number
             ) from None
 
     def _set(
@@ -106,7 +106,9 @@ def of_key(key: str) -> Recorded:
     """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
     match = KEY.fullmatch(key)
     if match is None:
-        raise UnusableEmbedding("{key} names no rows of a recording: NAME@probe-100, NAME@step-50", key=f"{key!r}")
+        raise UnusableEmbedding(
+            "{key} does not name rows of a recording; write NAME@probe-100 or NAME@step-50", key=f"{key!r}"
+        )
     run = load(match["name"])
     if not run.is_recording:
         raise UnusableEmbedding("{name} is no recording", name=run.name)
@@ -123,7 +125,7 @@ def newest(run: Run) -> Recorded:
     """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
     for kind, numbers in kinds_of(run).items():
         return Recorded(run, kind, numbers[-1])
-    raise UnusableEmbedding("{name} has recorded no rows yet", name=run.name)
+    raise UnusableEmbedding("{name} has not recorded any rows", name=run.name)
 
 
 # --- rows of single steps ----------------------------------------------------------------------------

@@ -52,7 +52,7 @@ class Run:
 
     @property
     def unit(self) -> str:
-        """What its snapshots are numbered by: epoch, or a recording's step."""
+        """The unit of its snapshot numbers: epoch, or step in a recording."""
         return "step" if self.is_recording else "epoch"
 
     @property
@@ -68,7 +68,9 @@ class Run:
     def weights_hash(self) -> str:
         """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
         if self.is_recording:
-            raise ValueError(message("{name} is a recording: it holds rows of a training, no weights", name=self.name))
+            raise ValueError(
+                message("{name} is a recording: it has rows of a training loop and no weights", name=self.name)
+            )
         try:
             return _hashes(self.weights)
         except FileNotFoundError:
@@ -106,16 +108,16 @@ class Run:
             return current
         while current["status"] in ("running", "queued") and not self._is_worked_on(current):
             if (again := self._read_status()) == current:
-                rest = N_("Resume goes on from its last state")
+                rest = N_("Resume continues from its last state")
                 if self.is_recording:
-                    rest = N_("what it recorded until then is kept")
+                    rest = N_("the steps recorded before are kept")
                 reason = message("its process ended without a word; ") + rest
                 return {**current, "status": "failed", "reason": reason}
             current = again  # it had its last word between the two looks
         return current
 
     def _read_status(self) -> Status:
-        """What the file says; `failed` with the reason where it is damaged."""
+        """Return the content of the status file; `failed` with the reason if it is damaged."""
         try:
             return cast(Status, json_files.read_object(self.path / "status.json", run_files.STATUS))
         except FileNotFoundError:
@@ -215,7 +217,7 @@ class Run:
         return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     def meta(self) -> Meta:
-        """What a person wrote about the run: `title`, `note`, `tags`; {} where it is damaged."""
+        """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
         with contextlib.suppress(OSError, Damaged):
             return cast(Meta, json_files.read_object(self.path / "meta.json", run_files.META))
         return {}

@@ -29,7 +29,7 @@ CONFIG = fields(  # of a run.json
 
 
 class Recording(TypedDict, total=False):
-    """What a run.json of `watch` says of the recording."""
+    """The part of run.json that describes a recording."""
 
     every: Annotated[int, whole(1)]
     rows: Annotated[int, whole(1)]

@@ -88,7 +88,7 @@ class Cost(TypedDict):
 
 
 def cost_of(run: Run) -> Cost:
-    """What a run cost, read from its files."""
+    """Return time and memory of a run, read from its files."""
     lines = run.metrics()
 
     def values(name: str) -> list[float]:

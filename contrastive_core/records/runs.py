@@ -113,7 +113,7 @@ def load(name: str) -> Run:
         if os.path.lexists(home / name / "run.json"):
             return Run(home / name, _manifest(home / name))
     names = [run.name for run in list_runs()]
-    hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("there are none yet")
+    hint = message("known: {names}", names=", ".join(names[:20])) if names else N_("none so far")
     raise NoSuchRun("no run {name}; {hint}", name=f"{name!r}", hint=hint)
 
 

@@ -29,13 +29,13 @@ LISTS = {
     "mislabeled": (
         N_("Likely mislabeled"),
         N_(
-            "Five voters that have not seen a sample's label give each class a probability: the supervised contrastive "
-            "loss it would have under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
-            "columns, and Gaussian classes (linear discriminant), all trained without it. The score is the probability "
+            "Five voters give each class a probability without seeing the sample's label. They are its supervised "
+            "contrastive loss under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
+            "columns, and a linear discriminant. All are trained without the sample. The score is the probability "
             "that its label is wrong."
         ),
     ),
-    "loss": (N_("Highest loss"), N_("What the loss finds hardest, against every other sample of the split.")),
+    "loss": (N_("Highest loss"), N_("Samples with the highest loss against every other sample of the split.")),
     "false_negative": (
         N_("Likely false negatives"),
         N_("The loss pushes them away from a sample that looks the same: cosine similarity to the nearest negative."),
@@ -43,8 +43,8 @@ LISTS = {
     "duplicate": (
         N_("Near-duplicates and leaks"),
         N_(
-            "Much nearer to one sample, of this or of the other split, than to its 20th neighbor, in the embedding or "
-            "in pixels: 1 − d₁/d₂₀, in interquartile ranges above the median."
+            "Much nearer to one sample of either split than to its 20th neighbor, in the embedding or in pixels. "
+            "Score: 1 − d₁/d₂₀, in interquartile ranges above the median."
         ),
     ),
     "outlier": (
@@ -170,7 +170,7 @@ def reason(table: SampleTable, name: str, row: int) -> str:
 
 
 def _reason_of_label(table: SampleTable, row: int) -> str:
-    """What each voter says of a sample that may be labeled wrong."""
+    """Describe the vote of each voter on a suspect."""
     wrong, likely = table.columns["mislabeled"][row], table.extra["suggested_probability"][row]
     voted = ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
     template = N_(
@@ -229,7 +229,7 @@ def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
     recovery (Zou & Donner 2008, Stat. Med. 27), for independent splits. Raises ValueError for none.
     """
     if not tables:
-        raise ValueError(N_("there is no table to join"))
+        raise ValueError(N_("no table to join"))
     first, *others = parts = list(tables.values())
     if not others:  # as it lies in its file: a million rows are not copied
         split = np.broadcast_to(np.array(next(iter(tables))), len(first))

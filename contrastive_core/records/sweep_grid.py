@@ -37,7 +37,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn along what: names of axes, or of an axis value's `at`."""
+    """The axes of a figure: names of axes, or of an axis value's `at`."""
 
     x: str = ""
     series: str = ""
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep file says."""
+    """The content of a sweep file."""
 
     name: str
     title: str
@@ -161,7 +161,7 @@ def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures:
 
 
 def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
-    """What the rows of one cell give together."""
+    """Return the combined result of the rows of one cell."""
     found = [(m, v) for m in members if (v := value_of(m, measure, accuracy)) is not None]
     if not found:
         return Figure((), ())
@@ -186,11 +186,11 @@ def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
     figures = [f for f in figures if f.mean is not None]
     seeds, parts = {len(f.values) for f in figures if f.interval}, []
     if any(len(f.values) > 1 for f in figures):
-        parts.append(message("A dot is a {dot}, the line goes through their means.", dot=dot))
+        parts.append(message("Each dot is a {dot}, and the line connects the means.", dot=dot))
     if seeds:
         parts.append(message("Intervals: 95 % of the mean over {range} {dot}s.", range=_range(seeds), dot=dot))
     if any(f.interval is None for f in figures):
-        parts.append(message("Without an interval: fewer than three {dot}s, of which no spread is known.", dot=dot))
+        parts.append(message("No interval: it needs at least three {dot}s.", dot=dot))
     return join(" ", parts)
 
 

@@ -18,7 +18,9 @@ from contrastive_core.messages import N_, message
 from contrastive_core.storage.json_files import JsonObject
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
-IMAGE_SIZE = N_("pixels of a side of a folder's images; default: the encoder's, else their median up to 64")
+IMAGE_SIZE = N_(
+    "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
+)
 SMALLEST = 4  # pixels of a side that a training is asked for
 LARGEST = 518  # pixels of a side: DINOv2's
 SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
@@ -41,7 +43,7 @@ class TrainConfig:
 
     method: str = _option("simclr", "default: simclr")
     dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
-    root: str | None = _option(None, N_("where downloaded data sets lie"), metavar="FOLDER")
+    root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
     image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
     resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
     epochs: int = _option(20, "default: 20", low=1)
@@ -68,7 +70,7 @@ class TrainConfig:
     exclude: str | None = _option(None, N_("ids of samples to leave out"), metavar="FILE")
     relabel: str | None = _option(None, N_("CSV or JSON of ids and their classes"), metavar="FILE")
     layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
-    start: str | None = _option(None, N_("a run whose encoder this one starts from"), metavar="RUN")
+    start: str | None = _option(None, N_("start from this run's encoder"), metavar="RUN")
     start_head: bool = False  # take that run's head, too
     freeze: bool = False  # train the head only
     snapshot_every: int = _setting(1, low=0)  # epochs between snapshots; 0: only the last

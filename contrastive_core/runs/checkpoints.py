@@ -100,7 +100,7 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
         damaged.append(str(path.relative_to(run.path)))
     names = ", ".join(damaged)
     what = message("its states are damaged ({damaged})", damaged=names) if names else N_("it has no saved state")
-    raise ValueError(message("{name} cannot go on: {what}; train it again from the start", name=run.name, what=what))
+    raise ValueError(message("{name} cannot continue: {what}; train it again from the start", name=run.name, what=what))
 
 
 def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> None:

@@ -94,7 +94,7 @@ def snippet(run: Run, shapes: Shapes) -> str:
             imports, network, channels = _network(encoder, stem, body, side or height)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         why = printable(explained(error))
-        raise Damaged("{name} has settings that are of no encoder: {why}", name=run.name, why=why) from None
+        raise Damaged("{name} has settings that match no encoder: {why}", name=run.name, why=why) from None
     return TEXT.format(
         name=printable(run.name),
         file=json.dumps(f"{run.name}.safetensors"),

@@ -18,7 +18,7 @@ def _check_lines(path: Path, schema: Schema) -> None:
         numbers = ", ".join(map(str, bad[:10])) + (", …" if len(bad) > 10 else "")
         one, some = message("line {numbers} is", numbers=numbers), message("lines {numbers} are", numbers=numbers)
         text = one if len(bad) == 1 else some
-        raise Damaged("{some} damaged and left out; the others are read", some=text)
+        raise Damaged("{some} damaged and skipped; the others are read", some=text)
 
 
 READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
@@ -53,7 +53,7 @@ def damaged_records(run: Run) -> list[str]:
 
 
 def _problem(run: Run, path: Path, read: Callable[[], object]) -> str:
-    """What is wrong with a file; "" for a whole or a missing one."""
+    """Return the fault of a file; "" for an intact or a missing one."""
     try:
         read()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a person decided about samples: keep, relabel, drop. Kept for the data set, with undo.
+"""Decisions about samples: keep, relabel, drop. Kept for the data set, with undo.
 
 Decisions belong to the data set and the split, whichever run they were made on: each pair has one file,
 `data_home()/decisions/DATA/SPLIT.jsonl`, and every run of the data set shows what it holds. (In a folder of images a

@@ -130,8 +130,10 @@ class Candidates:
 
     def __init__(self, pairs: Pairs, nearest: Tensor, seed: int = 0, drawn: int | None = None) -> None:
         """`nearest`: (n, k) others of each row; `drawn`: how many (default: `DRAWN`). Raises: ValueError for others."""
-        if not pairs.symmetric:
-            raise ValueError(N_("candidates can stand for all only where every row meets all others"))
+        if not pairs.symmetric or pairs.across:
+            raise ValueError(
+                N_("losses can be estimated from candidates only if every row is compared with all others")
+            )
         self.pairs, self.nearest, n = pairs, nearest, len(pairs)
         self.drawn = DRAWN if drawn is None else drawn
         groups, device = pairs.anchor_groups, pairs.anchors.device

@@ -47,7 +47,7 @@ def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = 
     by cosine, and some drawn ones. Rows without a label (−1) are compared, and are of no class. Of many processes
     (torchrun) each takes a share of the rows. Raises: ValueError without labels."""
     if rows.labels is None:
-        raise ValueError(N_("without labels there is no class to take the loss of"))
+        raise ValueError(N_("a loss by class needs labels"))
     n, where, world = len(rows), pick_device(device), collectives.world()
     drawn = _draw_rows(rows.labels, n if near is None else DRAWN, seed)
     candidates = _Candidates(rows.labels, drawn)

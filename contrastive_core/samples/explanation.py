@@ -46,12 +46,12 @@ def explain_sample(request: SampleRequest, sample: str) -> Explanation:
     inputs = _inputs(request)
     if sample not in inputs.rows.ids:
         values = {"sample": repr(sample), "id": repr(inputs.rows.ids[0])}
-        raise ValueError(message("there is no sample {sample}; ids look like {id}", **values))
+        raise ValueError(message("no sample {sample}; ids look like {id}", **values))
     return explain_row(inputs, inputs.rows.ids.index(sample))
 
 
 def _inputs(request: SampleRequest) -> LossInputs:
-    """What the loss of the request compares: rows of z, and views (n, v, d) where it pairs those."""
+    """Return the inputs of the loss: rows of z, and views (n, v, d) if it pairs views."""
     if (run := request.run) is None:
         rows = read_rows(request.rows)
         assert rows is not None
@@ -68,7 +68,7 @@ def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:
     """Take the loss of row `sample` (its first view) apart. Raises: ValueError as `per_sample`; IndexError."""
     rows, views, criterion = inputs.rows, inputs.views, inputs.criterion
     if not 0 <= sample < len(rows):
-        raise IndexError(message("there is no row {sample} among {count}", sample=sample, count=len(rows)))
+        raise IndexError(message("no row {sample}; there are {count} rows", sample=sample, count=len(rows)))
     v = 1 if views is None else views.shape[1]
     anchor = inputs.pairs().take_anchors(slice(sample * v, sample * v + 1))
     anatomy = criterion.anatomy(anchor)

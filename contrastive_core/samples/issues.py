@@ -1,4 +1,4 @@
-"""What may be wrong with samples: mislabeled, false negative, duplicate, outlier, ambiguous, hub.
+"""Issues of samples: mislabeled, false negative, duplicate, outlier, ambiguous, hub.
 
 Every score is higher where the suspicion is stronger:
 
@@ -117,7 +117,7 @@ def _known(near: Neighbors | None, k: int) -> Neighbors | None:
 def _by_labels(
     rows: EmbeddingSet, wide: Neighbors, device: str, on_fraction: OnFraction
 ) -> tuple[LabelErrors | None, ByClass | None]:
-    """What labels tell: nothing without any, and no errors among labels of one class."""
+    """Return the label errors; none without labels or with one class."""
     labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
     if len(np.unique(labels[labels >= 0])) > 1:
         wrong = find_label_errors(rows, wide, device, on_fraction)

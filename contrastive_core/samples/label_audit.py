@@ -58,7 +58,7 @@ POINTS, TINY = 200, 1e-9  # of the correction; p that is still told from 0
 
 @dataclass(frozen=True)
 class Audit:
-    """What the decisions on a data set say."""
+    """The estimate from the decisions on a data set."""
 
     number: float  # wrong labels of all, those already decided included
     interval: tuple[float, float]  # 95 %
@@ -71,7 +71,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What the bound is computed from: the rows below the worked-through top, and a random sample of them."""
+    """The inputs of the bound: the rows below the reviewed top, and a random sample of them."""
 
     labels: int
     open_top: int  # undecided rows of the top, which count as wrong
@@ -228,7 +228,7 @@ def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) ->
 def _evidence(
     p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray, uniform: np.ndarray
 ) -> _Evidence:
-    """What the uniform draws alone say of the rows below the top.
+    """Return the evidence of the uniform draws about the rows below the top.
 
     The start of the uniform order is a simple random sample of them, as far as it is drawn.
     """

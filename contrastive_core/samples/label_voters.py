@@ -1,4 +1,4 @@
-"""What class each row has by the others: five voters, none of which has seen the row's own label.
+"""The class of each row by five voters that have not seen its label.
 
 - loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (class_losses.py).
 - neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.

@@ -216,7 +216,7 @@ def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, 
     for snapshot in snapshots:
         labels = snapshot["labels"].astype(np.int64)
         if not (labels >= 0).any():
-            raise ValueError(N_("its images have no classes, by which snapshots are compared"))
+            raise ValueError(N_("its images have no classes, and snapshots are compared by class"))
         rows = EmbeddingSet(snapshot["z"].astype(np.float32), labels)
         places, losses = np.searchsorted(index, snapshot["index"]), np.full(len(index), np.nan)
         losses[places], _ = per_sample(LossInputs(rows, loss, knobs_of(run, loss), device=device))

@@ -53,7 +53,7 @@ class SampleInputs:
 
     @property
     def draws(self) -> list[LossInputs]:
-        """What the loss is the mean over: draws of views; the rows themselves without."""
+        """The draws that the loss averages over: views, or the rows themselves."""
         return [self._draw(self.rows, views) for views in self.views] if self.views else [self._draw(self.rows, None)]
 
     @property
@@ -107,7 +107,7 @@ def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress)
     if taken.by_draw.shape[1] > 1 and len(defined) > 1:
         facts |= {f"variance_{k}": v for k, v in sample_losses.split_variance(defined).items()}
     if taken.near:
-        on_progress(N_("how far off the estimated losses are"), None)
+        on_progress(N_("measuring the error of the estimated losses"), None)
         facts |= {f"estimate_{k}": v for k, v in _estimate_facts(inputs, taken).items()}
     facts |= {k: v for k, v in ahead.items() if k == "exact_up_to"}
     knob, grid = _grid(inputs) if is_taken else ("", np.zeros(0))
@@ -240,7 +240,7 @@ def _explained(
 
 
 def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """What is suspected of labels, by voter and together; and how many are likely wrong."""
+    """Return the suspicion of each label, by voter and combined, and the number of likely errors."""
     firsts = {
         "suggested": wrong.suggested,
         "probe_prediction": wrong.predicted["probe"],

@@ -78,7 +78,7 @@ def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
 
 
 def _last_line(file: Any, end: int) -> bytes:
-    """What stands after the last line's end."""
+    """Return the text after the last line break."""
     length = TAIL
     while True:
         file.seek(max(0, end - length))

@@ -131,7 +131,7 @@ def _kind(value: Any) -> type:
 
 
 def _wrong(value: Any, schema: Schema, depth: int) -> str:
-    """What is wrong with a value itself, without its members."""
+    """Return the fault of a value, without its members."""
     if value is None and (schema.optional or not schema.types):
         return ""
     kind = _kind(value)
@@ -141,7 +141,7 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
     if kind is str:
         if schema.choices and value not in schema.choices:
             return message("is none of {choices}", choices=", ".join(schema.choices))
-        return "" if _is_unicode(value) else N_("holds half a character")
+        return "" if _is_unicode(value) else N_("contains a lone surrogate character")
     if kind in (int, float):
         return "" if schema.low <= value <= schema.high else N_("is too large, too small or no number")
     if kind in (list, dict) and depth > DEPTH:
@@ -155,8 +155,8 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
 
 def _wrong_key(key: str, schema: Schema) -> str:
     if not _is_unicode(key):
-        return N_("holds half a character")
-    return N_("is no name of a setting") if schema.identifiers and not key.isidentifier() else ""
+        return N_("contains a lone surrogate character")
+    return N_("is not the name of a setting") if schema.identifiers and not key.isidentifier() else ""
 
 
 def _is_unicode(value: str) -> bool:

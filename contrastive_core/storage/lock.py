@@ -65,7 +65,7 @@ def lock_holder(path: str | Path) -> int | None:
 
 
 def _holder(path: str | Path) -> JsonObject | None:
-    """What the lock file says of its holder, living or not."""
+    """Return the holder recorded in the lock file, alive or not."""
     try:
         return read_object(_text_path(Path(path)), HOLDER)
     except (OSError, Damaged):

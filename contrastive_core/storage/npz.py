@@ -78,7 +78,7 @@ def _mapped(file: BinaryIO, entry: zipfile.ZipInfo) -> np.ndarray:
     end = begin + entry.file_size
     if offset + size != end or end > os.fstat(file.fileno()).st_size:
         values = {"filename": entry.filename, "end": f"{end - offset:,}", "size": f"{size:,}"}
-        raise ValueError(message("{filename} holds {end} bytes in the place of {size}", **values))
+        raise ValueError(message("{filename} has {end} bytes instead of {size}", **values))
     return np.memmap(file, dtype, "r", offset, shape, "F" if fortran else "C")
 
 

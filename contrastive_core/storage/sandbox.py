@@ -45,7 +45,7 @@ class Limits:
 
 
 class CallResult(TypedDict, total=False):
-    """What a call gave: a value, or an error's class and text; of an OSError its number and file."""
+    """The result of a call: a value, or an error's class and text; for an OSError its number and file."""
 
     value: Any
     error: str

@@ -72,7 +72,7 @@ def draw(
 
 
 def intervals_of(sweep: Sweep, rows: Sequence[Row], measure: str, accuracy: str = "knn_train_sample") -> str:
-    """What the intervals of a figure are of, in words."""
+    """Describe the intervals of a figure."""
     cells = cells_of(rows, _names(sweep), accuracy, [measure])
     return intervals_in_words([c[measure] for c in cells])
 

@@ -138,7 +138,7 @@ def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
 
 
 def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
-    """What is drawn along what; by default the last axis is x, or the matrix's columns."""
+    """Return the axes of the figure; by default the last axis is x, or the matrix's columns."""
     if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
         raise BadSetting("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
     columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
@@ -147,11 +147,11 @@ def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
         if name not in columns:
             there = ", ".join(sorted(columns))
             raise BadSetting(
-                "{file}: [draw] names {name}; there are {columns}", file=file, name=f"{name!r}", columns=there
+                "{file}: [draw] names {name}, which is not one of {columns}", file=file, name=f"{name!r}", columns=there
             )
     measures = tuple(raw.get("measures", ["accuracy"]))
     if not measures or not set(measures) <= set(MEASURES):
-        raise BadSetting("{file}: measures are some of {measures}", file=file, measures=", ".join(MEASURES))
+        raise BadSetting("{file}: measures must be among {measures}", file=file, measures=", ".join(MEASURES))
     names = [a.name for a in axes] or [""]
     usual = {"x": names[-1], "series": names[0] if len(names) > 1 else "", "rows": names[0], "columns": names[-1]}
     return Draw(**usual | roles, measures=measures)
@@ -188,4 +188,4 @@ def _check(file: str, sweep: Sweep) -> None:
     if any(trained[c.run].arguments() != c.arguments() for c in cells):
         raise BadSetting("{file}: two cells would have the same run name; use shorter labels", file=file)
     if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
-        raise BadSetting("{file}: two cells stand at the same place; one of them is enough", file=file)
+        raise BadSetting("{file}: two cells have the same values; remove one", file=file)

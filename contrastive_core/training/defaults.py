@@ -86,7 +86,7 @@ def usual_settings(method: str, dataset: Dataset) -> dict[str, Any]:
 
 
 def dataset_info(dataset: Dataset, classes: int | None = None) -> DatasetInfo:
-    """What a method's defaults depend on. `classes`: of the training images, if fewer are left."""
+    """Return the facts that defaults depend on. `classes`: of the training images, if fewer are left."""
     _, c, h, w = dataset.images.shape
     count = len(dataset.classes) if classes is None else classes
     return DatasetInfo((c, h, w), len(dataset), count)

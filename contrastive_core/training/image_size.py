@@ -41,8 +41,8 @@ def kept_smaller(config: TrainConfig) -> str:
         return ""
     values = {"encoder": config.encoder, "size": size, "largest": LARGEST}
     return message(
-        "{encoder} was made for images of {size} pixels; a folder's are kept at {largest}, the largest size here, and "
-        "are no sharper where they are scaled up",
+        "{encoder} expects images of {size} pixels; images of a folder are stored at {largest} pixels, the maximum "
+        "here, and scaling them up adds no detail",
         **values,
     )
 

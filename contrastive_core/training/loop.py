@@ -105,12 +105,12 @@ def _until_the_end(t: _Training, resume: bool) -> str:
         if t.setup.world.size == 1:
             t.log.fail(f"{type(error).__name__}: {error}")
             raise
-        t.log.fail("another process of the run ended; go on with --resume")
-        raise CannotGoOn(N_("another process of the run ended; go on with --resume")) from error
+        t.log.fail("another process of the run ended; continue with --resume")
+        raise CannotGoOn(N_("another process of the run ended; continue with --resume")) from error
     except BaseException as error:
         t.log.fail(f"{type(error).__name__}: {error}")
         raise
-    t.log.status(status, N_("asked to stop; it goes on when it is resumed") if status == "stopped" else "")
+    t.log.status(status, N_("stopped; resume it to continue") if status == "stopped" else "")
     return status
 
 

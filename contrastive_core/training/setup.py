@@ -90,7 +90,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
 
 
 def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
-    """What a run's manifest keeps beside its settings: the device, the processes, the reasons for the defaults."""
+    """Return the manifest's further entries: device, processes, and the reasons for the defaults."""
     return {
         "device": describe(setup.device),
         "processes": setup.world.size,

@@ -87,8 +87,8 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTota
         raise CannotGoOn(diverged(position.step, *means, setup.config.lr or 0))
     if names := collectives.mismatched_tensors(setup.method.state_dict()):
         raise CannotGoOn(
-            "{name} is no longer the same on all processes (nor are {others} others); go on with --resume from the "
-            "last state, on machines of one kind",
+            "{name} differs between processes (and {others} others); continue with --resume from the last state, on "
+            "identical machines",
             name=names[0],
             others=len(names) - 1,
         )

@@ -25,7 +25,7 @@ COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
 def check_names(config: TrainConfig) -> None:
     """Names first: an unknown one should not have to wait for the data."""
     if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
-        raise BadSetting(N_("compile needs a C++ compiler, such as g++; install one or leave it off"))
+        raise BadSetting(N_("compile needs a C++ compiler such as g++; install one or turn compile off"))
     methods.get(config.method)
     if config.loss is not None:
         knobs = none_as_no_value(losses.knobs(config.loss), config.loss_knobs)
@@ -47,12 +47,12 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     names = {"method": config.method, "name": dataset.name}
     if needs_labels and not len(classes):
         raise BadSetting(
-            "{method} learns from labels and {name} has none; choose a method without labels, such as simclr", **names
+            "{method} needs labels and {name} has none; choose a method without labels, such as simclr", **names
         )
     if needs_labels and len(classes) < 2:
         raise BadSetting(
-            "{method} needs two classes and {name} has one; put the images of another class beside them, or "
-            "choose a method without labels, such as simclr",
+            "{method} needs two classes and {name} has one; add images of another class, or choose a method without "
+            "labels, such as simclr",
             **names,
         )
     assert config.batch_size is not None

@@ -1,4 +1,4 @@
-"""What is asked of several spaces: the values of the analysis, its key. Imports no Streamlit."""
+"""The request for a comparison: its values and key. Imports no Streamlit."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -103,8 +103,8 @@ def classes(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     formats = {"A, %": one(), "B, %": one(), "A − B, points": one(format="%+.1f")}
     draw_table(table, hide_index=True, column_config=formats)
     by_chance = _(
-        "{accuracy} on the samples of each class. Each interval holds with 95 % by itself (Agresti–Min, over samples, "
-        "not seeds): about one class in twenty excludes zero by chance."
+        "{accuracy} on the samples of each class. Each interval is a separate 95 % interval (Agresti–Min, over "
+        "samples, not seeds): about one class in twenty excludes zero by chance."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(by_chance.format(accuracy=_(ACCURACIES[metric])))

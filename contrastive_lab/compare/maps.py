@@ -31,7 +31,7 @@ def maps(spaces: list[EmbeddingRef]) -> None:
     kind = query_params.one_of(group, _("Map"), kinds, name="map", format_func=str.upper, label_visibility="collapsed")
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
-        st.info(_("An embedding is still being made."))
+        st.info(_("An embedding is still being computed."))
         return
     if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
         st.warning(format.plain(NOTHING_IN_COMMON))

@@ -68,7 +68,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         )
         st.caption(text)
         st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv", on_click="ignore")
-        with st.popover(_("What the scores mean"), icon=":material/help:"):
+        with st.popover(_("Meaning of the scores"), icon=":material/help:"):
             draw_definitions(comparison.scores[0].values() if comparison.scores else ())
     for run in (run for space in spaces if (run := space.run)):
         if not scored_or_wait(run):  # after the verdict: it needs no reference
@@ -133,7 +133,7 @@ def _width(texts: Iterable[str | None]) -> int:
 def tests(comparison: Comparison) -> None:
     """Paired differences of every score between every two runs, against the smallest that matters."""
     if not comparison.tests:
-        st.info(_("No score has a value for each sample, so there is no paired test."))
+        st.info(_("No score has a value per sample, so no paired test is possible."))
         return
     label, help = _("Smallest difference that matters, points"), _("One point is 0.01 of a score.")
     least = query_params.one_of(st.segmented_control, label, LEAST, name="least", default=1.0, help=help)
@@ -144,10 +144,11 @@ def tests(comparison: Comparison) -> None:
         rows.append(_test(comparison, test, interval, least / 100))
     draw_table(rows, hide_index=True, height="content" if len(rows) < 12 else "auto")
     text = _(
-        "✓: the whole 95 % interval lies beyond the smallest difference that matters, and p, corrected by Holm for "
-        "{tests} tests, is below 0.05. “Too small”: the whole interval lies below it. “Unclear”: the interval contains "
-        "both negligible and relevant differences, or p is not below 0.05. p is for no difference at all (McNemar's "
-        "exact test for right or wrong, else a paired t test) and says nothing about its size."
+        "✓: the whole 95 % interval is above the smallest difference that matters, and p is below 0.05 after Holm's "
+        "correction for {tests} tests. “Too small”: the whole interval is below that difference. “Unclear”: the "
+        "interval contains both negligible and relevant differences, or p is not below 0.05. p tests for no "
+        "difference at all (McNemar's exact test for right or wrong, otherwise a paired t test) and does not measure "
+        "its size."
     )
     st.caption(text.format(tests=len(comparison.tests)))
     with st.container(horizontal=True, vertical_alignment="center"):

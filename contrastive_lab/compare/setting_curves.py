@@ -31,8 +31,8 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     offered = _settings_with_curves(ready)
     if not offered:
         text = _(
-            "Curves need runs of one method that differ in a setting: τ, margin, momentum, head "
-            "… The sweep *temperature* trains some."
+            "Curves need runs of one method that differ in a setting, such as τ, margin, momentum or head. The sweep "
+            "*temperature* trains some."
         )
         st.info(text)
         sweep = {"view": "sweeps", "sweep": "temperature"}
@@ -55,10 +55,10 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
             st.caption(intervals_in_words(list(found.values()), "run"))
     _verdict(points, layer, knob)
     dilemma = _(
-        "The dilemma: a low τ spreads the samples (uniformity falls) and tears apart what is "
-        "alike (tolerance falls); accuracy is best in between. "
+        "The dilemma: a low τ spreads the samples (uniformity falls) and separates similar ones (tolerance falls). "
+        "Accuracy is best in between. "
     )
-    text = _("A dot is a run, the line goes through their means. Tolerance is the mean cosine within a class.")
+    text = _("Each dot is a run, and the line connects the means. Tolerance is the mean cosine within a class.")
     st.caption((dilemma if knob == "temperature" else "") + text)
     draw_table([_row(value, run, knob, layer) for value, run in points], hide_index=True)
 

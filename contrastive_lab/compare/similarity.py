@@ -38,7 +38,7 @@ def alike(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
 
 READINGS = {
     "cka": (N_("Linear CKA (debiased)"), N_("1: the same up to turning and scaling, 0: unrelated.")),
-    "overlap": (N_("Shared neighbors"), N_("Share of the {k} nearest that two spaces have in common.")),
+    "overlap": (N_("Shared neighbors"), N_("Share of the {k} nearest neighbors that two spaces have in common.")),
     "procrustes": (N_("Procrustes distance"), N_("0: one can be turned into the other, 1: not at all.")),
 }
 

@@ -1,4 +1,4 @@
-"""What Compare compares: runs with weights, and vectors that were loaded on Explore."""
+"""The spaces of the Compare page: runs with weights, and vectors loaded on Explore."""
 
 import streamlit as st
 
@@ -30,7 +30,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
     titles = {run.name: run.name for run in ready}
     titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
     if len(titles) < 2:
-        st.info(_("Two runs with weights, or recordings, are needed. Train another one, and compare."))
+        st.info(_("Comparing needs two runs with weights, or recordings. Train another one."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return [], "h"
     _missing(list(titles))
@@ -62,8 +62,8 @@ def _missing(known: list[str]) -> None:
         names = list(dict.fromkeys(filter(None, asked.split(","))))
         unknown, found = [n for n in names if n not in known], [n for n in names if n in known]
         st.session_state[NOT_COMPARED] = (unknown, found[MOST:])
-    template = _("Not compared, since there are no weights or no such run: {listed}.")
-    texts = (template, _("At most {most} are compared at once; left out: {listed}."))
+    template = _("Not compared, because the run or its weights are missing: {listed}.")
+    texts = (template, _("Only {most} can be compared. Left out: {listed}."))
     for names, text in zip(st.session_state.get(NOT_COMPARED, ()), texts, strict=False):
         if names:
             st.warning(text.format(most=MOST, listed=format.plain(", ".join(names))))

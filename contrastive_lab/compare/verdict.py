@@ -59,7 +59,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
 
 
 def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str) -> str:
-    """What each space reaches by an accuracy, and the references, where they are known."""
+    """Show the accuracy of each space and of the references."""
     shown = [*zip(comparison.names, comparison.accuracy[metric], strict=True)]
     references = score_tables.references(spaces).items()
     shown += [(_(SOURCES[k]), value) for k, s in references if metric in s and (value := s[metric].value) is not None]
@@ -70,7 +70,7 @@ def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Compariso
     """The comparison with every score and its test; None while they are taken."""
     if comparison.scores:
         return comparison
-    result = answer_or_wait("comparison", comparison_of(spaces), message("Taking every score"))
+    result = answer_or_wait("comparison", comparison_of(spaces), message("Computing every score"))
     return None if result is None else Comparison.of(result.meta, result.arrays)
 
 
@@ -103,7 +103,7 @@ def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     text = _("{labels} likely wrong and undecided: enough to change the order of these runs.")
     st.warning(text.format(labels=labels), icon=":material/label:")
     address = {"run": request.name, "split": "test", "list": "mislabeled", "cut": str(START), "sample": suspects[0]}
-    st.page_link("pages/samples.py", label=_("Decide on them"), icon=":material/image_search:", query_params=address)
+    st.page_link("pages/samples.py", label=_("Review them"), icon=":material/image_search:", query_params=address)
 
 
 def undecided(request: SampleRequest) -> list[str]:

@@ -105,10 +105,10 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
     if wait is not None:
         serving.hold(server)
         wait()
-        if names := serving.at_work():  # the window is closed: what is at work keeps the server
+        if names := serving.at_work():  # the window is closed: active runs keep the server
             print_note(
-                f"At work: {', '.join(names[:5])}. The app stays until that is done; Ctrl-C ends it, "
-                "and what is at work goes on."
+                f"Running: {', '.join(names[:5])}. The app stays open until they finish. Ctrl-C closes it, "
+                "and the runs continue."
             )
         while serving.at_work():
             time.sleep(POLL)

@@ -30,7 +30,7 @@ def install() -> int:
 
 
 def command_line() -> list[str]:
-    """What starts this installation, wherever one is."""
+    """Return the command that starts this installation from any folder."""
     return [sys.executable, "-m", "contrastive_lab"]
 
 
@@ -92,7 +92,7 @@ def windows(appdata: Path, command: list[str]) -> Path:
 
 
 def _literal(text: str) -> str:
-    """Text in PowerShell, of which nothing is evaluated."""
+    """Quote text for PowerShell: nothing in it is evaluated."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -51,7 +51,7 @@ class Thing:
 
 
 def recognize(name: str) -> Thing:
-    """What a name on the command line is. Raises ValueError with what was expected."""
+    """Recognize a name on the command line. Raises ValueError with the expected kinds."""
     path = Path(os.path.expanduser(name))
     if not os.path.lexists(path):
         return _run_of_that_name(name)

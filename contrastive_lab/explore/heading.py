@@ -113,7 +113,7 @@ def scores_of_run(run: Run, layer: str) -> None:
 
 def without_run() -> None:
     title(_("Explore"))
-    st.info(_("There is no run to look at yet. Train one: a minute is enough for digits."))
+    st.info(_("No runs yet. Train one: digits takes about a minute."))
     st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
 
 

@@ -1,4 +1,4 @@
-"""Opening vectors from elsewhere: by upload or by path, with a sentence for whatever is wrong."""
+"""Open vector files by upload or path, with one sentence per fault."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -40,8 +40,8 @@ def opener() -> None:
     number = st.session_state.get("vectors-opened", 0)  # a new one closes the popover, and its fields are empty
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
-            "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and "
-            "split are known by name; a column image holds pictures or their file names."
+            "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and split are recognized "
+            "by name. A column named image contains images or their file names."
         )
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
@@ -59,20 +59,20 @@ def opener() -> None:
 
 def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
     """A file of labels as it was uploaded, and the path of one; the folder of pictures; columns to leave out."""
-    label, kinds = _("Labels of its rows, if they lie in a file of their own"), _kinds(label_files.ENDINGS)
+    label, kinds = _("Labels of its rows, if they are in a separate file"), _kinds(label_files.ENDINGS)
     help = _(
-        "A .npy of one label a row, or a text or CSV with one label a line: names of classes "
+        "A .npy file with one label per row, or a text or CSV file with one label per line. Labels are class names "
         "or whole numbers, in the order of the rows."
     )
     upload = st.file_uploader(label, kinds, key=f"vectors-label-file-{number}", help=help)
     path = st.text_input(_("or the path of the labels"), key=f"vectors-label-path-{number}").strip()
-    label, place = _("Folder of its pictures, if it holds file names"), _("the file's own folder")
-    help = _("File names are followed below this folder and below the file's own, and nowhere else.")
+    label, place = _("Image folder, if the file lists file names"), _("the file's own folder")
+    help = _("Images are read only from this folder, from the file's own folder and from folders inside them.")
     pictures = st.text_input(label, key=f"vectors-pictures-{number}", placeholder=place, help=help)
     label, example = _("A table's columns that are no part of the vectors"), _("price, weight")
     help = _(
-        "By commas. Numbered columns (d0, d1, …) are the vectors; where there are none, all "
-        "columns of numbers are, but these."
+        "Separated by commas. Numbered columns (d0, d1, …) are the vectors. Without such columns, all other numeric "
+        "columns are the vectors."
     )
     names = st.text_input(label, key=f"vectors-left-out-{number}", placeholder=example, help=help)
     return upload, path, pictures.strip(), [name.strip() for name in names.split(",") if name.strip()]
@@ -132,7 +132,7 @@ def _recent_files() -> None:
 
 
 def about_left_out(key: str) -> str:
-    """What was not taken over from the file, in sentences; "" if all was."""
+    """Describe the parts of the file that were left out; "" if none."""
     about = loaded_vectors.loaded()[key]
     reasons = {"not_finite": _("with values that are not finite"), "zero": _("of zeros only")}
     parts = ", ".join(f"{n} {reasons[k]}" for k, n in about.get("left_out", {}).items())

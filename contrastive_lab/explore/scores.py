@@ -23,7 +23,7 @@ VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("
 
 
 def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """What is asked for below the map: all scores, each with its own view, and the way out."""
+    """Show the panels below the map: all scores, each with its own view, and the export."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
         view = query_params.one_or_none(st.segmented_control, _("More"), VIEWS, name="more", width="content")
         selection.out(space, rows, xy, picked)
@@ -86,8 +86,8 @@ def _over_k(scores: dict[str, Scores]) -> None:
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
     figures.draw(figure, "knn-over-k", "over-k")
     template = _(
-        "The score is the one at k = {k}, which follows from the number of training "
-        "rows; the curve is for reading only, and nothing is selected by it."
+        "The score uses k = {k}, set by the number of training rows. The curve is for information only; nothing is "
+        "selected by it."
     )
     st.caption(template.format(k=f"{scores['own']['knn'].number('k') or 0:g}"))
 
@@ -128,11 +128,11 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
         on_select=clicked,
         selection_mode="single-cell",
         key=key,
-        alt=_("Confusion matrix of the kNN vote: a row for each class, a column for what it is taken for"),
+        alt=_("Confusion matrix of the kNN vote: rows are the true classes, columns the predicted ones"),
     )
     text = _(
-        "By the kNN vote. Click a cell: those samples are selected on the map and in the "
-        "gallery; in the first columns, the samples of the class that are wrong."
+        "By the kNN vote. Click a cell to select its samples on the map and in the gallery. The first columns select "
+        "all samples of a class that are wrong."
     )
     st.caption(text)
 

@@ -27,14 +27,14 @@ OTHERS = 7  # other runs in which ranks are looked up
 
 
 def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
-    """What is selected: its images, the neighbors of one of them, and what is known of it."""
+    """Show the selection: its images, the neighbors of one of them, and its details."""
     if not picked:
         st.caption(_("Click a point, or draw around some: their images and nearest neighbors appear here."))
         return
-    one, known = picked[0], _("What is known of it")
+    one, known = picked[0], _("Details")
     if len(picked) == 1:
         st.header(format.plain(rows.ids[one]))
-        st.caption(_("Nearest to it in the embedding; an image leads to its point."))
+        st.caption(_("Nearest in the embedding. Click an image to go to its point."))
     else:
         st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
         if rows.labels is not None:
@@ -142,13 +142,13 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
         except OSError as error:
             st.error(format.plain(error))
         else:
-            st.caption(format.plain(_("They lie in {path}.").format(path=path)))
+            st.caption(format.plain(_("They are in {path}.").format(path=path)))
     if export.fits_csv(len(rows), rows.width):
         st.download_button(
             _("The vectors (.csv)"), lambda: format.csv_of(rows, range(len(rows))), f"{name}.csv", on_click="ignore"
         )
     else:
-        text = _("CSV holds up to {csv_up_to} values here; Parquet holds them all.")
+        text = _("CSV is limited to {csv_up_to} values here. Parquet has no limit.")
         st.caption(text.format(csv_up_to=f"{export.CSV_UP_TO:,}"))
 
 
@@ -162,8 +162,8 @@ def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
     most = f"{EXACT_UP_TO:,}"
     if not are_known:
         text = _(
-            "The neighbors are left out: of more than {exact_up_to} rows they are written where "
-            "a UMAP map by cosine has found those of every row."
+            "Neighbors are left out. Above {exact_up_to} rows they are only exported if a UMAP map by cosine has "
+            "already found them."
         )
         st.caption(text.format(exact_up_to=most))
     elif recall is not None:

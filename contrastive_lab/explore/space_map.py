@@ -119,7 +119,7 @@ def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
 
 def _details(space: EmbeddingRef, color: str) -> dict[str, np.ndarray]:
     """What is known of each sample for this color; computed when it is first asked for."""
-    what, kind = message("What is known of each sample"), "scores"
+    what, kind = message("Table of all samples"), "scores"
     if color == LOSS:
         what, kind = message("The loss of every sample"), "loss"
     result = answer_or_wait(kind, {"space": space.values}, what) if color in (*DETAILS, LOSS) else None

@@ -24,9 +24,7 @@ from contrastive_lab.report import button
 
 SETTINGS = "lab-settings"  # the expander
 OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
-FROZEN = N_(
-    "The encoder is frozen: what moves with the slider is how the loss sees these images, not the images' places."
-)
+FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these images, not their embeddings.")
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], p
     )
     draw_loss_view(shown, key, partial(hear, key))
     if view.kernel is None:
-        st.caption(_("This loss is computed by the server, when the slider is let go."))
+        st.caption(_("The server computes this loss when you release the slider."))
 
 
 def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:

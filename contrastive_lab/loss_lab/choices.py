@@ -16,14 +16,14 @@ from contrastive_lab.recordings import choose_step
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
 VECTORS = N_(
-    "What the run's loss saw in training is what comes after the head (z); what is used afterwards is the encoder's "
-    "output (h). An untrained encoder shows the start of training. Snapshots are z of the run's fixed sample of "
-    "training images, one view of each, as it was after an epoch."
+    "The loss uses the output of the head (z) during training. Later tasks use the output of the encoder (h). An "
+    "untrained encoder shows the start of training. Snapshots are z of a fixed sample of training images after an "
+    "epoch, one view of each."
 )
 PAIRED = N_(
     "Views: two augmentations of each image, self-supervised. Classes: every view of a class, supervised. Queue: "
-    "training images ask, against the key of each and a queue of older keys. Bank: training images ask, against a slot "
-    "for each image. A quarter of the columns are the queries' own."
+    "training images as queries, compared with their own keys and a queue of older keys. Bank: training images as "
+    "queries, compared with a slot for each image. A quarter of the columns are the queries' own."
 )
 
 
@@ -105,10 +105,10 @@ def choose_vectors() -> str | None:
         return None
     file_key = query_params.requested("file")
     if file_key and file_key not in loaded:
-        a.warning(_("The vectors of this address are not kept here; open their file again."))
+        a.warning(_("The vectors in this link are no longer stored here. Open their file again."))
     titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
     key = query_params.one_of(a.selectbox, _("Vectors"), titles, name="file", key="lab-file", format_func=titles.get)
-    reasons = {"zero": _("zero vectors, which have no direction"), "not_finite": _("not finite")}
+    reasons = {"zero": _("zero vectors have no direction"), "not_finite": _("not finite")}
     left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
     if left_out:
         a.caption(_("Left out: {left_out}.").format(left_out="; ".join(left_out)))

@@ -64,5 +64,5 @@ def circle_start(key: str) -> CircleStart:
 
 @st.cache_data(max_entries=24, show_spinner=False)
 def _kernel(loss: str, knobs: str) -> Any:
-    """What the browser needs to compute a loss with these knobs; None where it cannot."""
+    """Return the browser kernel of a loss with these knobs, or None."""
     return client.call("contrastive_lab.loss_description:about_loss", loss, json.loads(knobs))["kernel"]

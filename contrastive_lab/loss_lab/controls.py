@@ -23,7 +23,7 @@ BEFORE = "lab-before"  # of the session: the report that an address came after
 
 @dataclass(frozen=True)
 class PanelState:
-    """What the live view shows; "" and None: as at first."""
+    """The state of the live view; "" and None: the initial state."""
 
     view: str = ""
     panel: str = ""
@@ -123,7 +123,7 @@ def offer_trade(
 ) -> None:
     """The section, where it is asked for. Args: classes_of: gives classes of the anchors (n) and of the candidates
     (w), −1 where there is none; at: the τ that the slider was let go at."""
-    if not query_params.switch(st.toggle, _("What τ trades"), name="trade"):
+    if not query_params.switch(st.toggle, _("The trade-off of τ"), name="trade"):
         return
     same, classes = None, classes_of()
     if classes is not None and (classes[0] >= 0).any():
@@ -169,7 +169,7 @@ def _in_words(found: list[Trade], at: float) -> str:
     def percent(share: float) -> str:
         return f"{100 * share:.0f}"
 
-    template = _("At τ {at} the push is spread over {spread} % of the negatives")
+    template = _("At τ {at} the push covers {spread} % of the negatives")
     text = template.format(at=f"{at:g}", spread=percent(here.spread))
     if here.own_class is not None:
         own = _("; {own_class} % of it falls on images of the anchor's own class")

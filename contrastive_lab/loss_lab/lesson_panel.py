@@ -73,7 +73,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
 
 
 def hear(key: str) -> None:
-    """What was pressed in a part's panel: another lesson, or a setting of this one."""
+    """Handle a click in the lesson panel: another lesson, or a setting of this one."""
     report = reported(key)
     _keep_done(_known(report.get("done")))
     if (number := report.get("go")) is not None:

@@ -68,19 +68,19 @@ LESSONS = (
         ("bars",),
         N_("Two views of an image"),
         N_(
-            "Each picture was cropped and recolored twice at random, into views a and b. The "
-            "bars are the images nearest to the anchor, image 1, view a. Which one is its other "
-            "view? Choose that bar: click it, or go to it with the ↓ key and press Enter."
+            "Each image was cropped and recolored twice at random, into views a and b. The bars are the images "
+            "nearest to the anchor, image 1, view a. Which one is its other view? Click that bar, or move to it with "
+            "the ↓ key and press Enter."
         ),
         (N_("Goal: the other view is the anchor."),),
         N_(
-            "Views a and b show one picture, so the loss draws them together: a positive pair. "
-            "All other images of the batch are negatives, whatever they show."
+            "Views a and b show one image, so the loss pulls them together: a positive pair. All other images of the "
+            "batch are negatives, even those of the same class."
         ),
-        N_("This is called instance discrimination: every image is a class of its own, so no label is needed."),
+        N_("This is called instance discrimination: every image is its own class, so no label is needed."),
         N_(
-            "Not that one: it is {picked}, of another picture. Look for the anchor's shape and "
-            "background in another crop and other colors, and choose another bar."
+            "Not that one: it is {picked}, a different image. Look for the anchor's shape and background in another "
+            "crop and other colors, and choose another bar."
         ),
     ),
     Lesson(
@@ -99,9 +99,8 @@ LESSONS = (
             "apart. A contrastive loss asks for both at once."
         ),
         N_(
-            "Low alignment together with low uniformity means that positives coincide while all points are spread "
-            "evenly. Uniformity got worse here because it counts positive pairs too: scattered points became three "
-            "heaps."
+            "Low alignment with low uniformity means that positives coincide and all points are spread evenly. "
+            "Uniformity got worse here because it counts positive pairs too: scattered points became three clusters."
         ),
     ),
     Lesson(
@@ -109,16 +108,16 @@ LESSONS = (
         {**BATCH, "loss": "nt_xent", "temperature": "0.5", "anchor": "0"},
         (Check("hardest_share_above", 0.5),),  # 7 % at first; from τ = 0.17 down
         ("knob", "bars"),
-        N_("Lower τ and watch who gets pushed"),
+        N_("Lower τ and watch which images are pushed"),
         N_(
             "At τ = 0.5 each negative gets a small part of the push. Lower τ with the slider "
             "until one negative alone gets more than half. Which one is it?"
         ),
         (N_("The hardest negative gets {now} of the push on negatives. Goal: more than 50 %."),),
-        N_("It is {hardest}, of all negatives the most similar to the anchor. Such a one is called a hard negative."),
+        N_("It is {hardest}, the negative most similar to the anchor. It is called a hard negative."),
         N_(
-            "A low τ favors it because e^(s/τ) turns small differences in similarity into large ratios: at τ = 0.1, a "
-            "similarity that is higher by 0.1 weighs 2.7 times as much."
+            "A low τ favors it because e^(s/τ) turns small differences in similarity into large ratios. At τ = 0.1, "
+            "a similarity that is higher by 0.1 weighs 2.7 times as much."
         ),
     ),
     Lesson(
@@ -128,17 +127,17 @@ LESSONS = (
         ("knob", "bars"),
         N_("Too low"),
         N_(
-            "At τ = 0.02 one negative takes all of the push, and it is another cross, which a "
-            "good encoder keeps near. Raise τ until ten negatives share the push."
+            "At τ = 0.02 one negative takes the whole push. It is another cross, and a good encoder keeps crosses "
+            "together. Raise τ until ten negatives share the push."
         ),
         (N_("Negatives that matter: {now}. Goal: at least 10."),),
         N_(
-            "Too low a τ spends all force on one image, often one of the same kind, and tears "
-            "apart what belongs together. Too high a τ pushes all alike and separates little."
+            "If τ is too low, one image takes the whole push, often one of the same class, and similar images are "
+            "separated. If τ is too high, all images are pushed equally and separate little."
         ),
         N_(
-            "A negative of the anchor's own kind is called a false negative. Without labels the loss cannot tell it "
-            "from others, and because it is near, a low τ pushes it hardest."
+            "A negative of the anchor's own class is called a false negative. Without labels the loss cannot "
+            "recognize it. A low τ pushes it hardest because it is near."
         ),
     ),
     Lesson(
@@ -149,17 +148,17 @@ LESSONS = (
         N_("A margin"),
         N_(
             "These losses have a margin ε and no τ: they push only negatives before the line across the bars. For "
-            "pairs it stands at ε: lower ε until one to three are pushed. Then choose triplets, whose line stands ε "
-            "beyond the positive, and raise ε until at least four are pushed."
+            "pairs the line is at ε. Lower ε until one to three are pushed. Then choose triplets, where the line is "
+            "ε beyond the positive. Raise ε until at least four are pushed."
         ),
         (N_("Pairs, negatives that are pushed: {now}. Goal: 1 to 3."), N_("Triplets: {now}. Goal: at least 4.")),
         N_(
-            "Beyond the margin the loss leaves a negative alone. A pair's margin is the same distance for every "
-            "anchor; a triplet's is counted from the positive, so it asks only that negatives be farther by ε."
+            "The loss ignores a negative beyond the margin. A pair's margin is the same distance for every anchor. A "
+            "triplet's margin starts at the positive: a negative only needs to be farther by ε."
         ),
         N_(
-            "Inside the margin a negative is called active. A temperature has no such edge, because e^(s/τ) is never "
-            "0: each negative gets some push."
+            "A negative inside the margin is called active. A temperature has no such edge: e^(s/τ) is never 0, so "
+            "each negative gets some push."
         ),
         choices=(
             LessonOption(
@@ -172,19 +171,19 @@ LESSONS = (
         {**BATCH, "loss": "sup_con", "form": "out", "temperature": "0.2", "anchor": "39", "view": "grad"},
         (Check("positives_at_least", 2), Check("form_is_in")),
         ("bars",),
-        N_("What labels change"),
+        N_("Effect of labels"),
         N_(
-            "Without labels only the other view is a positive. Turn the labels on, so that every "
-            "cross is one. Then change SupCon's form from out to in, and watch the bars with a +."
+            "Without labels only the other view is a positive. Turn the labels on to make every cross a positive. "
+            "Then change SupCon's form from out to in, and watch the bars with a +."
         ),
         (N_("Positives of the anchor: {now}. Goal: the whole class."), N_("Form: {now}. Goal: in.")),
         N_(
-            "Labels make a whole class positive. With “out”, far positives are pulled and the nearest can even be "
-            "pushed off; with “in”, the nearest is pulled hardest and far ones are given up."
+            "Labels make a whole class positive. With “out”, far positives are pulled, and the nearest can even be "
+            "pushed away. With “in”, the nearest is pulled hardest, and far ones are ignored."
         ),
         N_(
-            "The forms are named for where the mean over positives stands: outside the logarithm, where each positive "
-            "counts, or inside, where one near positive makes up for the rest."
+            "The forms are named after the mean over positives. Outside the logarithm, each positive counts. Inside, "
+            "one near positive compensates for the rest."
         ),
         choices=(
             LessonOption("positives", "loss_lab-pairing", N_("Labels"), {"views": N_("off"), "classes": N_("on")}),

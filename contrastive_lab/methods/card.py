@@ -76,7 +76,7 @@ def choose_data(about: dict[str, Any]) -> str:
 
 
 def measured_by_paper(about: dict[str, Any]) -> None:
-    st.subheader(_("What the paper measured"))
+    st.subheader(_("Results of the paper"))
     st.markdown(locale.text(about["measured_by_paper"]))
 
 
@@ -87,7 +87,7 @@ def differences(about: dict[str, Any]) -> None:
 
 def measured(name: str) -> None:
     """Figures of the runs of this method; as wide as the page, or its columns would not fit."""
-    st.subheader(_("What this project measured"))
+    st.subheader(_("Results of this project"))
     rows = []
     for run in state.all_runs():
         with guard.on_its_own(run.name):
@@ -110,7 +110,7 @@ def measured(name: str) -> None:
         )
         st.caption(text)
     else:
-        st.caption(_("No scored run of this method here yet: train one, and its figures appear."))
+        st.caption(_("No scored run of this method yet. Train one to see its scores here."))
 
 
 def drawing(name: str, title: str) -> None:

@@ -32,7 +32,7 @@ def fitting(methods: dict[str, Any]) -> list[str]:
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
     """Methods to set beside the chosen one."""
     titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
-    label, placeholder, key = _("Set beside it"), _("one, two or three other methods"), f"methods-beside-{name}"
+    label, placeholder, key = _("Compare with"), _("one, two or three other methods"), f"methods-beside-{name}"
     look: dict[str, Any] = {"placeholder": placeholder, "format_func": titles.get}
     return query_params.many_of(st.multiselect, label, titles, name="beside", most=MOST, key=key, **look)
 
@@ -62,7 +62,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
 
 
 def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
-    """What is known of each method, by aspect: structure, then defaults on the data set; "–" for no setting."""
+    """Return the facts of each method by aspect: structure, then defaults on the data set; "–" for no setting."""
     methods = [catalog["methods"][n] for n in names]
     found: dict[str, list[str]] = {
         "compared": [locale.text(m["compared"]) for m in methods],

@@ -14,8 +14,8 @@ from contrastive_lab.progress import follow
 
 VERSION = 2  # of the report: a change makes those that are kept stale
 HELP = N_(
-    "Maps with pictures, scores with intervals, the verdict, settings, and the live loss "
-    "view, in one file that opens offline in any browser."
+    "Maps with images, scores with intervals, the verdict, settings and the live loss view. One file that opens "
+    "offline in any browser."
 )
 
 

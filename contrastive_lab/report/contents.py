@@ -1,4 +1,4 @@
-"""What a report says: the rows, map and scores of each part, a run's settings and a batch, and their comparison."""
+"""The content of a report: rows, map and scores of each part, settings, a batch and the comparison."""
 
 import os
 import re
@@ -153,7 +153,7 @@ def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
 
 
 def _about(run: Run, space: EmbeddingRef, n: int) -> str:
-    """What the run is and which of its rows are shown, in one line."""
+    """Describe the run and the shown rows in one line."""
     config = run.config
     trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
     if imported := run.manifest.get("imported"):
@@ -174,7 +174,7 @@ def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, 
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:
-    """What the run was trained with, one line each, then who made it."""
+    """Return the settings of the run, one line each, then its origin."""
     known = {k: v for k, v in run.config.items() if v not in (None, "", {}) and k not in UPKEEP}
     known |= {key: catalog.title(kind, str(known[key])) for key, kind in TITLED.items() if key in known}
     lines = [("run", run.name), *((shown_name(k), shown_value(v)) for k, v in known.items())]

@@ -229,11 +229,11 @@ def _terms(parts: Sequence[Part]) -> Html | None:
     """A definition of each score that is shown."""
     shown = [score for p in parts for scores in p.scores.values() for score in scores.values()]
     known = {score.title: score.reading for score in shown if score.reading and score.value is not None}
-    return el("section", el("h2", "What the scores mean"), _definitions([*known.items()], "terms")) if known else None
+    return el("section", el("h2", "Meaning of the scores"), _definitions([*known.items()], "terms")) if known else None
 
 
 def _title(score: Score) -> Html:
-    """What was taken, and how: an accuracy without its k says nothing."""
+    """Return the name of a score with its k: an accuracy without k is not comparable."""
     used = {sign: value for name, sign in SHOWN.items() if (value := score.number(name)) is not None}
     how = ", ".join(f"{sign} {value:g}" for sign, value in used.items())
     return el("span", score.title, el("small", how) if how else None, title=score.reading or None)

@@ -57,12 +57,12 @@ def _heading(run: Run, status: Status) -> None:
     if reason := status.get("reason"):
         (st.error if status["status"] == "failed" else st.info)(format.plain(reason))
     if problem := training.failure(run.name):
-        st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
+        st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
     if status.get("note"):
         st.warning(format.plain(status["note"]))
     for why in run_verify.damaged_records(run):
         if why != reason:
-            st.warning(format.plain(_("{why}. It is left as it is.").format(why=why)))
+            st.warning(format.plain(_("{why}. It is unchanged.").format(why=why)))
 
 
 def act(run: Run, status: str) -> None:
@@ -72,10 +72,10 @@ def act(run: Run, status: str) -> None:
         state.choose_run(run.name)
         st.switch_page("pages/explore.py")
     if run.name in [job.name for job in queue.queue()]:
-        line.button(_("Resume"), disabled=True, help=_("It waits for its turn already"))
+        line.button(_("Resume"), disabled=True, help=_("It is already queued"))
     elif run.is_recording:
         if status == "running":
-            line.caption(_("It ends with the training that it is of."))
+            line.caption(_("It stops when its training loop stops."))
     elif status in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
         training.stop(run.name)
         st.toast(_("It saves its state and stops."))
@@ -91,7 +91,7 @@ def act(run: Run, status: str) -> None:
 def again(run: Run) -> None:
     """The exact command line, here, with many processes and on many machines."""
     if imported := run.manifest.get("imported"):
-        random = _("Its weights are random: it was trained nowhere.")
+        random = _("Its weights are random: it was never trained.")
         st.caption(random if imported.get("random") else _("It was imported, not trained here."))
         return
     st.markdown(_("**The command line that makes this run again**, every setting spelled out"))
@@ -184,7 +184,7 @@ def check(run: Run) -> None:
         if not damaged:
             st.success(_("Every file is what was written."))
         if any(line.startswith("state/") for line in damaged):
-            st.info(_("Resume goes on from the newest state that is whole."))
+            st.info(_("Resume continues from the newest intact state."))
 
 
 # --- two runs ----------------------------------------------------------------------------------

@@ -36,12 +36,14 @@ def elsewhere() -> None:
 def _of_file() -> None:
     """Choose a file, see what it is, import it."""
     label = _("MoCo, SupContrast, SimCLR, lightly, solo-learn, torchvision, timm or safetensors")
-    upload = st.file_uploader(label, ENDINGS, help=_("Opened without running anything in it, in a process of its own."))
+    upload = st.file_uploader(
+        label, ENDINGS, help=_("Opened in a separate process, without running any code in the file.")
+    )
     typed = path_input(_("or its path on this computer"), "file", placeholder="/path/to/checkpoint.pth.tar")
     a, b, c = st.columns(3)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the file's name")).strip()
-    encoder = c.text_input(_("Encoder, if it cannot be told"), placeholder="timm:NAME").strip()
+    encoder = c.text_input(_("Encoder, if not detected"), placeholder="timm:NAME").strip()
     if upload is None and not typed:
         return
     arguments = ["--dataset", dataset]
@@ -51,7 +53,7 @@ def _of_file() -> None:
     try:
         with _file(upload, typed) as path:
             if key not in previews:
-                with st.spinner(_("Opening it in a process of its own…")):
+                with st.spinner(_("Opening it in a separate process…")):
                     previews[key] = preview_import(path, *arguments)
             report = previews[key]
             preview(report)
@@ -87,7 +89,7 @@ def of_library() -> None:
         _("Model"), placeholder="timm:vit_small_patch16_224 or torchvision:resnet50", help=help
     ).strip()
     if not model:
-        st.caption(_("It is opened without training, at its own image size and scale of colors."))
+        st.caption(_("It is opened without training, at its own image size and color normalization."))
         return
     if not model.startswith(("torchvision:", "timm:")):
         model = f"timm:{model}"
@@ -106,7 +108,7 @@ def of_library() -> None:
 
 def _weights() -> list[str]:
     """Where the weights come from, and the image size, as arguments."""
-    label = _("Its weights on this computer, if they lie elsewhere than where its library keeps them")
+    label = _("Path of its weights, if they are not in the library's own cache")
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
     help = _("The position embedding of a vision transformer is resized to it.")
@@ -122,7 +124,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
     previews = st.session_state.setdefault("previews", {})
     key = cache.digest("model", *chosen)
     if key not in previews:
-        with st.spinner(_("Looking at it in a process of its own…")):
+        with st.spinner(_("Inspecting it in a separate process…")):
             found = preview_import(*chosen)
         if "matched" not in found:  # its weights may be here the next time
             return found
@@ -132,7 +134,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
 
 def _offer(about: dict[str, Any], chosen: list[str]) -> None:
     """Weights that are not here: fetch them, name a file, or do without."""
-    text = _("No weights of {encoder} lie on this computer.").format(encoder=about["encoder"])
+    text = _("The weights of {encoder} are not on this computer.").format(encoder=about["encoder"])
     if not about["host"]:
         st.info(format.plain(_("{text} Name a file of them, or choose random weights.").format(text=text)))
         return
@@ -166,7 +168,7 @@ def judged_on(place: Any) -> str:
 
 
 def preview(report: dict[str, Any]) -> None:
-    """What it is, what matched, what is missing."""
+    """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
     parts = {"missing": _("Missing"), "unlike": _("Of another shape"), "unused": _("Not used")}
     counts = {_("Tensors matched"): report["matched"], **{name: len(report[part]) for part, name in parts.items()}}

@@ -22,7 +22,7 @@ FIRST, MOST = 3, 30  # that wait: always in sight, and at all
 
 @st.fragment(run_every=2.0)
 def line() -> None:
-    """What is at work, queued or failed, every two seconds; the page is redrawn when a run's state changes."""
+    """Show running, queued and failed trainings every two seconds; redraw the page when a state changes."""
     queue.go_on()
     states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
     before = st.session_state.get(STATES, states)
@@ -33,7 +33,7 @@ def line() -> None:
     names = list(dict.fromkeys([*working, *training.starting()]))
     queued = [job for job in queue.queue() if job.name not in names]
     for why in queue.broken():
-        st.warning(format.plain(_("{why}. It is left alone; the others wait on.").format(why=why)))
+        st.warning(format.plain(_("{why}. It is skipped; the other runs stay queued.").format(why=why)))
     _failures(training.failures())
     for run in runs.list_runs():
         if run.is_recording and run.is_alive():
@@ -72,7 +72,7 @@ def _waiting(queued: list[queue.Waiting]) -> None:
                 waits(place, job)
             if len(queued) > MOST:
                 st.caption(_("… and {queued} more").format(queued=len(queued) - MOST))
-    if len(queued) > 1 and st.button(_("Remove all {queued} that wait").format(queued=len(queued))):
+    if len(queued) > 1 and st.button(_("Remove all {queued} queued runs").format(queued=len(queued))):
         for job in queued:
             with guard.errors_shown():
                 queue.remove(job.name)
@@ -81,7 +81,7 @@ def _waiting(queued: list[queue.Waiting]) -> None:
 
 def waits(place: int, job: queue.Waiting) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
-    why = job.blocked_reason() or _("waits for {device}").format(device=job.device)
+    why = job.blocked_reason() or _("waiting for {device}").format(device=job.device)
     line.text(f"{place}. {job.name}: {why}", width="stretch")
     if line.button(_("Remove"), key=f"remove-{job.name}"):
         with guard.errors_shown():

@@ -38,10 +38,10 @@ def by_form(folder: Path) -> str:
         epochs, of_epochs = number_inputs.form_number(d.number_input, _("Epochs of each run"), 1, 10_000, 10)
         axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
         a, b, c = st.columns(3)
-        seeds = a.text_input(_("Seeds, by commas"), "0")
-        label, line = _("Hours after which no new run starts"), FORMS.index("line")
+        seeds = a.text_input(_("Seeds, separated by commas"), "0")
+        label, line = _("Start no new run after this many hours"), FORMS.index("line")
         hours, of_hours = number_inputs.form_number(b.number_input, label, 0.1, 1000.0, 3.0)
-        form = c.selectbox(_("Drawn as"), FORMS, line, format_func=locale.text, placeholder=choose)
+        form = c.selectbox(_("Chart"), FORMS, line, format_func=locale.text, placeholder=choose)
         pressed = st.form_submit_button(_("Save the sweep"), type="primary")
         base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
         with guard.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
@@ -69,7 +69,9 @@ def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds:
     try:
         numbers = [int(s) for s in seeds.split(",") if s.strip()]
     except ValueError:
-        raise BadSetting(_("seeds are whole numbers, by commas; got {seeds}").format(seeds=f"{seeds!r}")) from None
+        raise BadSetting(
+            _("seeds must be whole numbers separated by commas; got {seeds}").format(seeds=f"{seeds!r}")
+        ) from None
     lines = [f"title = {json.dumps(name)}", f"form = {json.dumps(form)}"]
     lines += [_("seeds = {numbers}").format(numbers=numbers), f"budget_hours = {hours}", "", "[base]"]
     lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
@@ -104,4 +106,6 @@ def _axis(number: int, key: str, values: str) -> tuple[str, str]:
         placeholder=locale.text(CHOOSE),
         help=_("Or type the name that a run's settings have for it."),
     )
-    return str(setting or "").strip(), b.text_input(_("Axis {number}: values, by commas").format(number=number), values)
+    return str(setting or "").strip(), b.text_input(
+        _("Axis {number}: values, separated by commas").format(number=number), values
+    )

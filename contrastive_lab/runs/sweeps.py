@@ -66,8 +66,8 @@ def plan(sweep: Sweep, path: Path) -> None:
     bad = states.count("failed") + states.count("stopped")
     a, b, c, d = st.columns(4)
     a.metric(_("Runs done"), _("{done} of {states}").format(done=counts["done"], states=len(states)))
-    b.metric(_("At work, waiting"), f"{counts['running']}, {counts['queued']}")
-    c.metric(_("Stopped or failed"), bad, help=_("Start goes on with them."))
+    b.metric(_("Running, queued"), f"{counts['running']}, {counts['queued']}")
+    c.metric(_("Stopped or failed"), bad, help=_("Start continues with them."))
     d.metric(_("Still to train"), duration(sweep_runner.estimate(sweep)), help=_("On this computer, alone."))
     if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))
@@ -102,14 +102,14 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     if number_inputs.button(begin, _("Start"), of=[of], icon=icon, help=help):
         with guard.errors_shown():
             added = sweep_runner.enqueue(sweep, most)
-            st.toast(_("{added} runs wait for their turn.").format(added=len(added)))
+            st.toast(_("{added} runs are queued.").format(added=len(added)))
             st.rerun()
 
 
 def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     """The figure or table so far, by the accuracy that is chosen."""
     if not any(r["status"] == "done" for r in rows):
-        st.caption(_("The figure appears with the first cell that is done."))
+        st.caption(_("The chart appears when the first cell is done."))
         return
     titles, key = sweep_plots.ACCURACIES, cache.digest(sweep.name)
     there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]

@@ -23,8 +23,8 @@ COLUMNS = {
     N_("kNN %"): st.column_config.NumberColumn(
         format="%.1f", help=N_("On the test images; where a run has not been scored: none")
     ),
-    "epochs": st.column_config.NumberColumn(help=N_("Done of those asked for")),
-    "of": st.column_config.NumberColumn(N_("asked for")),
+    "epochs": st.column_config.NumberColumn(help=N_("Epochs done, of those planned")),
+    "of": st.column_config.NumberColumn(N_("planned")),
 }
 
 
@@ -35,7 +35,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     rows = [r | {"loss": r["loss"] and losses.get(str(r["loss"]), r["loss"])} for r in rows]
     visible, origin = _filtered(all_runs, rows)
     if not visible:
-        st.info(_("None of the {rows} runs fits. Clear the search or the filters.").format(rows=len(rows)))
+        st.info(_("None of the {rows} runs matches. Clear the search or the filters.").format(rows=len(rows)))
         return []
     n_tries = sum(r["origin"] == TRIES for r in rows)
     empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
@@ -47,10 +47,10 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     look = {"hide_index": True, "column_order": [k for k in visible[0] if k != "note"], "placeholder": "–"}
     drawn = draw_table(visible, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
     picked = drawn.selection.rows
-    more = _(" {n_tries} of an adviser stand apart (tries).").format(n_tries=f"{n_tries:,}")
+    more = _(" {n_tries} tries of the adviser are listed separately (tries).").format(n_tries=f"{n_tries:,}")
     text = _(
-        "{visible} of {rows} runs.{more} Select a row for its details, two for the "
-        "difference of their settings. A click on a column's name sorts."
+        "{visible} of {rows} runs.{more} Select a row for its details, or two to compare their settings. Click a "
+        "column name to sort."
     )
     below, more = st.container(horizontal=True), more if n_tries and origin == "all" else ""
     below.caption(text.format(visible=len(visible), rows=len(rows), more=more))
@@ -67,7 +67,7 @@ def _width_of(names: Sequence[str]) -> int | None:
 def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
     """The fields of the search and the filters; returns the rows that pass, and the origin chosen."""
     a, b, c, d = st.container(key="runs-filters").columns([3, 2, 2, 4])
-    help = _("All words must stand in the name, title, tags, note, method or data of a run.")
+    help = _("A run matches if its name, title, tags, note, method or data contain all words.")
     text = a.text_input(_("Search"), placeholder=_("name, title, tag, note"), key="runs-search", help=help)
     a.toggle(_("Filters"), key="runs-filters-shown")  # on a phone, where they fold (app.py)
     method_names = sorted({str(_method(r)) for r in all_runs})
@@ -109,7 +109,7 @@ def renamed(old: str, new: str) -> None:
 
 
 def row(run: Run) -> dict[str, Any]:
-    """What the table shows of a run."""
+    """Return a run as a row of the table."""
     status, record, meta = training.status_of(run), cache.accuracies(run), run.meta()
     knn = record.score("h", "knn") if record else None
     epochs = run.config.get("epochs")
@@ -186,7 +186,7 @@ def bin_of() -> None:
             if line.button(_("Restore"), key=f"restore-{path.name}") and _restore(path):
                 st.session_state.pop("binned", None)
                 st.rerun()
-        sure = st.checkbox(_("Yes, remove them for good: this cannot be undone"))
+        sure = st.checkbox(_("Yes, delete them permanently. This cannot be undone"))
         if st.button(_("Empty the bin"), disabled=not sure):
             run_folders.empty_bin()
             st.session_state.pop("binned", None)

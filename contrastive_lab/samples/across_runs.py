@@ -29,7 +29,7 @@ def across(request: SampleRequest, table: SampleTable) -> None:
     key = f"samples-with-{cache.digest(run.name)}"
     others = query_params.many_of(st.multiselect, _("Against"), same, name="with", default=[*same][:1], most=7, key=key)
     if not others:
-        st.info(_("Choose a run of the same data; train one if there is none."))
+        st.info(_("Choose a run of the same data, or train one."))
         return
     tables = {request.name: table}
     for name in others:
@@ -47,11 +47,12 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
     rows = [[row for i in ids if (row := t.row(i)) is not None] for t in tables.values()]
     losses = np.stack([t.columns["loss"][some] for t, some in zip(tables.values(), rows, strict=True)])  # (runs, n)
     code, finite = difficulty(losses), np.flatnonzero(np.isfinite(losses).all(0))
-    kinds = ["neither", _("easy for all"), _("hard for all"), *(_("hard for {n} alone").format(n=n) for n in names)]
+    kinds = ["neither", _("easy for all"), _("hard for all"), *(_("hard only for {n}").format(n=n) for n in names)]
     high = np.stack([ranks(v) for v in losses[:2]], 1)[finite]  # (n, 2)
     template = _(
-        "{first} to the right, {second} upwards: share of samples with a lower loss, since losses of different runs "
-        "have no common scale. Hard: among the highest 10 %; easy: in the lower half. Select points to see them."
+        "Right: {first}. Up: {second}. Axes show the share of samples with a lower loss because losses of different "
+        "runs have no common scale. Hard: among the highest 10 %. Easy: in the lower half. Select points to see the "
+        "samples."
     )
     st.caption(template.format(first=format.plain(names[0]), second=format.plain(names[1])))
     left, right = st.columns([3, 2], gap="large")
@@ -76,7 +77,7 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
             return format.table_csv(record(i) for i in listed.tolist())
 
         st.download_button(_("These as CSV"), as_csv, "across.csv", "text/csv", on_click="ignore")
-    text, what = _("{listed} {what}; a click opens one."), "selected" if picked else kinds[kind]
+    text, what = _("{listed} {what}. Click one to open it."), "selected" if picked else kinds[kind]
     st.caption(text.format(listed=len(listed), what=format.plain(what)))
     _gallery(request, first, [ids[i] for i in listed[:SHOWN]], f"across-{cache.digest(names, kind, picked)}")
 

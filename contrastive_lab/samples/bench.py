@@ -133,7 +133,7 @@ def _sentence(table: SampleTable, name: str, row: int, given: str, suggested: st
     if is_probably_wrong(table, row):
         template = _("Labeled {given}, more likely {suggested}: the label is wrong with probability {wrong}.")
     elif name == "mislabeled" and np.isfinite(wrong):
-        template = _("Labeled {given}, which is probably right: it is wrong with probability {wrong}.")
+        template = _("Labeled {given}, probably right: the label is wrong with probability {wrong}.")
     else:
         template = _("Labeled {given}.")
     return template.format(given=given, suggested=suggested, wrong=percent(wrong))

@@ -55,7 +55,7 @@ def above(findings: Findings, name: str, rows: np.ndarray, under: Any, audit: La
     line = under.container(horizontal=True, vertical_alignment="center")
     if name == "mislabeled":
         line.caption(how_many(table, so_far, audit))
-    label = _("Show the rest too")
+    label = _("Show the rest")
     every = query_params.switch(line.toggle, label, name="every", on_change=lambda: go_to(None), width="content")
     is_over = score[rows] > cut
     if name == "mislabeled" and audit is not None:
@@ -125,7 +125,7 @@ def _of_same_class(table: SampleTable) -> np.ndarray:
 
 
 def counts(score: np.ndarray, cuts: np.ndarray = CUTS) -> list[int]:
-    """How many scores lie in each bin; one that is at a cut lies below it."""
+    """Count the scores in each bin; a score equal to a cut is below it."""
     share = (score - cuts[0]) / (cuts[-1] - cuts[0])
     places = np.clip(np.ceil(share * (len(cuts) - 1) - 1e-9).astype(int) - 1, 0, len(cuts) - 2)
     return np.bincount(places, minlength=len(cuts) - 1).tolist()  # type: ignore[no-any-return]

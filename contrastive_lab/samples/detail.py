@@ -128,9 +128,10 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     )
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     text = _(
-        "The loss here is that of its first view among all samples; the one above is the mean over its views and their "
-        "draws. Weakest positives and hardest negatives first. The encoder stays as it is: what moves is the loss's "
-        "view of it, computed in the browser; ranks between the values at which all losses are known are interpolated."
+        "This is the loss of its first view among all samples. The value above is the mean over its views and their "
+        "draws. Weakest positives and hardest negatives come first. The encoder is frozen: the slider only changes "
+        "the loss, computed in the browser. Ranks are interpolated between the settings at which all losses are "
+        "known."
     )
     st.caption(text)
 

@@ -101,7 +101,7 @@ class Findings:
 
     @cached_property
     def marked(self) -> dict[str, dict[str, Any]]:
-        """What was decided on the rows, by their ids in the joined table."""
+        """Return the decisions on the rows, by their ids in the joined table."""
         return {
             self.id(first + row): mark
             for request, table, first in self.parts()
@@ -115,7 +115,7 @@ class Findings:
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
     def about(self, row: int) -> dict[str, Any]:
-        """What is kept with a decision: the label that was given, and what was suggested."""
+        """Return the given and the suggested label to store with a decision."""
         table = self.table
         known: dict[str, Any] = {"given": str(table.columns["label"][row]), "list": st.session_state.get(LIST, "")}
         if "suggested" in table.extra:

@@ -18,8 +18,8 @@ from contrastive_lab.samples.findings import Findings
 
 TITLE = N_("Random check")  # how the page calls its list
 HOW = N_(
-    "One row in three comes in turn from groups of rows that the encoder suspects about equally. The others are drawn "
-    "from all rows, which also finds wrong labels that the encoder does not see. The same rows are drawn each time."
+    "One row in three is drawn from groups of rows with similar suspicion. The others are drawn from all rows, to "
+    "find wrong labels that the encoder misses. The draw is the same each time."
 )
 SIZES = (40, 120, 240, 480)
 LONG = 600  # right rows, beyond which suspects are the better way to a low bound; a set of fewer is small
@@ -174,8 +174,8 @@ def say_stop(audit: LabelAudit) -> None:
     most = ""
     if found.checked >= SOON:
         most = _(
-            "With your decisions applied, up to {share} of labels can still be wrong. This limit is wider than the "
-            "interval: it holds however often you look, and only decided rows count as settled."
+            "With your decisions applied, up to {share} of labels can still be wrong. This bound is wider than the "
+            "interval because it holds at any time and counts only decided rows as settled."
         ).format(share=f"{found.bound:.1%}".replace("%", " %"))
     st.caption(f"{most} {advice(found, audit.left)}".strip())
 
@@ -203,8 +203,8 @@ def show_curve(audit: LabelAudit) -> None:
     figure.update_yaxes(rangemode="tozero")
     st.plotly_chart(figure, key="audit-curve")
     text = _(
-        "The bound holds with 95 %, however often you look. It falls as you check random rows and decide on the "
-        "likely mislabeled ones. A plain audit checks as many random rows and has no list of suspects."
+        "The bound holds with 95 % confidence at any time. It falls as you check random rows and decide on the "
+        "likely mislabeled ones. A plain audit checks the same number of random rows without a list of suspects."
     )
     st.caption(text)
 

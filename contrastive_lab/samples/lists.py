@@ -67,24 +67,22 @@ def show_explanation(table: SampleTable, name: str, method: str) -> None:
     facts, extra, lines = table.facts, table.extra, [HOW if name == RANDOM else LISTS[name][1]]
     if name == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
         template = _(
-            "This encoder was trained with the labels: mistakes that it has learned by heart "
-            "stay hidden. An encoder trained without labels has no such blind spot."
+            "This encoder was trained with the labels, so wrong labels that it memorized stay hidden. An encoder "
+            "trained without labels has no such blind spot."
         )
         lines.append(template)
     if name == "duplicate":
         near = extra["nearness"] > NEAR
-        text = _(
-            "{sum} are at most a tenth as far from one as from their 20th neighbor; of these {leaks} cross splits."
-        )
+        text = _("{sum} have a neighbor at most a tenth as far as their 20th. Of these pairs, {leaks} cross splits.")
         lines.append(text.format(sum=f"{int(near.sum()):,}", leaks=f"{int((near & extra['leaked']).sum()):,}"))
     if name == "false_negative" and "false_negatives_of_same_class" in facts:
         same = f"{100 * facts['false_negatives_of_same_class']:.0f}"
-        lines.append(_("Of the 5 % pushed hardest, {share} % share the class of what they meet.").format(share=same))
+        lines.append(_("Of the 5 % of pairs pushed hardest, {share} % are of the same class.").format(share=same))
     if name == "loss" and "variance_share" in facts:
         share = 100 * facts["variance_share"]
         sentence = _(
-            "Of the spread of losses, {share} % comes from augmentation (another draw of the "
-            "same image), {rest} % from the samples."
+            "{share} % of the variance of losses comes from augmentation (another draw of the same image), {rest} % "
+            "from the samples."
         )
         lines.append(sentence.format(share=f"{share:.0f}", rest=f"{100 - share:.0f}"))
     if name == "loss" and "loss_in_batches" in extra:
@@ -103,21 +101,22 @@ def show_precision(tables: Sequence[SampleTable], name: str) -> None:
         facts, n = table.facts, f"{len(table):,}"
         if name != "loss" and "neighbors_recall" in facts:
             text = _(
-                "The nearest of these {n} images were looked for among some likely ones, which finds "
-                "{neighbors_recall} of them."
+                "The neighbors of these {n} images come from an approximate search that finds {neighbors_recall} of "
+                "them."
             )
             st.caption(text.format(n=n, neighbors_recall=f"{facts['neighbors_recall']:.0%}"))
         if "exact_up_to" in facts:
             template = _(
-                "{title} is exact only up to {most} images, and cannot be estimated from some of "
-                "them: these {n} have no losses. Another loss can be chosen above."
+                "{title} is exact only up to {most} images and has no estimate, so these {n} have no losses. Choose "
+                "another loss above."
             )
             st.caption(template.format(title=cache.loss_title(table.loss), most=f"{int(facts['exact_up_to']):,}", n=n))
         elif name == "loss" and facts.get("estimate_checked"):
             st.caption(
                 _(
-                    "Losses of these {n} images are estimated from {candidates} candidates each: off by {off} at most "
-                    "for 95 % of {checked} checked, by {bias} on average; rank correlation with the exact ones {ranks}."
+                    "Losses of these {n} images are estimated from {candidates} candidates each. In a check of "
+                    "{checked}, 95 % are off by at most {off}, and the mean error is {bias}. Rank correlation with "
+                    "the exact losses: {ranks}."
                 ).format(
                     n=n,
                     candidates=f"{int(facts['estimate_candidates']):,}",

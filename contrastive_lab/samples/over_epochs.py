@@ -29,7 +29,7 @@ def of_one(request: SampleRequest, table: SampleTable, rows: np.ndarray, row: in
     at = int(np.flatnonzero(rows == row)[0]) if row in rows else -1
     other = next((int(r) for r in np.roll(rows, -at - 1) if int(r) in where), None)
     if other is None:
-        st.caption(_("No sample of this list is among them: clear the filter, or see Over time above."))
+        st.caption(_("The filter leaves no sample of this list. Clear the filter, or see Over time above."))
         return
     label = _("Go to the next of this list that they follow: {names}").format(names=format.plain(names[other]))
     if st.button(label, icon=":material/arrow_forward:"):
@@ -43,8 +43,8 @@ def covered(table: SampleTable, history: dict[str, np.ndarray]) -> str:
     few = _("{first} to {last}").format(first=epochs[0], last=epochs[-1])
     when = few if len(epochs) > 8 else ", ".join(map(str, epochs))
     text = _(
-        "{followed} of {total} samples are followed, at {unit}s {when}; their losses are of "
-        "these samples alone, paired by class."
+        "{followed} of {total} samples are followed, at {unit}s {when}. Their losses use only these samples, paired "
+        "by class."
     )
     followed, total = f"{len(places(table, history)):,}", f"{len(table):,}"
     return text.format(followed=followed, total=total, unit=_unit(history), when=when)
@@ -70,13 +70,13 @@ def of_all(request: SampleRequest, table: SampleTable) -> None:
     st.caption(covered(table, history))
     where = {row: q for row, q in places(table, history).items() if np.isfinite(history["loss"][:, q]).all()}
     if not where:
-        st.info(_("None of them has another of its class, so that none has a loss."))
+        st.info(_("The loss is undefined: no selected sample has another sample of its class."))
         return
     high = np.stack([ranks(v[[*where.values()]]) for v in history["loss"]])  # (epochs, r)
     kinds = {
         N_("Hard from first to last"): high.min(0),
         N_("Learned late: hard on average, easy at the end"): high.mean(0) - high[-1],
-        N_("Forgotten: easy once, hard at the end"): high[-1] - high.min(0),
+        N_("Forgotten: easy at some epoch, hard at the end"): high[-1] - high.min(0),
     }
     kind = query_params.one_of(st.segmented_control, _("Which"), kinds, name="learned")
     order = np.array([*where])[np.argsort(-kinds[kind], kind="stable")].tolist()
@@ -94,7 +94,7 @@ def losses_over_time(request: SampleRequest, rows: int) -> dict[str, np.ndarray]
     """What snapshots say; None, with a sentence, where they say nothing. Args: rows: of the table."""
     run = _followed_run(request)
     if run is None or not run.snapshots():
-        st.info(_("Losses over time need the snapshots of a run's training; here there are none."))
+        st.info(_("Losses over time need snapshots, and this run has none."))
         return None
     try:
         history = cache.snapshot_losses(str(request.path("snapshots")))
@@ -109,7 +109,7 @@ def losses_over_time(request: SampleRequest, rows: int) -> dict[str, np.ndarray]
             st.rerun()
         return None
     if "why" in history:
-        st.info(format.plain(_("There are no losses over time here: {why}.").format(why=history["why"])))
+        st.info(format.plain(_("No losses over time: {why}.").format(why=history["why"])))
         return None
     return history
 

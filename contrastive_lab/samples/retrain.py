@@ -1,4 +1,4 @@
-"""What was decided, on many at once too, and training again without it: then the comparison."""
+"""Decisions, also on many samples together, and retraining with them; then the comparison."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,7 +22,7 @@ MANY = "samples-many"  # of the session: how often many were decided on at once
 
 
 def bar(findings: Findings) -> None:
-    """What was decided, and the new labels to download."""
+    """Show the decisions and the download of the new labels."""
     line = st.container(horizontal=True, vertical_alignment="center")
     by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
@@ -45,7 +45,7 @@ def decide_on_many(findings: Findings, name: str, rows: np.ndarray) -> None:
             first = _("The first of this list")
             number = number_inputs.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
         part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
-        st.caption(_("What was decided stays. One undo takes all of these of a split back."))
+        st.caption(_("Your earlier decisions stay. One undo reverts all of these for a split."))
         decided = None if part else _("All of these are decided.")
         drop = _("Drop {part}").format(part=len(part))
         if number_inputs.button(st.button, drop, of=[key], disabled=not part, help=decided, type="primary"):
@@ -76,7 +76,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
 
 
 def retrain(findings: Findings) -> None:
-    """What was decided, as files to download; a button that trains without it; what came of it."""
+    """Show the decisions as files, a button to retrain with them, and the result."""
     request = next((r for r in findings.requests if r.split == "train"), findings.requests[0])
     run = request.run
     done = sample_annotations.changes(request.marked, run)
@@ -87,11 +87,11 @@ def retrain(findings: Findings) -> None:
             name = f"{option}.csv"
             st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:", on_click="ignore")
         if run is None:
-            st.caption(_("Vectors cannot be trained again; the files say what to leave out."))
+            st.caption(_("Vectors cannot be retrained. The files list which samples to leave out."))
         elif request.split != "train":
             text = _(
-                "Training leaves out training samples only: choose training images above. What is "
-                "decided here is of test images alone."
+                "Only training samples can be left out of training. Choose training images above: these decisions "
+                "are about test images."
             )
             st.caption(text)
         else:
@@ -114,8 +114,8 @@ def _trained(run: Run | None, done: sample_annotations.Changes) -> int:
 def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) -> None:
     if ignored := uses_no_labels(run):
         text = _(
-            "{method} does not use labels: relabeling cannot change this encoder, dropping images can. New labels "
-            "matter to scores, and to methods that use them, such as SupCon."
+            "{method} does not use labels: relabeling cannot change this encoder, but dropping images can. New "
+            "labels change scores, and methods that use labels, such as SupCon."
         )
         st.info(text.format(method=cache.method_title(str(run.config.get("method")))))
     a, b = st.columns([1, 2], vertical_alignment="bottom")
@@ -123,7 +123,7 @@ def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) ->
     epochs = number_inputs.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
     counted = _trained(run, done)
     label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(b.button, type="primary")
-    help = None if counted else _("Nothing is dropped yet.") if ignored else _("Nothing is relabeled or dropped yet.")
+    help = None if counted else _("No sample is dropped.") if ignored else _("No sample is relabeled or dropped.")
     if not number_inputs.button(begin, label, of=[key], disabled=not counted, help=help, icon=":material/replay:"):
         return
     arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
@@ -135,7 +135,7 @@ def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) ->
         st.error(format.plain(error))
         return
     st.session_state["retrained"] = fresh
-    st.toast(_("{fresh} waits for its turn, or trains: Train and Runs show it.").format(fresh=format.plain(fresh)))
+    st.toast(_("{fresh} is queued or training. See Train and Runs.").format(fresh=format.plain(fresh)))
 
 
 def _changes(count: int) -> str:

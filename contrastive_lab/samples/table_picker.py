@@ -1,4 +1,4 @@
-"""What the Samples page looks at, its tables, and the pictures behind them."""
+"""The Samples page's choice of split and run, its tables and their images."""
 
 from collections.abc import Sequence
 from itertools import repeat
@@ -128,8 +128,8 @@ def _make(request: SampleRequest) -> None:
         return
     minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
     text = _(
-        "The loss of each of these {number} rows, and the lists of odd ones, take about "
-        "{minutes} min on two cores. They are made once and kept; you may leave the page."
+        "The losses of these {number} rows and the lists of unusual ones take about {minutes} min on two cores. They "
+        "are computed once and saved. You can leave the page."
     )
     st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
     if ahead := _losses_ahead(request, rows):
@@ -155,15 +155,15 @@ def _losses_ahead(request: SampleRequest, rows: EmbeddingSet) -> str:
     if "exact_up_to" in ahead:
         title, most = cache.loss_title(request.loss), ahead["exact_up_to"]
         return _(
-            "{title} is exact only up to {most} images, and cannot be estimated from some of "
-            "them: these {rows} will have no losses. Another loss can be chosen above."
+            "{title} is exact only up to {most} images and has no estimate, so these {rows} will have no losses. "
+            "Choose another loss above."
         ).format(title=title, most=f"{most:,}", rows=f"{len(rows):,}")
     if "candidates" in ahead:
         return _(
-            "The losses will be estimated, from about {candidates} candidates each; how far off "
-            "they are is measured on some of them, and said."
+            "The losses will be estimated from about {candidates} candidates each. The error is measured on a sample "
+            "and shown."
         ).format(candidates=f"{ahead['candidates']:,}")
-    return _("The losses will be exact: each is taken against all others.")
+    return _("The losses will be exact: each sample is compared with all others.")
 
 
 class Pictures:

@@ -30,7 +30,7 @@ def show_answer(name: str, answer: Answer) -> None:
     for label, why in answer["failed"].items():
         st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
     if untried := answer.get("untried"):
-        st.caption(format.plain(_("There was no time for: {untried}.").format(untried=", ".join(untried))))
+        st.caption(format.plain(_("Not enough time for: {untried}.").format(untried=", ".join(untried))))
     if len({p["value"] for p in answer["curve"]}) > 1:
         figures.draw(_curve(answer), name, f"curve-{name}")
     _show_reasons(name, answer)
@@ -124,7 +124,7 @@ def _show_reasons(name: str, answer: Answer) -> None:
         }
         for row in spread
     ]
-    with st.expander(_("Why: whom each τ pushes, and how far rows spread")):
+    with st.expander(_("Why: which pairs each τ pushes, and how far rows spread")):
         draw_table(rows, hide_index=True, key=f"why-{name}")
         template = _(
             "Effective negatives: in the default run's space. Uniformity (lower: more spread) and tolerance (mean "
@@ -134,7 +134,7 @@ def _show_reasons(name: str, answer: Answer) -> None:
 
 
 def _literature_on_tau(rows: list[dict[str, Any]]) -> str:
-    """What τ is known to do, and whether these runs show it."""
+    """Describe the known effect of τ, and whether these runs show it."""
     known = [(r["τ"], r["tolerance"]) for r in rows if r["tolerance"] is not None]
     text = _(
         "After enough training a low τ spreads images and tears classes apart, and a high "

@@ -33,10 +33,10 @@ NAMES |= {"recipe.hue": N_("Color"), "exclude": N_("Copies"), "classes": N_("Cla
 
 def adviser(data: str, method: str) -> None:
     """The whole section, for the data and the method that the form has chosen."""
-    if not query_params.switch(st.toggle, _("Not sure? Let it find out"), name="adviser"):
+    if not query_params.switch(st.toggle, _("Not sure? Find settings"), name="adviser"):
         return
     with st.container(border=True):
-        st.header(_("What these images say"))
+        st.header(_("Findings and suggestions"))
         is_labeled = _show_look(data, method)
         st.header(_("Let it try"))
         _show_start(data, method, [*QUESTIONS] if is_labeled else ["temperature"])
@@ -52,7 +52,7 @@ def _picker(data: str) -> str:
 
 
 def _title(name: str) -> str:
-    """What an adviser is asked, and for how long, beside its name."""
+    """Return the name of an adviser with its questions and time limit."""
     plan, template = load_plan(name), _("{name}: {choose}, {minutes} min")
     assert plan is not None
     return template.format(name=name, choose=", ".join(map(locale.text, plan.choose)), minutes=f"{plan.minutes:g}")
@@ -103,14 +103,18 @@ def _show_start(data: str, method: str, questions: list[str]) -> None:
         st.session_state[plan_key] = True
     if not st.session_state.get(plan_key):
         return
-    plan = answer_or_wait("advice_plan", values, message("What it would take"))
+    plan = answer_or_wait("advice_plan", values, message("Planning the search"))
     if plan is None:
         return
     st.markdown(format.plain(plan.meta["sentence"]))
     key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
     busy = next((n for n in adviser_names() if _is_of(n, data) and _is_running(n)), None)
     if busy:
-        st.caption(format.plain(_("{busy} is at work on these images; the next can start after it.").format(busy=busy)))
+        st.caption(
+            format.plain(
+                _("{busy} is already running on these images. Wait for it to finish or stop it.").format(busy=busy)
+            )
+        )
     if number_inputs.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
         draft = plan_from_json(plan.meta["plan"])
         name = free_name(draft.name, adviser_names())
@@ -147,9 +151,9 @@ def _show_progress(name: str) -> None:
         if b.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
             task.stop()
     elif is_locked(lock_of(name)):
-        st.info(format.plain(_("{name} is at work in another process; its answer grows below.").format(name=name)))
+        st.info(format.plain(_("{name} is running in another process. Its answer appears below.").format(name=name)))
     elif answer is None or not answer.get("done"):
-        st.warning(format.plain(task.failure() or message("{name} is not at work.", name=name)))
+        st.warning(format.plain(task.failure() or message("{name} is not running.", name=name)))
         if st.button(_("Go on"), icon=":material/play_arrow:", key=f"go-on-{name}"):
             _start(plan)
     if not answer:

@@ -1,4 +1,4 @@
-"""What a training would see: some images, and the views that its recipe makes of them."""
+"""Some images and the augmented views that the recipe makes of them."""
 
 import dataclasses
 from typing import Any
@@ -19,13 +19,13 @@ STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "nois
 
 def preview(values: dict[str, Any]) -> None:
     """The images in the first column, their views beside them; and which steps are on."""
-    st.header(_("What it will see"))
+    st.header(_("Augmented views"))
     result = answer_or_wait("views", values, message("The views"))
     if result is None:
         return
     alt = _("rows of images, each with the views that training makes of it")
     st.image(sheet(result.arrays["images"], result.arrays["views"]), alt=alt)
-    caption = _("Left: images of {dataset}. Beside each: views of it, drawn anew in every epoch.")
+    caption = _("Left: images of {dataset}. Right: views of each image, drawn again in every epoch.")
     st.caption(caption.format(dataset=format.data_of(values["dataset"])))
     for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
         st.caption(locale.text(text))

@@ -80,7 +80,7 @@ def _of_run(run: Run) -> Encoder:
     name, place = str(run.config["encoder"]), st.container()
     data = format.data_of(run.config.get("dataset"))
     st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
-    help = _("The head after the encoder; it fits where the method's head has the same form.")
+    help = _("The head after the encoder. It fits if the method's head has the same shape.")
     head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
     knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})  # it has the run's form
     arguments = ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
@@ -93,14 +93,14 @@ def _of_library() -> Encoder:
     label = _("A file of its weights; without one they are random")
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     if not model:
-        return Encoder("", wrong=_("Write the model's name above, such as timm:resnet18."))
+        return Encoder("", wrong=_("Enter the model's name above, for example timm:resnet18."))
     name = model if model.startswith(LIBRARIES) else f"timm:{model}"
     try:
         about = _looked_up(name, file)
     except (ValueError, OSError) as error:
         return Encoder(name, wrong=sentence(error))
     if bad := [*about.get("missing", ()), *about.get("unlike", ())] if file else []:
-        wrong = _("The file does not fit: {count} tensors are missing or of another shape, such as {example}.")
+        wrong = _("The file does not match: {count} tensors are missing or have another shape, for example {example}.")
         return Encoder(name, wrong=wrong.format(count=len(bad), example=bad[0]))
     st.caption(format.plain(_known(name, about, file)))
     return Encoder(name, weights=file, pixels=about.get("pixels") or None)
@@ -109,15 +109,15 @@ def _of_library() -> Encoder:
 def _known(name: str, about: dict[str, Any], file: str) -> str:
     size = ""
     if pixels := about.get("pixels"):
-        template = _(" It was made for images of {pixels} pixels, to which a folder's are brought.")
+        template = _(" It expects images of {pixels} pixels. Images of a folder are resized to that.")
         if pixels > LARGEST:
             template = _(
-                " It was made for images of {pixels} pixels. A folder's are kept at {largest}, the "
-                "largest size here, and are no sharper where they are scaled up."
+                " It expects images of {pixels} pixels. Images of a folder are stored at {largest} pixels, the "
+                "maximum here, and scaling them up adds no detail."
             )
         size = template.format(pixels=pixels, largest=LARGEST)
     if not file:
-        return _("{name} is known; it starts from random weights.{size}").format(name=name, size=size)
+        return _("{name} is available. It starts from random weights.{size}").format(name=name, size=size)
     matched = about["matched"]
     return _("{name}: {matched} tensors of the file fit.{size}").format(name=name, matched=matched, size=size)
 

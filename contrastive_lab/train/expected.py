@@ -19,11 +19,11 @@ def expected(data: str, method: str, encoder: str, epochs: int, settings: Sequen
         same = tuple(map(run.config.get, ("dataset", "method", "encoder"))) == (data, method, encoder)
         if is_own and same and _fits(run, chosen) and (rate := _seconds_per_epoch(run)):
             each = f"{rate:.2g} s" if rate < 10 else format.duration(rate)
-            text = _("About {epochs}: an estimate, from {each} an epoch of {name} on this machine.")
+            text = _("About {epochs}, estimated from {each} per epoch of {name} on this machine.")
             st.caption(format.plain(text.format(epochs=format.duration(epochs * rate), each=each, name=run.name)))
             return
     if data:
-        st.caption(_("How long it takes is not known yet: nothing like it was trained here."))
+        st.caption(_("No time estimate yet: nothing similar was trained on this machine."))
 
 
 def _fits(run: Run, chosen: dict[str, str]) -> bool:

@@ -15,8 +15,8 @@ from contrastive_lab import locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, sentence
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
-VIEWS_TITLES = {"": N_("all made alike (default)"), "byol": N_("two strengths, as BYOL has them")}
-UNKNOWN = N_("What the method takes for this data.")
+VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as BYOL has them")}
+UNKNOWN = N_("The method's default for these data.")
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def optimizing(choice: TrainChoice) -> list[str]:
         st.selectbox, _("Optimizer"), titles, name="optimizer", format_func=titles.get, help=help
     )
     help = _(
-        "Each layer nearer to the images learns at this part of the rate of the one above it. 1: all at one rate, "
-        "for a new encoder; 0.65 to 0.75 keeps what a pretrained one knows."
+        "Each layer learns at this fraction of the rate of the layer after it. 1 suits a new encoder; 0.65 to 0.75 "
+        "preserves a pretrained one."
     )
     look: dict[str, Any] = {"step": 0.05, "format": "%.2f", "placeholder": _("1 (default)"), "help": help}
     label = _("Layer-wise decay")

@@ -20,7 +20,7 @@ def contents(folder: str) -> None:
     """What a training would get of it; a folder that is not there is said to be so at its field."""
     if not is_folder(folder):
         return
-    st.header(_("What it holds"))
+    st.header(_("Images"))
     result = cache.result("folder", values_of(folder))
     if result is None:
         task = questions.analysis("folder", values_of(folder))
@@ -47,14 +47,14 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():
-                return _("{folder} is no folder of images, and no list of them (.csv).").format(folder=folder)
+                return _("{folder} is neither a folder of images nor a list of images (.csv).").format(folder=folder)
         return _("There is no folder or list {folder}.").format(folder=folder)
     result = cache.result("folder", values_of(folder))
     if result is None:
         task = questions.analysis("folder", values_of(folder))
         return "" if task.is_running() else task.failure() or ""
     if needs_labels and len(result.meta["classes"]) < 2:
-        text = _("{needs_labels} learns from classes, and this folder has none to tell apart.")
+        text = _("{needs_labels} needs at least two classes; this folder has fewer.")
         return text.format(needs_labels=needs_labels)
     if sum(count[0] for count in result.meta["counts"]) < 2:
         return _("One image is too few to compare: a training needs two or more.")
@@ -118,7 +118,7 @@ def summary(meta: dict[str, Any]) -> str:
 def classes(meta: dict[str, Any]) -> str:
     """The classes with their sizes; what follows where there are none."""
     if not meta["classes"]:
-        return _("No folders of classes: methods without labels apply.")
+        return _("No class folders. Use a method without labels.")
     sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
     named = ", ".join(sizes[:CLASSES])
     if (more := len(sizes) - CLASSES) < 1:

@@ -99,8 +99,8 @@ def drop_zone() -> None:
     label, key = _("or drop a folder of images here"), f"drop-{st.session_state.get(ROUND, 0)}"
     files = st.file_uploader(label, accept_multiple_files="directory", key=key, help=help)
     text = _(
-        "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}; of "
-        "a folder whose path is written above nothing is copied."
+        "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}. A folder given by its path "
+        "above is not copied."
     )
     most, home = (f"{MOST_FILES:,}", f"{MOST_BYTES / 1e6:,.0f}"), format.plain(data_home() / "dropped")
     st.caption(text.format(most_files=most[0], most_bytes=most[1], data_home=home))

@@ -1,4 +1,4 @@
-"""What to train: method, data and settings, then Start; or first a look at its views."""
+"""The training form: method, data, settings and Start, and a preview of the views."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -163,7 +163,7 @@ def choose_data() -> Data:
             _("Folder (one folder per class, or images only)"),
             "folder",
             placeholder="/path/to/images",
-            help=_("Or the path of a list of images: .csv with the columns file, label, split."),
+            help=_("Or the path of a list of images (.csv with the columns file, label and split)."),
         )
         folder_picker.browser("path-folder")
         if folder:
@@ -226,7 +226,7 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
             default=1,
             help=_("The batch is shared out: loss and weights stay."),
         )
-    beside = query_params.switch(st.checkbox, _("Start at once, beside what is training"), name="beside")
+    beside = query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")
     arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings)]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
     arguments += ["--processes", str(processes)] if processes > 1 else []

@@ -24,10 +24,10 @@ def image_form() -> list[str]:
         LARGEST,
         name="image_size",
         default=None,
-        placeholder=_("what the encoder was made for"),
+        placeholder=_("size the encoder expects"),
         help=_(
-            "224 for encoders that were made for ImageNet and for timm's, unless they name "
-            "another; else the median of the images' shorter sides, at most {small}."
+            "224 for ImageNet and timm encoders, unless they name another size. Otherwise the median of the images' "
+            "shorter sides, at most {small}."
         ).format(small=SMALL),
     )
     resize = query_params.one_of(st.selectbox, _("Resize"), RESIZES, name="resize", format_func=HOW.__getitem__)

@@ -27,7 +27,7 @@ def watch_next(name: str) -> None:
 
 
 def watched() -> str | None:
-    """The run that was started last, or any that is at work."""
+    """Return the run that was started last, or any active run."""
     chosen = query_params.requested("watch") or st.session_state.get(WATCHED)
     return chosen or next((run.name for run in training.working()), None)
 
@@ -44,7 +44,7 @@ def watch() -> None:
     busy, name = [run.name for run in training.working()], watched()
     if name is None:
         st.info(_("Nothing is training. Choose a method and data, and press Start."))
-        st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 made images, minutes."))
+        st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 generated images, minutes."))
         return
     st.session_state[WATCHED] = name
     options = list(dict.fromkeys([name, *busy, *(job.name for job in queue.queue())]))
@@ -85,7 +85,7 @@ def live(name: str) -> None:
     curves(run, reader.update())
     forming(run)
     with st.expander(_("Log")):
-        st.code(process.log_of(name, 30) or _("nothing yet"), language=None)
+        st.code(process.log_of(name, 30) or _("nothing"), language=None)
 
 
 def not_yet(name: str, error: Exception) -> None:
@@ -113,7 +113,7 @@ def in_line(name: str) -> bool:
         return False
     ahead = waiting[: waiting.index(name)]
     at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
-    text = _("{name} waits for {at_work}").format(name=name, at_work=at_work)
+    text = _("{name} is waiting for {at_work}").format(name=name, at_work=at_work)
     st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else "."))
     if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
@@ -138,7 +138,7 @@ def progress(run: Run) -> None:
     if not in_line(run.name) and now in ("stopped", "failed") and not run.shipped:
         (st.error if now == "failed" else st.info)(format.plain(status.get("reason") or now))
         if problem := training.failure(run.name):
-            st.error(format.plain(_("It could not go on: {problem}").format(problem=problem)))
+            st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
         if row.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
             with guard.errors_shown():
                 queue.resume(run.name)
@@ -212,9 +212,9 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
     of = _("The band is the 95 % interval of a share of {n} images, of this one seed.").format(n=f"{n:,}")
     if len(ends) == 1:
         return of
-    template = _("{of} From epoch {epochs} on the bands show no difference from the last one.")
+    template = _("{of} Accuracy has not changed significantly since epoch {epochs}.")
     if first == len(ends) - 1:
-        template = _("{of} The last epoch's lies apart from that of the one before.")
+        template = _("{of} The interval of the last epoch does not overlap that of the epoch before.")
     return template.format(of=of, epochs=epochs[first])
 
 

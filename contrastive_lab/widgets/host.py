@@ -1,4 +1,4 @@
-"""What every widget is: a part's one module, its packed data, and what the browser reported."""
+"""The base of every widget: a part's module, its packed data, and the browser's report."""
 
 import contextlib
 import hashlib

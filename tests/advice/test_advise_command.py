@@ -40,7 +40,7 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert found["done"]
     assert {r["label"] for r in found["rows"]} <= {"nonlinear head", "linear head", "no head"}
     assert len(found["rows"]) >= 2
-    assert "On the test images, looked at for the first time" in found["test"]["sentence"]
+    assert "On the test images, evaluated for the first time" in found["test"]["sentence"]
     name = found["best"]["runs"][0]
     assert runs.load(name).status()["status"] == "done"
     assert runs.load(name).manifest["n_train"] == 64  # a fifth of 80 is set aside
@@ -61,7 +61,7 @@ def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
     assert "80 training and 20 test images of 8 × 8 pixels, in gray; 2 classes" in text
     assert "to settle it: contrastive-lab advise" in text
     assert main(["advise", folder, "--dry-run", "--minutes", "20", "--device", "cpu"]) == 0
-    assert "16 of 80 training images are set aside" in capsys.readouterr().out
+    assert "16 of 80 training images are held out" in capsys.readouterr().out
     assert runs.list_runs() == [r for r in runs.list_runs() if r.shipped]
 
 

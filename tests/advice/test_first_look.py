@@ -49,7 +49,7 @@ def test_color_that_names_the_class_is_kept(tmp_path: Path) -> None:
     told = in_words(seen.facts)
     assert "in color; 2 classes of 60." in told
     same, other = (seen.facts[f"{of}_class_cosine"] for of in ("same", "other"))
-    assert f"of one class have a mean cosine of {same:.2f}, of two classes {other:.2f}" in told
+    assert f"mean cosine of centered pixels is {same:.2f} within a class and {other:.2f} between" in told
 
 
 def test_sides_that_name_the_class_are_not_mirrored(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_copies_across_the_split_are_counted(tmp_path: Path) -> None:
     seen = look(name, device="cpu")
     assert seen.facts["copies_across"] == 3
     assert seen.facts["alike_across"] >= 3
-    assert "3 test images stand in the training part too" in suggested(seen, "exclude").reason
+    assert "3 test images are bit-identical to training images" in suggested(seen, "exclude").reason
 
 
 def test_uneven_classes_and_gray_images(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_images_without_classes(tmp_path: Path) -> None:
     for i in range(30):
         Image.fromarray(rng.integers(0, 255, (16, 16), np.uint8)).save(tmp_path / f"{i}.png")
     seen = look(f"folder:{tmp_path}", device="cpu")
-    few = "These are too few to try settings on: at least 40 training images are needed."
-    assert in_words(seen.facts).endswith(f"without classes to tell apart. {few}")
-    assert in_words({**seen.facts, "train": 40}).endswith("without classes to tell apart.")
+    few = "Too few images to try settings: at least 40 training images are needed."
+    assert in_words(seen.facts).endswith(f"without classes. {few}")
+    assert in_words({**seen.facts, "train": 40}).endswith("without classes.")
     assert {s.setting for s in seen.suggestions} == {"batch_size", "loss.temperature"}

@@ -49,7 +49,7 @@ def test_where_nothing_differs_it_says_so() -> None:
     search.run()
     found = answer_of(search)
     assert not any(r["shown"] == "better" for r in found["rows"])
-    assert "No difference that these data can show" in found["verdict"] or (
+    assert "No significant difference on these data" in found["verdict"] or (
         found["verdict"].startswith("Keep the default")
     )
     assert "cannot be seen. More images or seeds would show it" in found["verdict"]
@@ -130,9 +130,9 @@ def test_what_cannot_be_planned_has_its_sentence() -> None:
     plan = make_plan(AdviceRequest("one", 10, ["temperature"], "b"), one, 1.0)
     assert plan.criterion == "lidar"
     assert plan.held_out == 10
-    assert "LiDAR stands in for labels" in plan.sentence()
+    assert "LiDAR replaces labels" in plan.sentence()
     assert "test images" not in plan.sentence()
-    assert "They lie between τ 0.05 and τ 1." in plan.sentence()
+    assert "They are between τ 0.05 and τ 1." in plan.sentence()
     for choose in (["batch"], ["temperature", "augmentation"]):
         with pytest.raises(BadSetting, match="Without labels only the temperature can be chosen"):
             make_plan(AdviceRequest("one", 10, choose, "b"), one, 1.0)
@@ -143,7 +143,7 @@ def test_a_short_time_gets_a_shorter_plan() -> None:
         long, short = made(60, choose), made(minutes, choose)
         assert long.rungs[-1] == 20
         assert 2 <= short.rungs[-1] < 20
-        assert "are set aside" in short.sentence()
+        assert "are held out" in short.sentence()
     assert plans.load_plan("a") is None
 
 
@@ -181,9 +181,9 @@ def test_one_seed_shows_nothing_and_the_default_stands() -> None:
     found = answer_of(search)
     assert not found["best"]["is_default"]
     assert found["recommended"]["is_default"]
-    assert found["verdict"].startswith("No difference is shown yet: linear head came out highest")
-    assert "Keep the default until more time has repeated it" in found["verdict"]
-    assert "All that was tried is below an untrained encoder (95.0 %)" in found["verdict"]
+    assert found["verdict"].startswith("No significant difference yet: linear head scored highest")
+    assert "Keep the default until more seeds confirm it" in found["verdict"]
+    assert "Every try scores below an untrained encoder (95.0 %)" in found["verdict"]
     assert found["untried"] == ["no head"]
 
 

@@ -37,11 +37,11 @@ BACKGROUND = """() => getComputedStyle(document.querySelector("[data-testid=stAp
   .backgroundColor"""
 BACKGROUNDS = {"light": "rgb(252, 252, 251)", "dark": "rgb(20, 25, 31)"}  # as .streamlit has them
 PAGES = {  # address and what is there once it has come
-    "": "Last at work",
+    "": "Recent runs",
     "explore": "kNN accuracy",
     "loss_lab": "Weight on each pair",
     "loss_lab?on=circle": "Scatter again",
-    "loss_lab?lesson=6": "What labels change",
+    "loss_lab?lesson=6": "Effect of labels",
     "train": "Start",
     "compare": "Where they disagree",
     "samples?run=simclr-digits": "Likely mislabeled",

@@ -12,7 +12,7 @@ from visits import Visit, second_choice_counts
 
 PAGES = (
     "explore?run=simclr-digits",
-    "samples?run=simclr-digits&split=test",
+    "samples?run=simclr-digits",
     "runs",
     "methods",
     "train?watch=simclr-digits",

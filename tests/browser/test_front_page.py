@@ -38,13 +38,13 @@ def test_it_rests_for_those_who_want_no_motion(app: str, browser: Any) -> None:
 
 def test_a_refresh_stays_at_the_front_page_and_an_old_address_leads_on(app: str, page: Any) -> None:
     page.goto(app)
-    page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name="Recent runs").wait_for(timeout=SLOW)
     page.reload()
-    page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name="Recent runs").wait_for(timeout=SLOW)
     page.goto(f"{app}/?run=sup_con-digits")
     page.get_by_role("heading", name="sup_con-digits").wait_for(timeout=SLOW)
     page.get_by_role("link", name="Home").click()
-    page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name="Recent runs").wait_for(timeout=SLOW)
 
 
 def test_one_click_to_the_temperature(app: str, page: Any) -> None:
@@ -80,7 +80,7 @@ def test_a_card_leads_on_wherever_it_is_clicked(app: str, page: Any) -> None:
     for number in range(3):
         page.goto(app)
         card = page.locator(".st-key-door-train")
-        page.get_by_role("heading", name="Last at work").wait_for(timeout=SLOW)
+        page.get_by_role("heading", name="Recent runs").wait_for(timeout=SLOW)
         box = settled_box(page, card)
         card.click(position={"x": box["width"] * (number + 0.5) / 3, "y": box["height"] - 12})
         page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)

@@ -17,7 +17,7 @@ PAGES = (
     "train?watch=two-0.2-s0&adviser=yes",
     "train?data=folder",
     "compare?runs=simclr-digits,two-0.2-s0",
-    "samples?run=simclr-digits&split=test",
+    "samples?run=simclr-digits",
     "samples?run=simclr-digits&split=test&part=Across runs",
     "runs",
     "runs?view=sweeps&sweep=a new one…",

@@ -183,7 +183,7 @@ def test_the_margin_line_can_be_dragged(page: Any, address: str) -> None:
     assert ask(page, "lab.value") > 1
     assert sent == []
     words = page.locator(".panel .hint").inner_text()
-    inside = int(re.search(r"(\d+) negatives lie inside", words).group(1))
+    inside = int(re.search(r"(\d+) negatives are inside", words).group(1))
     wanted = "lab.S.filter((d, k) => lab.M[k] === 2 && d < Math.fround(lab.value)).length"
     assert abs(inside - ask(page, wanted)) <= 2
     page.mouse.up()
@@ -364,7 +364,7 @@ def test_a_low_temperature_is_explained(page: Any, address: str) -> None:
     visit(page, address, more=f"&panel=curves&anchor={least}")
     words = page.locator(".panel .hint").inner_text()
     tau = float(re.search(r"Below τ = ([\d.]+)", words).group(1))
-    assert "no longer changes which negatives matter" in words
+    assert "does not change which negatives matter" in words
     set_slider(page, round(1000 * math.log(tau / 0.01) / math.log(1000)))
     assert 1 <= ask(page, "lab.out.effective[lab.anchor]") < 1.15
 

@@ -74,7 +74,7 @@ def test_a_sweeps_form_refuses_a_number_and_saves_what_stands_in_it(
     hours.fill("1001")
     page.get_by_role("button", name="Save the sweep").click()
     page.get_by_text("Epochs of each run must ").wait_for()
-    page.get_by_text("Hours after which no new run starts must lie").wait_for()
+    page.get_by_text("Start no new run after this many hours must lie").wait_for()
     assert not file.exists()
     assert float(epochs.input_value()) == 10001
     epochs.fill("7")

@@ -109,8 +109,8 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     three = tab(browser)
     three.goto(f"{server.address}/runs")
     three.get_by_text(re.compile(r"first: epoch \d+ of 400")).wait_for(timeout=SLOW)
-    three.get_by_text("1. second: waits for").wait_for(timeout=SLOW)
-    three.get_by_text("2. third: waits for").wait_for(timeout=SLOW)
+    three.get_by_text("1. second: waiting for").wait_for(timeout=SLOW)
+    three.get_by_text("2. third: waiting for").wait_for(timeout=SLOW)
     three.close()
     os.kill(pid, signal.SIGKILL)  # the training itself dies
     wait(lambda: mine() == {"first": "failed", "second": "done", "third": "done"})  # no page open
@@ -123,7 +123,7 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     four.get_by_role("button", name="Resume").click()
     wait(lambda: mine()["first"] == "running" and runs.load("first").status()["step"] > step)
     four.get_by_role("button", name="Stop").click()
-    four.get_by_text("asked to stop").wait_for(timeout=SLOW)
+    four.get_by_text("resume it to continue").wait_for(timeout=SLOW)
     four.close()
     wait(lambda: not training.working())
     assert mine() == {"first": "stopped", "second": "done", "third": "done"}

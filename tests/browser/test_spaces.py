@@ -175,7 +175,7 @@ def test_a_selection_stays_when_the_map_becomes_another(planted: Planted, page: 
     page.get_by_text("360 points").wait_for(timeout=SLOW)
     page.get_by_label("find a sample by id").fill("no such id")
     page.get_by_label("find a sample by id").press("Enter")
-    page.get_by_text("no id holds no such id").wait_for(timeout=SLOW)
+    page.get_by_text("no id contains no such id").wait_for(timeout=SLOW)
     page.get_by_label("find a sample by id").fill(planted.wrong[0])
     page.get_by_label("find a sample by id").press("Enter")
     page.get_by_role("heading", name=planted.wrong[0]).wait_for(timeout=SLOW)
@@ -243,7 +243,7 @@ def test_map_scores_and_selection_stand_on_the_first_screen(planted: Planted, pa
     summary = page.locator(".scores summary").first
     summary.focus()
     page.keyboard.press("Enter")  # each score opens to how it is read
-    page.get_by_text("Share of test samples whose class").wait_for(timeout=SLOW)
+    page.get_by_text("Share of test samples that the most similar").wait_for(timeout=SLOW)
 
 
 def test_images_leave_the_map_when_it_is_zoomed(planted: Planted, page: Any) -> None:

@@ -68,7 +68,7 @@ def test_answers_bound_the_number_of_wrong_labels(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("id,wrong\n0,perhaps\n", "takes yes or no; got perhaps"),
+        ("id,wrong\n0,perhaps\n", "must be yes or no; got perhaps"),
         ("id,wrong\nnobody,yes\n", "an id that the data set does not have: nobody"),
         ("id\n0\n", "needs a column 'wrong'"),
     ],

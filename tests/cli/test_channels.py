@@ -102,7 +102,7 @@ def test_any_encoder_takes_them_and_is_given_away(
     ("setting", "why"),
     [
         ("encoder.colors=imagenet", "colors has means of 3 channels; the images have 5"),
-        ("encoder.gray_as_color=true", "gray_as_color is of gray images; these have 5 channels"),
+        ("encoder.gray_as_color=true", "gray_as_color is for gray images; these have 5 channels"),
     ],
 )
 def test_a_model_of_other_channels_is_refused_in_a_sentence(folder: str, setting: str, why: str, capsys) -> None:

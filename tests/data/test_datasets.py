@@ -104,7 +104,7 @@ def test_folders_that_cannot_be_used_say_why(tmp_path: Path) -> None:
         datasets.load(f"folder:{tmp_path}")
     (tmp_path / "x.png").write_bytes(b"no")
     (tmp_path / "y.png").write_bytes(b"no")
-    with pytest.raises(ValueError, match="none of the"):
+    with pytest.raises(ValueError, match="images are unreadable"):
         datasets.load(f"folder:{tmp_path}")
 
 
@@ -139,7 +139,7 @@ def test_links_in_a_folder_are_left_out_and_listed(linked: Path) -> None:
     assert classes == ("a", "b")
     names = {"a/file.png", "a/near.png", "a/deeper", "a/dead.png", "a/round", "c"}
     assert set(skipped) == names
-    assert all("CONTRASTIVE_LAB_FOLLOW_LINKS is 1" in why for why in skipped.values())
+    assert all("CONTRASTIVE_LAB_FOLLOW_LINKS" in why for why in skipped.values())
 
 
 def test_links_are_followed_where_a_person_says_so(linked: Path, monkeypatch: pytest.MonkeyPatch) -> None:

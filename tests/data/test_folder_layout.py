@@ -68,7 +68,7 @@ def test_a_lone_train_is_the_folder(tmp_path: Path) -> None:
     train, test = both(tmp_path)
     assert train.classes == ("cat", "dog")
     assert (len(train), len(test)) == (8, 2)
-    assert train.left_out.startswith("All images are those of train/")
+    assert train.left_out.startswith("All images come from train/")
 
 
 @pytest.mark.parametrize("names", [("a", "train", "val"), ("cat", "dog", "val"), ("test", "val")])

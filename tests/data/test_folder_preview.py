@@ -64,7 +64,7 @@ def test_a_folder_without_classes_says_what_follows(tmp_path: Path) -> None:
     result = answers.make("folder", {"path": str(tmp_path / "flat"), "changed": []})
     assert result.meta["counts"] == ((8, 2),)
     assert summary(result.meta) == "10 images · no classes · 20×12 · 8 train, 2 test"
-    assert "methods without labels apply" in classes(result.meta)
+    assert "Use a method without labels" in classes(result.meta)
 
 
 def test_a_damaged_file_that_is_not_shown_is_named_too(tmp_path: Path) -> None:

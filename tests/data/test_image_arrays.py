@@ -48,7 +48,7 @@ def test_a_folder_of_arrays_and_what_was_taken_of_them(tmp_path: Path) -> None:
     sets = [datasets.load(f"folder:{folder}", s, form=ImageForm(8)) for s in ("train", "test")]
     assert {i for data in sets for i in data.ids} == {f"{i}.npy" for i in range(10)}
     reasons = dict(pair for data in sets for pair in data.skipped)
-    assert reasons["table.npy"] == "an array of shape (4000, 5), which is that of no image"
+    assert reasons["table.npy"] == "an array of shape (4000, 5) is not an image"
     assert "objects.npy" in reasons
     assert "of 5 channels the first three were taken" in sets[0].left_out
     assert {data.images.shape[1] for data in sets} == {3}
@@ -95,7 +95,7 @@ def test_which_axis_is_that_of_the_channels(tmp_path: Path, shape: tuple[int, ..
 
 def test_many_images_in_one_array_are_none(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((1025, 8, 8), np.uint8))
-    with pytest.raises(ValueError, match="which is that of no image"):
+    with pytest.raises(ValueError, match="is not an image"):
         read_header(tmp_path / "a.npy")
 
 

@@ -246,7 +246,7 @@ def test_the_look_for_colors_is_told_and_done_once(tmp_path: Path, monkeypatch: 
 
 def test_an_encoder_for_larger_images_than_are_kept_is_told() -> None:
     large = TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 600})
-    assert "was made for images of 600 pixels; a folder's are kept at 518" in kept_smaller(large)
+    assert "expects images of 600 pixels; images of a folder are stored at 518" in kept_smaller(large)
     for config in (
         TrainConfig("simclr", "digits", encoder_knobs={"pixels": 600}),
         TrainConfig("simclr", "folder:x", encoder_knobs={"pixels": 518}),

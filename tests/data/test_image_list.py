@@ -100,7 +100,7 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     reasons = [why for _, why in train.skipped]
     assert reasons[0] == "named before, in line 2"
     assert reasons[1] == "named before, in line 3 with another label"
-    assert reasons[2:5] == ["there is no such file", *2 * ["it lies outside of the list's folder"]]
+    assert reasons[2:5] == ["there is no such file", *2 * ["it is outside the list's folder"]]
     assert reasons[5].startswith("a link, which is followed only")
     assert reasons[6:8] == ["its split is 'val', neither train nor test", "no file is named"]
     assert reasons[8].startswith("no picture in one of the formats")

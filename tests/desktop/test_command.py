@@ -229,7 +229,7 @@ def test_runs_at_work_keep_the_server(monkeypatch: pytest.MonkeyPatch, capsys: p
     records = Records(monkeypatch, work)
     monkeypatch.setattr(window, "open_window", lambda address, browser: lambda: None)
     assert command.main([]) == 0
-    assert "At work: mine" in capsys.readouterr().err
+    assert "Running: mine" in capsys.readouterr().err
     assert work == []
     assert records.done[-1] == "stop"
 

@@ -195,7 +195,7 @@ def test_samples_are_those_of_one_process(table: str, found: tuple[dict, list[di
 def test_too_few_rows_or_labels_are_refused_alike(tmp_path: Path) -> None:
     tiny = tmp_path / "tiny.npz"
     np.savez(tiny, features=np.eye(3, dtype=np.float32), label=[0, 1, 0])
-    with pytest.raises(ValueError, match="fewer rows than there are processes"):
+    with pytest.raises(ValueError, match="fewer rows than processes"):
         [read(tiny, (i, 4)) for i in range(4)]
 
 

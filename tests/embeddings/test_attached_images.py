@@ -38,7 +38,7 @@ def test_names_below_the_files_own_folder_are_followed(home: Path) -> None:
     here = str(home / "mine" / "a.png")
     found = attached(home, "a.png", "deep/b.png", "deep/../a.png", here, "", "gone.png")
     assert shades(found) == [10, 20, 10, 10, GRAY, GRAY]
-    assert found.note.startswith("1 of 5 pictures were not opened, since they are not there: gone")
+    assert found.note.startswith("1 of 5 images were not opened because they are not there: gone")
     assert attached(home, "a.png").note == ""
 
 
@@ -54,11 +54,11 @@ def test_a_name_that_leads_out_is_refused_with_a_sentence(home: Path, how: str) 
     }[how]
     found = attached(home, "a.png", name)
     assert shades(found) == [10, GRAY]
-    assert found.note.startswith("1 of 2 pictures were not opened, since their names lead out")
+    assert found.note.startswith("1 of 2 images were not opened because their names point out")
     assert name[:50] in found.note
     alone = attached(home, name)
     assert alone.images is None
-    assert alone.note.startswith("1 of 1 pictures")
+    assert alone.note.startswith("1 of 1 images")
 
 
 def test_a_folder_that_a_person_names_is_where_names_start(home: Path) -> None:

@@ -77,7 +77,7 @@ def test_texts_with_and_without_a_line_of_names(
         ([0, 1, 2], "labels.npy has 3 labels, but there are 5 rows of embeddings"),
         (np.zeros((5, 2)), r"must hold \(n\) labels, numbers or texts; got float64 \(5, 2\)"),
         (np.array(3), r"must hold \(n\) labels"),
-        (np.array([{"a": 1}] * 5), "pickled objects, which are never opened"),
+        (np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
         (np.zeros(5, complex), "numbers or texts; got complex128"),
         ([], "labels.npy has 0 labels"),
         ([np.nan] * 5, "has no label: all are empty, NaN or below 0"),
@@ -114,7 +114,7 @@ def test_texts_that_lie_are_refused_with_a_sentence(
 def test_a_header_that_promises_more_and_what_is_no_file(tmp_path: Path) -> None:
     path = saved(tmp_path, np.arange(5))
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(REFUSED, match="promises"):
+    with pytest.raises(REFUSED, match="declares"):
         label_files.labeled(ROWS, path)
     with pytest.raises(FileNotFoundError):
         label_files.labeled(ROWS, tmp_path / "gone.csv")

@@ -112,7 +112,7 @@ def test_a_column_that_turns_to_text_below_is_text(
     np.testing.assert_array_equal(rows.features, at_once.features)
     np.testing.assert_array_equal(rows.columns[column], at_once.columns[column])
     monkeypatch.setattr(file_formats, "LIMIT", 700)
-    with pytest.raises(UnusableEmbedding, match="numbers in some rows and text in others"):
+    with pytest.raises(UnusableEmbedding, match="a column with both numbers and text"):
         file_formats.read(path)
 
 

@@ -55,7 +55,7 @@ def test_loaded_vectors_are_kept_by_content_without_rows_that_have_no_direction(
 
 
 def test_vectors_that_cannot_be_used_get_a_sentence() -> None:
-    with pytest.raises(UnusableEmbedding, match="1 rows that can be used: 0 hold"):
+    with pytest.raises(UnusableEmbedding, match="1 usable rows: 0 contain"):
         loaded_vectors.save_vectors(EmbeddingSet(np.array([[1, 0], [0, 0]], np.float32)), "x.npy")
     with pytest.raises(UnusableEmbedding, match="open the file again"):
         read_rows(embedding_ref.of_vectors("../../etc"))
@@ -89,7 +89,7 @@ def test_scores_of_loaded_vectors_stand_at_the_rows_that_were_judged() -> None:
     assert np.isfinite(right).sum() == made.meta["n_test"] == 24
     assert (made.arrays["knn:predicted"] >= 0).sum() == 24
     assert np.isfinite(made.arrays["hubness:per_sample"]).all()
-    assert "factors are known" in own["factors"]["missing"]
+    assert "known factors" in own["factors"]["missing"]
     assert "kNN accuracy" in said
     kept = results.read("scores", values)
     assert kept is not None

@@ -92,7 +92,7 @@ def test_a_task_is_followed_to_its_result(tmp_path: Path, monkeypatch: pytest.Mo
     ("code", "reason"),
     [
         ("print('error: no such thing'); raise SystemExit(2)", "no such thing"),
-        ("raise MemoryError('too large')", "It broke off: MemoryError: too large"),
+        ("raise MemoryError('too large')", "It failed: MemoryError: too large"),
         ("pass", "Its process was ended from outside, or had too little memory."),
     ],
 )

@@ -38,7 +38,9 @@ def test_equal_settings_are_rarely_told_apart(n: int, deviation: float) -> None:
 
 def test_a_clear_difference_is_found() -> None:
     best = best_setting("τ", [tried("0.1", 80, 82, 81), tried("0.2", 40, 41, 39), tried("0.5", 42, 41, 42)])
-    assert best[0] == "τ 0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1."
+    assert (
+        best[0] == "τ 0.2 scored highest, but not significantly higher than 0.5. It is significantly better than 0.1."
+    )
     assert best[1] == "95 % intervals over images and seeds, from 3 seeds or more of each, corrected for 3 pairs."
     assert (
         best_setting("τ", [tried("0.1", 80, 82, 81), tried("0.2", 40, 41, 39)])[0] == "τ 0.2 is better than the other."
@@ -47,7 +49,7 @@ def test_a_clear_difference_is_found() -> None:
 
 def test_fewer_than_three_seeds_show_nothing() -> None:
     said, why = best_setting("τ", [tried("0.1", 40, 41), tried("0.2", 200, 201, 202)])
-    assert said == "Which is better cannot be said yet."
+    assert said == "No winner yet."
     assert why == "Train 3 seeds of each setting to compare them; so far the fewest are 2."
     found = contrast(tried("a", 40), tried("b", 200))
     assert (found.interval, found.sign, found.shown) == (None, 0, "not repeated")
@@ -57,7 +59,7 @@ def test_fewer_than_three_seeds_show_nothing() -> None:
 
 def test_seeds_that_differ_hide_a_small_difference() -> None:
     said, _ = best_setting("", [tried("a", 20, 40, 60), tried("b", 30, 50, 70)])
-    assert said == "These two settings cannot be told apart: a and b."
+    assert said == "No significant difference between these two settings: a and b."
 
 
 def test_the_seeds_of_other_settings_say_how_much_seeds_vary() -> None:

@@ -113,6 +113,6 @@ def test_the_loss_lab(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) 
 def test_too_little_memory_is_said_in_a_sentence(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean(most=20)
     monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
-    said = "cpu has too little memory for 60 images of 128 × 128 pixels; end what else is at work"
+    said = "cpu has too little memory for 60 images of 128 × 128 pixels; close other programs on it"
     with pytest.raises(CannotGoOn, match=said):
         embed.from_weights(run, large, "cpu")

@@ -42,7 +42,7 @@ def test_a_figure_that_does_not_follow_is_named(run: Run) -> None:
 def test_figures_of_other_weights_are_not_trusted(run: Run) -> None:
     record = json_files.read_json(run.path / "evaluation.json")
     (run.path / "evaluation.json").write_text(json.dumps({**record, "weights": "0" * 64}))
-    assert deviations(run) == ["evaluation.json is missing, or of other weights"]
+    assert deviations(run) == ["evaluation.json is missing or belongs to other weights"]
 
 
 def test_what_is_accepted_follows_from_the_interval() -> None:

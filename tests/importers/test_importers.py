@@ -134,7 +134,7 @@ def test_a_checkpoint_with_a_part_missing_is_not_made_a_run(tmp_path: Path) -> N
     torch.save(state, tmp_path / "part.pth")
     with open_checkpoint(tmp_path / "part.pth") as it:
         assert it.missing == ("encoder.body.layer3.0.bn1.weight",)
-        with refused("1 of its tensors are missing"):
+        with refused("1 tensors are missing"):
             create_run(it, "digits")
 
 
@@ -181,9 +181,9 @@ def test_files_that_are_no_checkpoints_say_so(tmp_path: Path) -> None:
     with refused(words), open_checkpoint(tmp_path / "text.pth"):
         pass
     torch.save([1, 2], tmp_path / "list.pth")
-    with pytest.raises(Refused, match="no tensors under names"):
+    with pytest.raises(Refused, match="no named tensors"):
         conversion.convert(tmp_path / "list.pth", tmp_path / "out")
-    with pytest.raises(NotRecognized, match="its names: 'a'"):
+    with pytest.raises(NotRecognized, match="its tensor names: 'a'"):
         recognize({"a": (2,)})
 
 

@@ -267,7 +267,7 @@ def test_a_name_that_is_taken_is_said_before_the_work(capsys: pytest.CaptureFixt
     ("arguments", "sentence"),
     [
         (["torchvision:nonesuch"], "torchvision has no model 'nonesuch'"),
-        (["torchvision:raft_small"], "raft_small is no classifier of images"),
+        (["torchvision:raft_small"], "raft_small is not an image classifier"),
         (["timm:nonesuch"], "timm has no model 'nonesuch'"),
         (["torchvision:resnet18.V9"], "has no weights 'V9'; it has: IMAGENET1K_V1"),
         ([VIT, "--random", "--pixels", "-1"], "--pixels must be 0 or more"),

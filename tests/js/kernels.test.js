@@ -19,6 +19,17 @@ const SOFTMAX = {
   sign: 1,
 };
 
+/** @type {Kernel} */
+const OWN = { ...SOFTMAX, denominator: "own_positive" };
+/** @type {Kernel} */
+const DECOUPLED = { ...OWN, positive: "out", weighting: "none", sigma: 0.5 };
+/** @type {Kernel} */
+const HARD = { ...OWN, negatives: "hard", beta: 1, tau_plus: 0.1 };
+/** @type {Kernel} */
+const SIGMOID = { family: "sigmoid", knob: "temperature", temperature: 0.3, bias: -1, sign: 1 };
+/** @type {Kernel} */
+const ROBUST = { family: "robust", knob: "temperature", temperature: 0.5, q: 0.5, density_weight: 0.01, sign: 1 };
+
 /** Scores (n·n), and a mask of groups of two with self pairs. */
 function square(n, seed = 1) {
   let state = seed;
@@ -61,6 +72,12 @@ test("gradients are those of finite differences, for every form", () => {
     [S, { ...SOFTMAX, aggregate: "in" }],
     [far, { family: "hinge", form: "pair", knob: "margin", margin: 0.9, squared: false }],
     [far, { family: "hinge", form: "triplet", knob: "margin", margin: 0.4, mining: "all", average: "all" }],
+    [S, { ...SOFTMAX, denominator: "own_positive", negative_margin: 0.1 }],
+    [S, DECOUPLED],
+    [S, HARD],
+    [S, { ...HARD, beta: 2, tau_plus: 0.4 }],
+    [S, SIGMOID],
+    [S, ROBUST],
   ];
   for (const [scores, kernel] of cases) {
     const { grad } = evaluate(scores, M, n, n, kernel);
@@ -95,4 +112,57 @@ test("arrays are used again, and say the same", () => {
   const again = evaluate(S, M, 8, 8, SOFTMAX, first);
   assert.equal(again, first);
   assert.equal(again.value, value);
+});
+
+const sumOf = (list) => list.reduce((a, b) => a + b, 0);
+const negativesOf = (M, n, i) => [...Array(n).keys()].filter((j) => M[i * n + j] === 2);
+
+test("hard negatives, decoupled, sigmoid and robust losses are their formulas written out", () => {
+  const n = 8,
+    { S, M } = square(n, 11),
+    results = [HARD, DECOUPLED, SIGMOID, ROBUST].map((kernel) => evaluate(S, M, n, n, kernel).loss.slice());
+  const mean = sumOf([...Array(n).keys()].map((i) => Math.exp(S[i * n + (i ^ 1)] / 0.5))) / n;
+  const weighted = evaluate(S, M, n, n, { ...DECOUPLED, weighting: "von_mises" }).loss;
+  for (let i = 0; i < n; i++) {
+    const s = negativesOf(M, n, i).map((j) => S[i * n + j]),
+      p = S[i * n + (i ^ 1)],
+      e = s.map((x) => Math.exp(x / 0.5)),
+      omega = e.map((x) => x / sumOf(e)),
+      K = s.length;
+    const raw = (K * sumOf(e.map((x, k) => omega[k] * x)) - 0.1 * K * Math.exp(p / 0.5)) / 0.9,
+      G = Math.max(raw, K * Math.exp(-1 / 0.5));
+    near(results[0][i], Math.log(Math.exp(p / 0.5) + G) - p / 0.5);
+    near(results[1][i], Math.log(sumOf(e)) - p / 0.5);
+    near(weighted[i], Math.log(sumOf(e)) - ((2 - Math.exp(p / 0.5) / mean) * p) / 0.5);
+    const judged = (y, x) => Math.log(1 + Math.exp(-y * (x / 0.3 - 1)));
+    near(results[2][i], judged(1, p) + sumOf(s.map((x) => judged(-1, x))));
+    const all = Math.exp(p / 0.5) + sumOf(e);
+    near(results[3][i], (-Math.exp((0.5 * p) / 0.5) + Math.pow(0.01 * all, 0.5)) / 0.5);
+  }
+});
+
+test("hard negatives without β and τ⁺ are InfoNCE, and without negatives nothing is decoupled", () => {
+  const n = 6,
+    { S, M } = square(n, 5),
+    plain = evaluate(S, M, n, n, OWN),
+    same = evaluate(S, M, n, n, { ...HARD, beta: 0, tau_plus: 0 });
+  // K times the mean of e^ℓ is their sum
+  for (let i = 0; i < n; i++) near(same.loss[i], plain.loss[i]);
+  for (let k = 0; k < n * n; k++) near(same.grad[k], plain.grad[k]);
+  const alone = evaluate(S.subarray(0, 4), Uint8Array.of(3, 1, 1, 3), 2, 2, DECOUPLED);
+  assert.deepEqual([alone.value, alone.valid], [0, 0]);
+});
+
+test("a negative above the nearest positive by the margin is left out, marked and counted", () => {
+  const S = Float32Array.of(1, 0.5, 0.9, 0.1),
+    M = Uint8Array.of(3, 1, 2, 2);
+  const kernel = { ...OWN, negative_margin: 0.3 },
+    out = evaluate(S, M, 1, 4, kernel);
+  assert.equal(out.leftOut[0], 1);
+  assert.equal(out.negatives[0], 1);
+  assert.deepEqual([...out.kept], [3, 1, 0, 2]);
+  assert.equal(out.grad[2], 0);
+  near(out.loss[0], Math.log(1 + Math.exp((0.1 - 0.5) / 0.5)));
+  assert.equal(evaluate(S, M, 1, 4, { ...kernel, negative_margin: 0.5 }, out).leftOut[0], 0);
+  assert.equal(evaluate(S, M, 1, 4, OWN, out).leftOut[0], 0);
 });

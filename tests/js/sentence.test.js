@@ -69,7 +69,7 @@ test("a softmax pushes what its figure counts, however little", () => {
     assert.equal(shares(lab).total, 0); // in 32 bits
     const counted = lab.out.effective[0].toFixed(1);
     assert.ok(counted >= 1);
-    assert.match(sentence(lab), new RegExp(`too small to count.*falls on ${counted} of 3 negatives\\.$`));
+    assert.match(sentence(lab), new RegExp(`close to zero.*falls on ${counted} of 3 negatives\\.$`));
   }
 });
 
@@ -116,12 +116,12 @@ test("a margin leaves alone what is farther", () => {
   );
   assert.equal(told(1), "At ε = 1, the loss pushes 2 of 3 negatives, image 1 the hardest; the other 1 is left alone.");
   assert.equal(told(2), "At ε = 2, the loss pushes 3 of 3 negatives, image 1 the hardest; none is left alone.");
-  assert.match(told(0.1), /^At ε = 0\.1, none of 3 negatives is near enough to be pushed/);
+  assert.match(told(0.1), /^At ε = 0\.1, none of the 3 negatives is close enough to be pushed/);
 });
 
 test("an anchor without a partner, or without negatives, says so", () => {
   const kernel = { ...SOFTMAX, temperature: 0.5 };
   assert.match(sentence(view(SCORES, [3, 2, 2, 2], kernel)), /^image 0 has no positive/);
   assert.match(sentence(view(SCORES, [1, 1, 3, 0], kernel)), /^image 0 has no negative/);
-  assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /the only negative, image 1, gets all of the push/);
+  assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /the only negative, image 1, gets the whole push/);
 });

@@ -61,7 +61,7 @@ def test_every_choice_counts_and_the_plan_is_said_first(app: AppTest, monkeypatc
     asked = {"dataset": "digits", "method": "simclr", "minutes": 20.0, "choose": ["temperature"]}
     answers.make("advice_plan", asked, device="cpu")
     press(app, "Plan it")
-    assert "287 of 1,437 training images are set aside" in text_of(app)
+    assert "287 of 1,437 training images are held out" in text_of(app)
     started: list[tuple[str, ...]] = []
     monkeypatch.setattr(process, "spawn", lambda key, arguments, **k: started.append(arguments))
     press(app, "Let it try")
@@ -111,7 +111,7 @@ def test_one_that_was_killed_can_go_on_and_a_damaged_one_is_not_listed(app: AppT
     (plans.folder_of("b") / "plan.json").write_text("{")
     app.run()
     assert not app.exception
-    assert "a is not at work." in text_of(app)
+    assert "a is not running." in text_of(app)
     assert any(b.label == "Go on" for b in app.button)
     assert [s.options for s in app.selectbox if s.label == "Adviser"] == [["a: temperature, 10 min"]]
 
@@ -143,9 +143,9 @@ def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(app: AppTes
     app.run()
     assert not app.exception
     assert not app.success
-    assert "No difference is shown yet" in "".join(str(e.value) for e in app.info)
+    assert "No significant difference yet" in "".join(str(e.value) for e in app.info)
     assert "raw pixels: 40.0 %" in text_of(app)
-    assert "There was no time for: no head" in text_of(app)
+    assert "Not enough time for: no head" in text_of(app)
     train = [b.label for b in app.button if b.label.startswith("Train ")]
     assert train[0].startswith("Train nonlinear head")
     started: list[tuple[str, ...]] = []
@@ -168,7 +168,7 @@ def test_one_that_works_in_a_terminal_is_not_started_again(app: AppTest) -> None
     with lock(plans.folder_of("a") / "lock"):
         app.run()
         assert not app.exception
-        assert "a is at work in another process" in text_of(app)
+        assert "a is running in another process" in text_of(app)
         assert not any(b.label == "Go on" for b in app.button)
     app.run()
     assert any(b.label == "Go on" for b in app.button)

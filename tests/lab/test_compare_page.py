@@ -112,7 +112,7 @@ def test_a_verdict_names_classes_and_disagreement_opens_where_samples_are() -> N
     said = found.largest_by_class("class {}".format)
     first = found.by_class("knn", 0, 1)[0]
     assert said.startswith(
-        f"Largest by class, {PAIR[0]} − {PAIR[1]}: class {first.label} {100 * first.value:.1f} points ("
+        f"Largest by class, {PAIR[0]} − {PAIR[1]}: {100 * first.value:.1f} points for class {first.label} ("
     )
     assert said.count("points") <= 3
     assert compared(0.0).largest_by_class(str) == ""

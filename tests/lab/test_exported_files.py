@@ -122,9 +122,9 @@ def test_a_page_says_what_a_large_export_is_without(monkeypatch: pytest.MonkeyPa
     offered, said = exported(monkeypatch, blobs(), chosen=60)
     assert {label for label in offered if "(.csv)" in label} == set()
     assert "The vectors (.parquet)" in offered
-    assert "The neighbors are left out: of more than 50 rows" in said
+    assert "Neighbors are left out. Above 50 rows" in said
     assert "Within a selection of more than 50 rows neighbors are left out." in said
-    assert "CSV holds up to 100 values here" in said
+    assert "CSV is limited to 100 values here" in said
 
 
 def test_many_vectors_are_written_to_a_file_of_this_computer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_many_vectors_are_written_to_a_file_of_this_computer(monkeypatch: pytest
     assert not app.exception
     (path,) = (data_home() / "exports").iterdir()
     assert path.name == f"a-b-mine-{blobs().content_hash[:8]}.parquet"
-    assert any("They lie in" in c.value for c in app.caption)
+    assert any("They are in" in c.value for c in app.caption)
     np.testing.assert_array_equal(file_formats.read(path).features, blobs().features)
 
 

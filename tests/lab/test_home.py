@@ -30,7 +30,7 @@ def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None
     app = opened("home", monkeypatch)
     assert not app.exception
     assert "pulled together" in text_of(app)
-    assert "Nothing yet" in text_of(app)
+    assert "No runs yet" in text_of(app)
 
 
 def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,10 +47,10 @@ def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.
 
 
 def test_the_door_to_the_lessons_opens_the_first_that_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "It opens on lesson 1: Two views of an image." in text_of(opened("home", monkeypatch)).replace("\\", "")
+    assert "Opens on lesson 1: Two views of an image." in text_of(opened("home", monkeypatch)).replace("\\", "")
     for done in (1, 3, 2):
         lesson_panel._keep_done(done)
-    assert "It opens on lesson 4: Too low." in text_of(opened("home", monkeypatch)).replace("\\", "")
+    assert "Opens on lesson 4: Too low." in text_of(opened("home", monkeypatch)).replace("\\", "")
     for done in range(1, len(LESSONS) + 1):
         lesson_panel._keep_done(done)
     assert lesson_panel.next_lesson() == 1
@@ -63,7 +63,7 @@ def test_ones_own_runs_stand_there_and_an_advisers_tries_do_not(monkeypatch: pyt
     app = opened("home", monkeypatch)
     assert not app.exception
     text = text_of(app)
-    assert "Nothing yet" not in text
+    assert "No runs yet" not in text
     assert text.count("SimCLR, ") == home.LATEST
 
 
@@ -72,7 +72,7 @@ def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPa
     for name in ("mine", "advice-digits-abcdef-e2-s0"):
         runs.create(name, {"method": "simclr"})
     app = opened("runs", monkeypatch)
-    assert "1 of an adviser stand apart" in text_of(app)
+    assert "1 tries of the adviser are listed separately" in text_of(app)
     show = next(g for g in app.button_group if g.label == "Show")
     for chosen, names in (("tries", {"advice-digits-abcdef-e2-s0"}), ("mine", {"mine"})):
         show.set_value(chosen).run()

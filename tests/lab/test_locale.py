@@ -71,7 +71,7 @@ def test_a_message_is_its_english_sentence() -> None:
 
 
 def test_a_message_keeps_its_template_in_a_file(tmp_path: Path) -> None:
-    reason = message("{name} waits for {at_work}", name="a", at_work=message("there is no list {shown}", shown=1))
+    reason = message("{name} is waiting for {at_work}", name="a", at_work=message("there is no list {shown}", shown=1))
     json_files.write_json(tmp_path / "a.json", {"reason": reason, "plain": "text"})
     json_files.append_lines(tmp_path / "a.jsonl", [{"reason": reason}])
     held = json_files.read_object(tmp_path / "a.json")

@@ -104,12 +104,12 @@ def test_a_growing_recording_is_followed(monkeypatch) -> None:
         assert training.working() == []  # nothing of ours, and nothing that waits for it
         with pytest.raises(ValueError, match="is a recording"):
             training.stop("grows")
-        with pytest.raises(ValueError, match="at work"):
+        with pytest.raises(ValueError, match="is running"):
             run_folders.delete("grows")
 
 
 def test_what_a_recording_refuses(closed: str) -> None:
-    with pytest.raises(ValueError, match="goes on where it was begun"):
+    with pytest.raises(ValueError, match="continue its training where you started it"):
         queue.resume(closed)
     with pytest.raises(ValueError, match="no weights"):
         runs.load(closed).weights_hash()

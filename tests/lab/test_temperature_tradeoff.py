@@ -1,4 +1,4 @@
-"""What τ trades, in the Loss Lab: said for the batch and the τ that are chosen."""
+"""The trade-off of τ, in the Loss Lab: said for the batch and the τ that are chosen."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_it_follows_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
         app = opened(monkeypatch, trade="yes", temperature=temperature)
         assert not app.exception
         text = caption(app)
-        assert text.startswith(f"At τ {float(temperature):g} the push is spread over")
-        found = re.match(r".*over (\d+) % of the negatives; (\d+) % of it falls", text)
+        assert text.startswith(f"At τ {float(temperature):g} the push covers")
+        found = re.match(r".*covers (\d+) % of the negatives; (\d+) % of it falls", text)
         spread.append(int(found[1]))
         own.append(int(found[2]))
     assert spread == sorted(spread)
@@ -42,12 +42,12 @@ def test_it_follows_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_choice_counts_and_a_margin_has_no_such_figure(monkeypatch) -> None:
     app = opened(monkeypatch)
     for is_on in (True, False, True):
-        toggle = next(t for t in app.toggle if t.label == "What τ trades")
+        toggle = next(t for t in app.toggle if t.label == "The trade-off of τ")
         toggle.set_value(is_on).run()
         assert not app.exception
         assert any("At τ" in str(c.value) for c in app.caption) == is_on
     app = opened(monkeypatch, loss="triplet")
-    assert "What τ trades" not in [t.label for t in app.toggle]
+    assert "The trade-off of τ" not in [t.label for t in app.toggle]
 
 
 def test_a_queue_stands_beside_without_classes(monkeypatch: pytest.MonkeyPatch) -> None:

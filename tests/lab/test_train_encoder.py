@@ -173,5 +173,5 @@ def test_views_of_two_strengths_are_chosen_and_trained_with(monkeypatch: pytest.
 
 def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen() -> None:
     fits, large = (encoders._known("timm:x", {"pixels": n}, "") for n in (518, 600))
-    assert fits.endswith("made for images of 518 pixels, to which a folder's are brought.")
-    assert "made for images of 600 pixels. A folder's are kept at 518, the largest size" in large
+    assert fits.endswith("expects images of 518 pixels. Images of a folder are resized to that.")
+    assert "expects images of 600 pixels. Images of a folder are stored at 518 pixels, the maximum" in large

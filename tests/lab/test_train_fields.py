@@ -159,11 +159,11 @@ def test_a_folder_that_cannot_be_trained_on_says_why(pets: Path, monkeypatch: py
     assert any("There is no folder or list" in e.value for e in app.error)
     assert start(app).disabled
     field.set_value(str(pets / "cats" / "0.png")).run()  # it is there, and no folder
-    assert any("is no folder of images" in e.value for e in app.error)
+    assert any("is neither a folder of images" in e.value for e in app.error)
     assert start(app).disabled
     answers.make("folder", values_of(str(pets / "cats")))
     app.text_input(key="path-folder").set_value(str(pets / "cats")).run()
-    assert any("learns from classes" in e.value for e in app.error)
+    assert any("needs at least two classes" in e.value for e in app.error)
     assert start(app).disabled
     answers.make("folder", values_of(str(pets)))
     app.text_input(key="path-folder").set_value(str(pets)).run()
@@ -175,12 +175,12 @@ def test_the_time_is_said_where_it_was_measured(monkeypatch: pytest.MonkeyPatch)
     config = {"method": "simclr", "dataset": "digits", "encoder": "small", "batch_size": 128}
     run = runs.create("before", config)
     app = page_at("train", monkeypatch)
-    assert any("not known yet" in c.value for c in app.caption)
+    assert any("No time estimate yet" in c.value for c in app.caption)
     run.append_metrics([{"epoch": 4, "step": 44, "loss": 1.0, "seconds": 6.0}])
     number(app, "Epochs").set_value(200).run()
     assert any("About 5 min" in c.value.replace("\\", "") for c in app.caption)
     number(app, "Batch size").set_value(64).run()
-    assert any("not known yet" in c.value for c in app.caption)
+    assert any("No time estimate yet" in c.value for c in app.caption)
 
 
 def test_the_time_is_that_of_images_of_the_same_size(pets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +190,8 @@ def test_the_time_is_that_of_images_of_the_same_size(pets: Path, monkeypatch: py
     answers.make("folder", values_of(str(pets)))
     app = page_at("train", monkeypatch, data="folder", method="simclr")
     app.text_input(key="path-folder").set_value(str(pets)).run()
-    assert any("not known yet" in c.value for c in app.caption)
-    for pixels, said in ((64, "not known yet"), (128, "from 3 min an epoch"), (96, "not known")):
+    assert any("No time estimate yet" in c.value for c in app.caption)
+    for pixels, said in ((64, "No time estimate yet"), (128, "from 3 min per epoch"), (96, "No time")):
         number(app, "Image size in pixels").set_value(pixels).run()
         assert any(said in c.value.replace("\\", "") for c in app.caption)
 

@@ -38,8 +38,8 @@ def test_from_where_on_no_difference_is_shown() -> None:
     assert ends[0] == pytest.approx((16.73, 23.73), abs=5e-3)  # Wilson
     said = since([1, 2, 3, 4], ends, 500)
     assert "share of 500 images" in said
-    assert "From epoch 2 on the bands show no difference" in said
-    assert "apart from that of the one before" in since([1, 2], ends[:2], 500)
+    assert "Accuracy has not changed significantly since epoch 2" in said
+    assert "does not overlap that of the epoch before" in since([1, 2], ends[:2], 500)
     assert shares(scored, 0) == []
 
 
@@ -82,8 +82,8 @@ def test_a_sweep_draws_its_figure_with_its_intervals(monkeypatch: pytest.MonkeyP
         run.set_status("done")
     app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
     assert not app.exception
-    assert any("Which is better cannot be said yet" in m.value for m in app.markdown)
-    assert any("fewer than three seeds" in c.value for c in app.caption)
+    assert any("No winner yet" in m.value for m in app.markdown)
+    assert any("at least three seeds" in c.value for c in app.caption)
     (toggle,) = [t for t in app.toggle if t.label == "Zoom to the figures"]
     for on in (True, False, True):
         (toggle,) = [t for t in app.toggle if t.label == "Zoom to the figures"]
@@ -93,7 +93,7 @@ def test_a_sweep_draws_its_figure_with_its_intervals(monkeypatch: pytest.MonkeyP
     opens.click().run()
     assert not app.exception
     assert app.title[0].value == "Compare"
-    (said,) = [w.value for w in app.warning if "no weights" in w.value]
+    (said,) = [w.value for w in app.warning if "weights are missing" in w.value]
     assert found.trained()[0].run in said.replace("\\", "")
 
 

@@ -107,9 +107,9 @@ def test_gradcheck_of_a_learned_temperature(dtype: torch.dtype, form: str) -> No
 
 def test_a_temperature_that_cannot_be_learned_is_refused() -> None:
     tau, made = torch.tensor(0.1, requires_grad=True), build("views", rows())
-    with pytest.raises(ValueError, match=r"temperature is a setting.*loss\(pairs, temperature=tau"):
+    with pytest.raises(ValueError, match=r"temperature is a plain setting.*loss\(pairs, temperature=tau"):
         losses.create("nt_xent", temperature=tau)
-    with pytest.raises(ValueError, match="margin is a setting"):
+    with pytest.raises(ValueError, match="margin is a plain setting"):
         losses.create("triplet", margin=tau)
     with pytest.raises(ValueError, match="has no temperature to learn"):
         losses.create("triplet")(made, temperature=tau)

@@ -155,7 +155,7 @@ def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) 
         ("moco_v2", (100, SHAPE, 16, {"queue": 101}), "method.queue="),
         ("moco_v1", (100, SHAPE, 9, {"bn_splits": 8}), "method.bn_splits=4"),
         ("inst_disc", (2, SHAPE, 2, {}), "at least 3 images"),
-        ("inst_disc", (100, SHAPE, 16, {"noise": 100}), "99 slots.*method.noise=0"),
+        ("inst_disc", (100, SHAPE, 16, {"noise": 100}), "99 noise slots.*method.noise=0"),
         ("cpc", (100, (3, 5, 5), 8, {}), "at least 4 rows of patches; images of 5 pixels"),
     ],
 )

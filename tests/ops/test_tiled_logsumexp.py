@@ -46,11 +46,15 @@ def build(kind: str, z: torch.Tensor) -> Pairs:
         return pairs.from_queue(z[:40], z[40:80], z[80:])
     if kind == "bank":
         return pairs.from_bank(z[:60], torch.arange(60).flip(0), z[60:])
+    if kind == "towers":
+        return pairs.from_towers(*z.tensor_split(2))
+    if kind == "captions":
+        return pairs.from_towers(z[:70], z[70:], torch.arange(70), labels(n - 70))
     every = pairs.from_views(z.view(-1, 2, d), labels(n // 2))  # one process's share of the anchors
     return every.take_anchors(slice(20, 71))
 
 
-KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "share")
+KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "share", "towers", "captions")
 
 
 @pytest.fixture
@@ -136,10 +140,10 @@ def test_counts_by_id(kind: str) -> None:
 @pytest.mark.parametrize("which", ["negative", "compared"])
 def test_tiles_cover_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
     made = build(kind, rows())
-    tiles, seen = tiled_logsumexp._Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
+    tiles, seen = tiled_logsumexp.Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
     for i, columns in tiles.stripes:
         for j in columns:
-            wanted = tiles.exponentials(made.anchors, made.candidates, i, j)  # e^0 where it is wanted
+            wanted = tiles.logits(made.anchors, made.candidates, i, j).exp()  # e^0 where it is wanted
             seen[i.rows, j.rows] += wanted
             if tiles.mirrored and i is not j:
                 seen[j.rows, i.rows] += wanted.mT
@@ -150,11 +154,11 @@ def test_tiles_cover_every_wanted_pair_once(kind: str, which: str, small_tiles) 
 
 def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
     made, of_tiles = build("views", rows(960)), []
-    tiles, masks = tiled_logsumexp._Tiles(made, 0.0, "compared"), Pairs.masks
+    tiles, masks = tiled_logsumexp.Tiles(made, 0.0, "compared"), Pairs.masks
     monkeypatch.setattr(Pairs, "masks", lambda pairs, r, c: of_tiles.append((r, c)) or masks(pairs, r, c))
     for i, columns in tiles.stripes:
         for j in columns:
-            tiles.exponentials(made.anchors, made.candidates, i, j)
+            tiles.logits(made.anchors, made.candidates, i, j)
     assert len(of_tiles) == 30
     assert all(r == c for r, c in of_tiles)
 

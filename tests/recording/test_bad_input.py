@@ -61,7 +61,7 @@ def test_images_whose_id_is_repeated() -> None:
         w.step(torch.randn(4, 2, 3), ids=["a", "b", "a", "c"])
     rows = recorded_rows.read(w.run, 1)
     assert rows.ids.tolist() == ["a", "a", "b", "b", "c", "c"]
-    assert "2 rows of a sample (their image's id stands there already)" in note_of(w)
+    assert "2 rows of a sample (their image's id is already recorded)" in note_of(w)
     assert w.run.metrics()[0]["n_valid"] == 8  # the loss is of all of them
 
 
@@ -76,7 +76,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert ["knn" in line for line in lines] == [True, False, True, False, False]
     assert "3 steps' labels (they were missing)" in note_of(w)
     assert "1 steps' labels (they must be (8,) whole numbers)" in note_of(w)
-    assert "3 steps' losses (its rows have neither views nor labels" in note_of(w)
+    assert "3 steps' losses (its rows have no views and no labels" in note_of(w)
     assert recorded_rows.steps(w.run) == [1, 2, 3, 4, 5]
 
 
@@ -169,7 +169,7 @@ def test_a_folder_that_is_deleted_meanwhile() -> None:
         ({"views": ["no rows"]}, "must be a tensor"),
         ({"views": [torch.randn(4, 2, 3)], "ids": [1, 2]}, "ids must be (4,)"),
         ({"views": [torch.zeros(0, 2, 3)]}, "it has no rows"),
-        ({"views": [torch.randn(4, 3)]}, "neither views nor labels"),
+        ({"views": [torch.randn(4, 3)]}, "no views and no labels"),
         ({"views": [torch.randn(4, 2, 3)], "losses": torch.rand(3)}, "they must be (4,) or (8,)"),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_probe_that_cannot_be_followed() -> None:
         w.probe(lambda x: "rows", [torch.randn(4, 3)])
         w.probe(lambda x: x, [])
     note = note_of(w)
-    assert "the probe's loader shuffles and gives no ids" in note
+    assert "the probe's loader shuffles and returns no ids" in note
     assert "encode must give rows" in note
     assert "gives no batches" in note
     assert w.run.snapshots() == []
@@ -225,7 +225,7 @@ def test_a_probe_set_that_changes() -> None:
     assert w.run.snapshots() == [1]  # of the second only one row can be used
     note = note_of(w)
     assert "1 rows of the probe set (the first probe had no such ids)" in note
-    assert "1 rows of the probe set (their id stands there already)" in note
+    assert "1 rows of the probe set (their id is already recorded)" in note
     assert "1 rows of the probe set (not finite)" in note
 
 

@@ -116,4 +116,4 @@ def test_a_loss_of_ones_own_and_a_learned_temperature() -> None:
 def test_a_call_without_rows_changes_nothing() -> None:
     with watch("none", loss="nt_xent", every=1) as w:
         assert w.wrap(lambda x: x + 1)(1) == 2
-    assert "the call of the loss has no rows" in w.run.status()["note"]
+    assert "the loss was called without rows" in w.run.status()["note"]

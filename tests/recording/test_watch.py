@@ -98,7 +98,7 @@ def test_a_slow_recorder_drops_and_counts(monkeypatch) -> None:
         held.set()
     dropped = 30 - len(w.run.metrics())
     assert 30 - recorder_module.WAITING - 1 <= dropped <= 30 - recorder_module.WAITING
-    assert f"{dropped} steps (those before were still being recorded)" in w.run.status()["note"]
+    assert f"{dropped} steps (earlier ones were still being recorded)" in w.run.status()["note"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no such\nthing"), KeyboardInterrupt()])
@@ -145,7 +145,7 @@ def test_a_kill_leaves_what_was_recorded() -> None:
     assert [line["step"] for line in run.metrics()] == [1, 2, 3]
     assert len(recorded_rows.steps(run)) >= 2
     assert run.status()["status"] == "failed"
-    assert "what it recorded until then is kept" in run.status()["reason"]
+    assert "the steps recorded before are kept" in run.status()["reason"]
 
 
 def test_only_the_first_process_writes(monkeypatch) -> None:

@@ -212,7 +212,7 @@ def test_a_damaged_line_is_named_and_the_others_are_read(rows: dict[str, Any]) -
     path.write_text("\n".join(lines) + "\n")
     assert [line.get("epoch") for line in run.metrics()] == [0, 2, 3]
     (sentence,) = run_verify.damaged_records(run)
-    assert sentence.startswith("metrics.jsonl: line 2 is damaged and left out")
+    assert sentence.startswith("metrics.jsonl: line 2 is damaged and skipped")
 
 
 @pytest.mark.parametrize(

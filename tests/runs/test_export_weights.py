@@ -129,7 +129,7 @@ def test_settings_of_a_foreign_run_are_no_code(tmp_path: Path, config: dict) -> 
     else:
         said = text
         ast.parse(text)
-    if said.startswith("foreign has settings that are of no encoder"):
+    if said.startswith("foreign has settings that match no encoder"):
         assert "\n" not in said
         return
     names = {n.func.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}

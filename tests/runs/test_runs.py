@@ -98,7 +98,7 @@ def test_snapshots() -> None:
 
 def test_rename_delete_undo() -> None:
     runs.create("first", CONFIG)
-    with pytest.raises(ValueError, match="at work"):  # its maker, this process, is about to begin
+    with pytest.raises(ValueError, match="running"):  # its maker, this process, is about to begin
         run_folders.rename("first", "second")
     runs.load("first").set_status("done")
     assert run_folders.rename("first", "second").name == "second"
@@ -125,7 +125,7 @@ def test_a_job_trains_stops_and_goes_on() -> None:
     run = runs.load("job")
     wait(lambda: len(run.metrics()) > 3)
     assert [r.name for r in training.working()] == ["job"]
-    with pytest.raises(ValueError, match="at work"):
+    with pytest.raises(ValueError, match="running"):
         queue.resume("job")
     training.stop("job")
     wait(lambda: run.status()["status"] == "stopped")
@@ -144,14 +144,14 @@ def test_a_run_that_begins_or_waits_is_not_moved(monkeypatch: pytest.MonkeyPatch
     runs.create("mine", CONFIG).set_status("stopped")
     queue.resume("mine")
     for move in (lambda: run_folders.delete("mine"), lambda: run_folders.rename("mine", "other")):
-        with pytest.raises(ValueError, match="waits for its turn"):
+        with pytest.raises(ValueError, match="is queued"):
             move()
     queue.remove("mine")
     with monkeypatch.context() as patch:
         patch.setattr(process, "pid_of", lambda name: os.getpid() if name == "mine" else None)
         patch.setattr(training, "PATIENCE", 0.2)
         for move in (lambda: run_folders.delete("mine"), lambda: run_folders.rename("mine", "other")):
-            with pytest.raises(ValueError, match="at work"):
+            with pytest.raises(ValueError, match="running"):
                 move()
     assert run_folders.restore(run_folders.delete("mine")).status()["status"] == "stopped"
     with pytest.raises(FileNotFoundError, match="mine is not in the bin any more"):

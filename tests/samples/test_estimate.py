@@ -174,7 +174,7 @@ def test_settings_share_one_pass_and_rows_of_other_pairs_are_refused() -> None:
     both, _ = candidates.estimate(settings, of, nearest(of))
     for value, loss in zip(both, settings, strict=True):
         np.testing.assert_allclose(value, loss(of).per_anchor.numpy(), rtol=1e-9)
-    with pytest.raises(ValueError, match="every row meets all others"):
+    with pytest.raises(ValueError, match="every row is compared with all others"):
         Candidates(of.take_anchors(slice(10)), torch.zeros(10, 0))
 
 

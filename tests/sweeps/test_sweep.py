@@ -142,7 +142,7 @@ def test_without_a_name_labels_are_the_name(file: Path) -> None:
         ("loss.temperature", "speed", "unknown setting 'speed'"),
         ("epochs = 1", 'epochs = "many"', "epochs"),
         ("label =", "title =", "label and set"),
-        ("0.5", "0.1", "stand at the same place"),
+        ("0.5", "0.1", "have the same values"),
         ("[base]", "[base", "cannot read"),
     ],
 )
@@ -178,7 +178,7 @@ def test_values_say_where_they_stand_in_the_figure(file: Path) -> None:
     assert found.cells()[0].at == {"loss.temperature": "0.1", "head": "none", "depth": 0}
     assert (found.draw.x, found.draw.series) == ("head", "loss.temperature")
     file.write_text(TEXT.replace("[base]", '[draw]\nx = "width"\n[base]'))
-    with pytest.raises(BadSetting, match=r"names 'width'; there are head, loss\.temperature"):
+    with pytest.raises(BadSetting, match=r"names 'width', which is not one of head, loss\.temperature"):
         sweep_spec.load(file)
 
 

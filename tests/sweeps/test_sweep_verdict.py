@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from contrastive_core.cli.main import main
 from contrastive_core.engine import sweep_runner
 from contrastive_core.records import runs
 from contrastive_core.records.evaluation import Evaluation, write_evaluation
 from contrastive_core.records.score import Score
 from contrastive_core.sweeps.plots import verdict
-from contrastive_core.sweeps.spec import read
+from contrastive_core.sweeps.spec import load, read
 
 TEXT = """
 name = "s"
@@ -39,15 +43,23 @@ def scored(name: str, wrong: int) -> None:
     write_evaluation(run, Evaluation(name, "test", run.weights_hash(), scores, 0, N))
 
 
-def test_a_sweep_says_what_its_test_images_show() -> None:
-    found = read(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"), "s.toml")
+def test_a_sweep_says_what_its_test_images_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.toml").write_text(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"))
+    found = load(tmp_path / "s.toml")
     for cell, wrong in zip(found.cells(), (80, 40, 42, 82, 41, 40, 79, 41, 42), strict=True):
         scored(cell.run, wrong)
     rows = sweep_runner.status(found)
     said, rests_on = verdict(found, rows, "knn test")
-    assert said.endswith("0.2 came out highest and cannot be told apart from 0.5; it is better than 0.1.")
+    assert said.endswith(
+        "0.2 scored highest, but not significantly higher than 0.5. It is significantly better than 0.1."
+    )
     assert rests_on == "95 % intervals over images and seeds, from 3 seeds or more of each, corrected for 3 pairs."
-    assert verdict(found, rows[:3], "knn test")[0] == "Which is better cannot be said yet."  # one seed each
+    monkeypatch.setattr(sweep_runner, "unscored", lambda sweep: [])
+    assert main(["sweep", str(tmp_path / "s.toml"), "--score"]) == 0
+    assert f"kNN on test: {said}\n{rests_on}" in capsys.readouterr().out
+    assert verdict(found, rows[:3], "knn test")[0] == "No winner yet."  # one seed each
     assert verdict(found, rows[:1], "knn test") == ("", "")
 
 

@@ -84,7 +84,7 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
     _, parts, status = start(config, "parts", on_lines=stop_at(3))
     assert status == "stopped"
     assert parts.status()["status"] == "stopped"
-    assert "goes on when it is resumed" in parts.status()["reason"]
+    assert "resume it to continue" in parts.status()["reason"]
     for last in (6, 99):
         torch.manual_seed(9)  # what a new process would have is replaced by what was saved
         status = loop.train(prepare(config), parts, resume=True, on_lines=stop_at(last))

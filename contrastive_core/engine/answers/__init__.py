@@ -85,7 +85,7 @@ def test_rows(
         return train_test_split(rows)
     everywhere = np.arange(len(rows))
     if space.split == "train":
-        return None, rows, everywhere, N_("Training rows are not judged by themselves.")
+        return None, rows, everywhere, N_("No training row votes on itself.")
     train = dataclasses.replace(space, split="train")
     return rows_of(train, on_progress, device), rows, everywhere, N_("Judged on the test split.")
 

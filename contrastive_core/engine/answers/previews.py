@@ -1,4 +1,4 @@
-"""What pages show before anything is trained: views of images, a folder of them, the catalog, advice."""
+"""Previews before training: views of images, image folders, the catalog, advice."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """What a folder of images holds: its classes with their sizes, and some images."""
+    """Return the classes of an image folder with their sizes, and some images."""
     on_progress(N_("the images"), None)
     preview = folder_preview(values["path"])
     meta = {name: getattr(preview, name) for name in KEPT}
@@ -55,7 +55,7 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """What is registered, as the present source files say."""
+    """Return the registered names from the current source files."""
     on_progress(N_("methods, losses and metrics"), None)
     return Result(describe())
 
@@ -67,7 +67,7 @@ def look(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """What an adviser would try, and how long it takes; ValueError where the time is too short."""
+    """Return the plan of an adviser and its time. Raises ValueError if the time is too short."""
     request = AdviceRequest(
         values["dataset"], values["minutes"], values["choose"], method=values["method"], device=device
     )

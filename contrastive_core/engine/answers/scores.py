@@ -1,4 +1,4 @@
-"""What is asked of one space: its scores, the loss of each sample, its map, and the files that a run keeps."""
+"""Questions about one space: scores, the loss of each sample, its map, and the files of a run."""
 
 import threading
 from contextlib import nullcontext
@@ -116,7 +116,7 @@ def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = 
     if (run := request.run) is not None:
         return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device)
     if (rows := read_rows(request.rows)) is None:
-        raise ValueError(message("there are no vectors {name}", name=request.name))
+        raise ValueError(message("no vectors named {name}", name=request.name))
     return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
 
 

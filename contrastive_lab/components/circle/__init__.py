@@ -10,7 +10,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True)
 class CircleStart:
-    """What the circle begins with; all of it can be changed on the page."""
+    """The start of the circle; every value can be changed on the page."""
 
     groups: int = 2
     points: int = 24

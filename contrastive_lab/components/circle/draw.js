@@ -59,7 +59,7 @@ export function drawRing(ring) {
           "radian.",
         { step: ring.step, value: number(o.value), alignment, uniformity: number(ring.uniformity), top: number(top) },
       )
-    : _("No point has both the partners that this loss needs, so nothing moves. Choose other groups.");
+    : _("No point has the positive and the negative that this loss needs, so nothing moves. Choose other groups.");
   ring.canvas.setAttribute(
     "aria-label",
     [

@@ -1,4 +1,4 @@
-"""Pictures with captions, of which some can be chosen."""
+"""Images with captions that can be selected."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -40,7 +40,7 @@ export function mount(parent, blob, host) {
   box.setAttribute("aria-label", meta.title);
   box.style.maxHeight = meta.height ? `${meta.height}px` : "";
   if (!data.thumbnails.length) {
-    box.textContent = _("There is no picture to show.");
+    box.textContent = _("No image to show.");
     return;
   }
   createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then(show);

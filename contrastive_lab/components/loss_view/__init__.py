@@ -16,7 +16,7 @@ from contrastive_lab.components.shared.transport import SliderKnob, pack
 
 @dataclass(frozen=True, eq=False)
 class ComputedLoss:
-    """What the library computed, for a loss that the browser has no kernel for."""
+    """The values of a loss without a browser kernel."""
 
     pair: np.ndarray  # (n, w) weight on pairs
     grad: np.ndarray  # (n, w)

@@ -53,7 +53,7 @@ function alongKnob(lab) {
 export function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
   if (!knob || !lab.kernel.knob) {
-    say(lab.note, _("This loss has no temperature or margin to go along."));
+    say(lab.note, _("This loss has no temperature or margin to vary."));
     return;
   }
   const { points, nearest } = alongKnob(lab),
@@ -162,18 +162,17 @@ function placed(g, lines, width) {
 function curveWords(lab, points, soft) {
   const { knob } = lab.meta,
     symbol = symbolOf(knob);
-  const told = _("Anchor {anchor} over {symbol}; the upright line is where {symbol} stands now.", {
+  const told = _("Anchor {anchor} over {symbol}. The vertical line marks the current {symbol}.", {
     anchor: lab.meta.names[lab.anchor],
     symbol,
   });
   if (!soft) return `${told} ${marginEnds(lab, points, symbol)}`;
   const alone = points.filter((q) => q.effective > 0 && q.effective < ALONE).pop();
-  if (!alone) return _("{told} At no τ is one negative left alone: several are as near as the nearest.", { told });
+  if (!alone) return _("{told} No τ singles out one negative: several are equally near.", { told });
   return (
     _(
-      "{told} Below τ = {value} the softmax over its negatives lies on the hardest one alone " +
-        "(negatives that matter under {alone}), so that lowering τ further no longer changes which " +
-        "negatives matter: ",
+      "{told} Below τ = {value} the hardest negative takes the whole softmax over negatives (negatives that matter " +
+        "under {alone}). Lowering τ further does not change which negatives matter: ",
       { told, value: number(alone.v), alone: ALONE },
     ) + limit(lab)
   );
@@ -205,6 +204,6 @@ function marginEnds(lab, points, symbol) {
   const of =
     most === lab.out.negatives[lab.anchor]
       ? _("all {most} negatives are pushed", { most })
-      : _("{most} of {total} negatives are pushed, and no more", { most, total: lab.out.negatives[lab.anchor] });
+      : _("at most {most} of {total} negatives are pushed", { most, total: lab.out.negatives[lab.anchor] });
   return _("{start}From {symbol} = {v} on {of}.", { start, symbol, v: number(from.v), of });
 }

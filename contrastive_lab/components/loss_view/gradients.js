@@ -86,7 +86,7 @@ export function drawGradients(lab, g, width, height) {
           },
         )
       : lab.kernel && !isHinge(lab)
-        ? _("The push on {anchor}'s negatives is too small to count. {advice}", {
+        ? _("The push on {anchor}'s negatives is close to zero. {advice}", {
             anchor: lab.meta.names[lab.anchor],
             advice: _(GRADIENTS),
           })

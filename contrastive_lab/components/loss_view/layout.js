@@ -88,7 +88,7 @@ export function build(parent, start) {
   lab.sharing = turnable(
     "share",
     _("share among negatives"),
-    _("in percent of all the push, so that a low τ leaves bars"),
+    _("in percent of the total push: the bars stay visible at a low τ"),
   );
   const figure = (title, value) => el("div", {}, title, value);
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));

@@ -61,7 +61,7 @@ export function tell(lab) {
     lab.legend.replaceChildren(
       ...positive,
       itself,
-      ...(lab.view === "weight" ? [el("span", {}, _("the stronger, the more weight"))] : []),
+      ...(lab.view === "weight" ? [el("span", {}, _("stronger color: more weight"))] : []),
     );
   if (!lab.M.includes(3)) itself.remove();
   if (lab.M.includes(0))

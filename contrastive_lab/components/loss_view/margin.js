@@ -95,9 +95,8 @@ function marginWords(lab, triplet, bins) {
     active = sum(lab.out.active);
   if (!triplet)
     return _(
-      "{pairs}. Drag the line: {active} negatives lie inside the margin and are pushed, " +
-        "{active2} beyond it the loss no longer moves: they are blank in the matrix and pale among " +
-        "the bars. Positives are pulled at every distance.",
+      "{pairs}. Drag the line. {active} negatives are inside the margin and are pushed. The {active2} beyond it " +
+        "are not moved: they are blank in the matrix and pale among the bars. Positives are pulled at every distance.",
       { pairs, active, active2: bins.nN - active },
     );
   const hard = sum(lab.out.hard),

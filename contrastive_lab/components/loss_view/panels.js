@@ -50,7 +50,10 @@ export function drawPanel(lab) {
   else if (!lab.kernel && lab.panel !== "grads")
     say(
       lab.note,
-      _("The server computes this loss when the slider is let go; this panel needs one that the browser computes."),
+      _(
+        "The server computes this loss when you release the slider. This panel needs a loss that the browser " +
+          "computes.",
+      ),
     );
   else if (lab.panel === "curves") drawCurves(lab, g, width, height);
   else if (lab.out) drawGradients(lab, g, width, height);

@@ -32,15 +32,19 @@ function ofSoftmax(lab, o, i) {
     { total, hardest, curve } = shares(lab);
   if (!(total > 0))
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
-      ? _("the push is too small to count, so near is the positive; it falls on {counted} of {n} negatives.", {
-          counted: few(counted),
-          n,
-        })
-      : _("no negative is pushed: the positive is as near as it has to be.");
+      ? _(
+          "the gradient is close to zero because the positive is already very similar; it falls on {counted} of " +
+            "{n} negatives.",
+          {
+            counted: few(counted),
+            n,
+          },
+        )
+      : _("no negative is pushed: the positive is close enough.");
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),
     times = curve[0] * n;
-  if (n === 1) return _("the only negative, {name}, gets all of the push.", { name });
+  if (n === 1) return _("the only negative, {name}, gets the whole push.", { name });
   if (counted > NEARLY_ALL * n)
     return times < ALIKE
       ? _("all {n} negatives are pushed about alike; the hardest, {name}, gets {part}.", { n, name, part })
@@ -62,8 +66,7 @@ function ofHinge(lab, o, i) {
   const n = o.negatives[i],
     pushed = o.effective[i],
     rest = n - pushed;
-  if (!pushed)
-    return _("none of {n} negatives is near enough to be pushed: the loss asks no more of this anchor.", { n });
+  if (!pushed) return _("none of the {n} negatives is close enough to be pushed: this anchor meets the margin.", { n });
   const left = rest
       ? rest === 1
         ? _("the other 1 is left alone")

@@ -127,7 +127,7 @@ export function find(map, text) {
   if (rows.length) {
     choose(map, rows);
     intoView(map, rows[0]);
-  } else map.missed = _("no id holds {text}", { text });
+  } else map.missed = _("no id contains {text}", { text });
   schedule(map, true);
 }
 

@@ -1,1 +1,1 @@
-"""What the browser parts share: transport, thumbnails, knobs, kernels, and how one is mounted."""
+"""Shared code of the browser parts: transport, thumbnails, knobs, kernels and mounting."""

@@ -1,15 +1,25 @@
-// The two kernels that the browser computes while a knob is dragged: softmax and hinge.
+// The kernels that the browser computes while knobs are dragged: softmax, hinge, sigmoid and robust.
 //
 // S: Float32Array (n·w) scores; M: Uint8Array (n·w) 0 not comparable, 1 positive, 2 negative, 3 self.
 // kernel: the loss's own metadata (see `Loss.kernel` in contrastive_core/losses). A browser test
 // holds every result to the library's anatomy.
 
 import { pairRow, tripletRow } from "./hinge.js";
+import { keptNegatives, listedRow, logMeanPositive } from "./negatives.js";
+import { robustRow, sigmoidRow } from "./sigmoid.js";
 import { softmaxRow } from "./softmax.js";
+
+/** @param {Kernel} kernel */
+function rowOf(kernel) {
+  if (kernel.family === "softmax")
+    return kernel.negatives === "hard" || kernel.positive === "out" ? listedRow : softmaxRow;
+  if (kernel.family === "hinge") return kernel.form === "pair" ? pairRow : tripletRow;
+  return kernel.family === "sigmoid" ? sigmoidRow : robustRow;
+}
 
 /**
  * Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective negatives (n), active
- * pairs or triplets (n; of these `hard`, the rest semi-hard), and the value. Arrays of `into` are used again.
+ * pairs or triplets (n; of these `hard`, the rest semi-hard), negatives left out (n), and the value. Arrays of `into` are used again.
  *
  * @param {Scores} S
  * @param {Uint8Array} M
@@ -22,12 +32,11 @@ export function evaluate(S, M, n, w, kernel, into) {
   const out = into && into.n === n && into.w === w ? into : make(n, w);
   out.pair.fill(0);
   out.grad.fill(0);
-  for (let i = 0; i < n; i++) {
-    const at = i * w;
-    if (kernel.family === "softmax") softmaxRow(S, M, at, w, kernel, i, out);
-    else if (kernel.form === "pair") pairRow(S, M, at, w, kernel, i, out);
-    else tripletRow(S, M, at, w, kernel, i, out);
-  }
+  const row = rowOf(kernel),
+    kept = keptNegatives(S, M, n, w, kernel, out);
+  if (kernel.weighting === "von_mises")
+    kernel = { ...kernel, log_mean: kernel.log_mean ?? logMeanPositive(S, M, kernel) };
+  for (let i = 0; i < n; i++) row(S, kept, i * w, w, kernel, i, out);
   let total = 0,
     weight = 0,
     valid = 0;
@@ -44,6 +53,7 @@ export function evaluate(S, M, n, w, kernel, into) {
 /**
  * @param {number} n
  * @param {number} w
+ * @returns {KernelOutput}
  */
 export function make(n, w) {
   return {
@@ -57,6 +67,7 @@ export function make(n, w) {
     negatives: new Float64Array(n),
     active: new Float64Array(n),
     hard: new Float64Array(n),
+    leftOut: new Float64Array(n),
     pair: new Float32Array(n * w),
     grad: new Float32Array(n * w),
     sorted: new Array(n),

@@ -2,15 +2,26 @@
 
 /** A loss's own metadata, as `Loss.kernel` in contrastive_core/losses gives it. */
 interface Kernel {
-  family: "softmax" | "hinge";
+  family: "softmax" | "hinge" | "sigmoid" | "robust";
   form?: "pair" | "triplet";
-  knob: "temperature" | "margin" | null;
+  knob: string | null; // the first that is dragged
   temperature?: number;
   denominator?: "all" | "own_positive";
   aggregate?: "out" | "in" | "log_sum";
   scale?: "none" | "tau_over_base";
   base?: number | null;
   sign?: number;
+  negative_margin?: number | null;
+  positive?: "in" | "out";
+  weighting?: "none" | "von_mises";
+  sigma?: number;
+  log_mean?: number; // of the batch, where only some of its anchors are computed
+  negatives?: "plain" | "hard";
+  beta?: number;
+  tau_plus?: number;
+  bias?: number;
+  q?: number;
+  density_weight?: number;
   margin?: number;
   squared?: boolean;
   mining?: "all" | "semi_hard" | "hard";
@@ -29,6 +40,8 @@ interface KernelOutput {
   negatives: Float64Array; // (n)
   active: Float64Array; // (n) active pairs or triplets
   hard: Float64Array; // (n) of these the hard ones
+  leftOut: Float64Array; // (n) negatives left out by the margin
+  kept?: Uint8Array; // (n·w) the mask without them
   pair: Float32Array; // (n·w) weight on pairs
   grad: Float32Array; // (n·w) ∂L_i/∂s_ij
   sorted: any[];

@@ -74,5 +74,5 @@ export function drawDerivative(lab, g, width, height) {
   };
   const [first, second] = halves(width, height);
   within(g, first, part(loss, _("loss of a pair: positive (blue), negative (orange, dashed)")));
-  within(g, second, part(slope, _("its derivative ∂L/∂D: below 0 pushes apart")));
+  within(g, second, part(slope, _("its derivative ∂L/∂D: a negative value pushes away")));
 }

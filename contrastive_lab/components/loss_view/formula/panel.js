@@ -31,7 +31,7 @@ export function drawFormula(lab) {
   say(
     lab.note,
     lines.length
-      ? _("The numbers of anchor {anchor}, the largest terms of each sum first. The formula stands below.", {
+      ? _("The numbers of anchor {anchor}, largest terms of each sum first. The formula is below.", {
           anchor: lab.meta.names[i],
         })
       : _("The loss is undefined for anchor {anchor}: it lacks a partner. Choose another row of the matrix.", {

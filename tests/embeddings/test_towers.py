@@ -1,0 +1,102 @@
+"""Two towers in one set: what `joined` writes, `towers_of` reads, also from files; one sentence for each bad input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from contrastive_core.embeddings import file_formats
+from contrastive_core.errors import UnusableEmbedding
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import joined, towers_of
+
+NAMES = ("question", "answer")
+
+
+def rows(n: int, d: int = 4, **known) -> EmbeddingSet:
+    return EmbeddingSet(np.random.default_rng(n).normal(size=(n, d)).astype(np.float32), **known)
+
+
+def test_rows_of_the_same_number_are_partners_without_groups() -> None:
+    both = joined(rows(3), rows(3), NAMES)
+    towers = towers_of(both)
+    assert towers is not None
+    assert towers.names == NAMES
+    assert len(both) == 6
+    assert towers.a.tolist() == [0, 1, 2]
+    assert towers.b.tolist() == [3, 4, 5]
+    assert towers.group_a.tolist() == towers.group_b.tolist() == [0, 1, 2]
+    assert both.ids == ("0", "1", "2", "answer:0", "answer:1", "answer:2")
+
+
+def test_a_row_without_a_partner_stays_and_is_counted() -> None:
+    both = joined(rows(3), rows(4), NAMES, ["x", "y", ""], ["y", "y", "z", "x"])
+    towers = towers_of(both)
+    assert towers is not None
+    assert towers.group_a.tolist() == [0, 1, -1]
+    assert towers.group_b.tolist() == [1, 1, -1, 0]
+    assert towers.without_partner == (1, 1)
+
+
+def test_groups_of_numbers_and_texts_meet() -> None:
+    towers = towers_of(joined(rows(3), rows(2), NAMES, np.array([7, 8, -1]), np.array([8.0, np.nan])))
+    assert towers is not None
+    assert towers.group_a.tolist() == [-1, 0, -1]
+    assert towers.group_b.tolist() == [0, -1]
+
+
+def test_what_is_known_of_either_stays() -> None:
+    a = rows(2, labels=np.array([0, 1]), classes=("cat", "dog"), columns={"file": np.array(["a.png", "b.png"])})
+    b = rows(3, labels=np.array([1, 0, -1]), classes=("bird", "cat"), columns={"length": np.array([1, 2, 3])})
+    both = joined(a, b, NAMES, [0, 1], [0, 0, 1])
+    assert both.classes == ("cat", "dog", "bird")
+    assert both.labels is not None
+    assert both.labels.tolist() == [0, 1, 0, 2, -1]
+    assert both.columns["file"].tolist() == ["a.png", "b.png", "", "", ""]
+    np.testing.assert_array_equal(both.columns["length"], [np.nan, np.nan, 1, 2, 3])
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_towers_survive_a_file(tmp_path, ending) -> None:
+    both = joined(rows(3), rows(4), NAMES, [0, 1, 2], [0, 1, 1, 5])
+    both.save(path := tmp_path / f"both.{ending}")
+    towers = towers_of(file_formats.read(path))
+    assert towers is not None
+    assert towers.names == NAMES
+    assert towers.group_b.tolist() == [0, 1, 1, -1]
+
+
+def test_other_pairs_are_other_content() -> None:
+    a, b = rows(3), rows(3, ids=("x", "y", "z"))
+    hashes = {joined(a, b, NAMES, [0, 1, 2], groups).content_hash for groups in ([0, 1, 2], [1, 0, 2])}
+    assert len(hashes) == 2
+
+
+def test_rows_of_one_tower_are_no_pair() -> None:
+    both = joined(rows(3), rows(3), NAMES)
+    assert towers_of(both.take(np.arange(3))) is None
+    assert towers_of(rows(3)) is None
+    assert towers_of(rows(3, columns={"tower": np.array(["A", "B", "C"])})) is None  # a column of that name only
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "names", "groups", "words"),
+    [
+        (rows(3), rows(3, 5), NAMES, (None, None), "question have 4 numbers and rows of answer 5"),
+        (rows(3), rows(4), NAMES, (None, None), "question has 3 rows and answer 4"),
+        (rows(2), rows(2), NAMES, (["u", "v"], ["x", "y"]), "shares its group"),
+        (rows(2), rows(2), NAMES, (["", ""], ["x", "y"]), "shares its group"),
+        (rows(2), rows(2), NAMES, (["x"], ["x", "y"]), "2 rows but 1 groups"),
+        (rows(2), rows(2), ("answer", "answer"), (None, None), "two different names"),
+    ],
+)
+def test_each_bad_input_has_its_sentence(a, b, names, groups, words) -> None:
+    with pytest.raises(UnusableEmbedding, match=words):
+        joined(a, b, names, *groups)
+
+
+def test_three_towers_are_refused() -> None:
+    both = joined(rows(3), rows(3), NAMES)
+    tower = np.array(["a", "b", "c"] * 2)
+    with pytest.raises(UnusableEmbedding, match="3 names"):
+        towers_of(replace(both, columns=both.columns | {"tower": tower}))
