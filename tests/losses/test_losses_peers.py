@@ -96,3 +96,13 @@ def test_pairs_are_pytorch_metric_learnings_squared_hinge() -> None:
     agree(ours, theirs)
     each = torch.where(masks.positive, d, (1.2 - d).clamp_min(0)) * (masks.positive | masks.negative)
     agree(out(made).value, each.sum() / (masks.positive | masks.negative).sum())
+
+
+@pytest.mark.parametrize("weighting", ["none", "von_mises"])
+def test_decoupled_is_lightlys(weighting: str) -> None:
+    z = rows().view(6, 2, 6).requires_grad_()
+    theirs = (lightly.DCLLoss if weighting == "none" else lightly.DCLWLoss)(temperature=0.1)(z[:, 0], z[:, 1])
+    ours = losses.create("decoupled", weighting=weighting)(pairs.from_views(z)).value
+    agree(ours, theirs)
+    (mine,), (want,) = (torch.autograd.grad(x, z, retain_graph=True) for x in (ours, theirs))
+    torch.testing.assert_close(mine, want, rtol=1e-5, atol=1e-8)
