@@ -8,9 +8,27 @@ from contrastive_core.records.lab_view import MEMORIES, SNAPSHOT, STEP, BatchReq
 from contrastive_core.records.run import Run
 from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
 from contrastive_lab.components.shared.transport import SliderKnob
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
 
 LIVE = ("temperature", "margin")
+LIMITS = {  # of the further knobs that are dragged: from, to, and what one is switched on at
+    "bias": (-20.0, 5.0, None),
+    "beta": (0.0, 4.0, None),
+    "tau_plus": (0.0, 0.5, None),
+    "sigma": (0.1, 2.0, None),
+    "q": (0.01, 1.0, None),
+    "density_weight": (0.001, 1.0, None),
+    "negative_margin": (-0.5, 0.5, 0.0),
+}
+LABELS = {
+    "bias": N_("b, bias"),
+    "beta": N_("β, weight of hard negatives"),
+    "tau_plus": N_("τ⁺, share of false negatives"),
+    "sigma": N_("σ, width of the weights"),
+    "q": N_("q, robustness"),
+    "density_weight": N_("λ, weight of all pairs"),
+    "negative_margin": N_("m, margin for false negatives"),
+}
 PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 
 
@@ -19,11 +37,21 @@ def live_knob(about: dict[str, Any]) -> str | None:
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 
+def further_knobs(about: dict[str, Any]) -> list[str]:
+    """Names of the knobs that are dragged below the first one. about: the loss's entry in the catalog."""
+    return [name for name in LIMITS if name in about["knobs"]] if about.get("kernel") else []
+
+
+def dragged(about: dict[str, Any]) -> list[str]:
+    """Names of all knobs that are dragged."""
+    return [*filter(None, [live_knob(about)]), *further_knobs(about)]
+
+
 def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
-    """The knobs that the library computes a batch with: τ or the margin at its default where the browser computes every
-    other."""
-    if (live := live_knob(about)) and about["kernel"]:
-        return knobs | {live: about["knobs"][live]["default"]}
+    """The knobs that the library computes a batch with: those that are dragged at their defaults where the browser
+    computes every other value."""
+    if about["kernel"]:
+        return knobs | {name: about["knobs"][name]["default"] for name in dragged(about)}
     return knobs
 
 
@@ -36,11 +64,23 @@ def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
     return SliderKnob(label, low, high, value, k["log"])
 
 
+def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[SliderKnob]:
+    """Return the further knobs that are dragged, with their values."""
+    found = []
+    for name in further_knobs(about):
+        low, high, first = LIMITS[name]
+        value = knobs.get(name, about["knobs"][name]["default"])
+        held = None if value is None else min(high, max(low, float(value)))
+        found.append(SliderKnob(_(LABELS[name]), low, high, held, about["knobs"][name]["log"] and low > 0, name, first))
+    return found
+
+
 def setting_of(view: LabView, about: dict[str, Any], knobs: dict[str, Any], content: str) -> LossSetting:
     """A loss with its knobs on a batch; `content` changes when the batch does."""
     knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
     pairs, computed = (view.scores, view.mask, view.kernel), ComputedLoss(view.weight, view.grad, view.per_anchor)
-    return LossSetting(content, *pairs, computed, knob, view.value, view.score_name, view.reason)
+    more = further_knobs_of(about, knobs) if view.kernel is not None else []
+    return LossSetting(content, *pairs, computed, knob, view.value, view.score_name, view.reason, more)
 
 
 def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:

@@ -115,6 +115,47 @@ def lejepa(loss, views):
     return pull + loss.trade_off / 2 * gradient
 
 
+def decoupled(s, positive, negative, loss):
+    return (softmax(s / loss.temperature, negative) - mean_over(positive)) / loss.temperature
+
+
+def siglip(s, positive, negative, loss):
+    p = torch.sigmoid(s / loss.temperature + loss.bias)
+    return (negative * p - positive * (1 - p)) / loss.temperature
+
+
+def hard_negative(s, positive, negative, loss):
+    """Where the estimate of the negatives is above its least value."""
+    logits, number = s / loss.temperature, negative.sum(-1, keepdim=True)
+    weights = softmax(loss.beta * logits, negative)
+    grown = weights * logits.exp()
+    mean = grown.sum(-1, keepdim=True)
+    by_negative = (1 + loss.beta) * grown - loss.beta * weights * mean
+    total = torch.zeros_like(s)
+    for p in range(s.shape[1]):
+        own = logits[:, p, None].exp()
+        estimate = number * (mean - loss.tau_plus * own) / (1 - loss.tau_plus)
+        share = number / (own + estimate) / (1 - loss.tau_plus)
+        by_positive = (own - number * loss.tau_plus * own / (1 - loss.tau_plus)) / (own + estimate) - 1
+        each = share * by_negative
+        each[:, p] += by_positive[:, 0]
+        total += positive[:, p, None] * each
+    return total / (loss.temperature * positive.sum(-1, keepdim=True))
+
+
+def robust_info_nce(s, positive, negative, loss):
+    e, q = (s / loss.temperature).exp(), loss.q
+    total = torch.zeros_like(s)
+    for p in range(s.shape[1]):
+        among = negative * e
+        among[:, p] = e[:, p]
+        power = (loss.density_weight * among.sum(-1, keepdim=True)) ** q
+        each = power * among / among.sum(-1, keepdim=True)
+        each[:, p] -= e[:, p] ** q
+        total += positive[:, p, None] * each
+    return total / (loss.temperature * positive.sum(-1, keepdim=True))
+
+
 MEAN = r"\frac{[j\in P(i)]}{|P(i)|}"
 OUT = rf"\frac{{\partial L_i}}{{\partial s_{{ij}}}} = \frac{{1}}{{\tau}}\Big(\pi_{{ij}} - {MEAN}\Big),\quad {SOFTMAX}"
 OWN = (
@@ -165,6 +206,33 @@ GRADIENTS = {
         r"{1-P_{ij}} - P_{ij}\sum_{k\in N(i)}\frac{P_{ik}}{1-P_{ik}}\Big)",
         invariance_spread,
         'For `form="source"`. A negative with a large share is pushed twice: by the first term and by the spread term.',
+    ),
+    "decoupled": (
+        r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau}\Big(\nu_{ij} - " + MEAN + r"\Big),\quad "
+        r"\nu_{ij} = \frac{[j\in N(i)]\,e^{s_{ij}/\tau}}{\sum_{k\in N(i)} e^{s_{ik}/\tau}}",
+        decoupled,
+        'For `weighting="none"`. The pull and the push are each $1/\\tau$ in total, however similar the positive is.',
+    ),
+    "siglip": (
+        r"\frac{\partial L_i}{\partial s_{ip}} = -\frac{1-\sigma(\ell_{ip})}{\tau},\quad "
+        r"\frac{\partial L_i}{\partial s_{ik}} = \frac{\sigma(\ell_{ik})}{\tau},\quad "
+        r"\ell_{ij} = \frac{s_{ij}}{\tau} + b",
+        siglip,
+        "Each pair has its own probability $\\sigma(\\ell_{ij})$: no pair depends on the others of the batch.",
+    ),
+    "hard_negative": (
+        r"\frac{\partial L_i}{\partial s_{ik}} = \frac{1}{\tau|P(i)|}\sum_{p\in P(i)}\frac{K\,\omega_{ik}"
+        r"\big((1+\beta)e^{s_{ik}/\tau} - \beta\sum_l\omega_{il}e^{s_{il}/\tau}\big)}"
+        r"{(1-\tau^+)(e^{s_{ip}/\tau}+G_{ip})}",
+        hard_negative,
+        "For $G$ above its least value. A negative less similar than the weighted mean can be pulled, because it takes "
+        "weight from harder ones.",
+    ),
+    "robust_info_nce": (
+        r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau|P(i)|}\sum_{p\in P(i)}\Big("
+        r"(\lambda S_{ip})^q\pi^{p}_{ij} - [j=p]\,e^{q s_{ip}/\tau}\Big),\quad S_{ip} = e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}",
+        robust_info_nce,
+        "$\\pi^p_{ij}$ as for InfoNCE. The pull of a dissimilar positive is small: it may not belong to the anchor.",
     ),
     "pair_contrastive": (
         r"\frac{\partial L_i}{\partial D_{ip}} = \frac{D_{ip}}{|A(i)|},\quad "

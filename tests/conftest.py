@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from itertools import zip_longest
 
 # Small problems run slower on many threads, and the workers of pytest share the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -16,28 +18,37 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# The slowest files first, so that no worker is left with one of them when the other has ended.
-SLOW = (
+# The slowest files first, so that no worker is left with one of them when the other has ended. Browser
+# tests mostly wait, other tests compute: their files take turns, so that a core has something to do.
+BROWSER = (
     "browser/test_runs_page.py",
+    "browser/test_samples_page",
+    "browser/test_app",
     "browser/test_choices",
+    "browser/test_accessibility",
     "browser/test_installed.py",
     "browser/",
-    "distributed/",
-    "training/test_kills.py",
-    "engine/",
-    "sweeps/",
-    "training/",
-    "lab/",
-    "hostile/",
 )
+OTHER = ("distributed/", "training/test_kills.py", "engine/", "sweeps/", "training/", "lab/", "hostile/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def rank(item: pytest.Item) -> int:
+    browser: dict[str, list[pytest.Item]] = {}
+    other: dict[str, list[pytest.Item]] = {}
+    for item in items:
         path = item.path.as_posix()
-        return next((i for i, part in enumerate(SLOW) if f"tests/{part}" in path), len(SLOW))
+        (browser if "tests/browser/" in path else other).setdefault(path, []).append(item)
+    first, second = slowest_first(browser, BROWSER), slowest_first(other, OTHER)
+    items[:] = [item for pair in zip_longest(first, second, fillvalue=()) for file in pair for item in file]
 
-    items.sort(key=rank)
+
+def slowest_first(files: dict[str, list[pytest.Item]], slow: Sequence[str]) -> list[list[pytest.Item]]:
+    """The tests of each file, files in the order of these parts of their paths, then all others."""
+
+    def rank(path: str) -> int:
+        return next((i for i, part in enumerate(slow) if f"tests/{part}" in path), len(slow))
+
+    return [files[path] for path in sorted(files, key=rank)]
 
 
 @pytest.hookimpl(hookwrapper=True)

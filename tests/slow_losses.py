@@ -281,6 +281,50 @@ def lejepa(r: Row, trade_off: float, directions: int, **_: Any) -> tuple[float, 
     return total, 1
 
 
+def siglip(r: Row, temperature: float, bias: float, **_: Any) -> tuple[float, float]:
+    signed = [-(dot(r.f, p) / temperature + bias) for p in r.positives]
+    signed += [dot(r.f, k) / temperature + bias for k in r.negatives]
+    return (sum(log_sum([0.0, x]) for x in signed), 1) if signed else (0, 0)
+
+
+def decoupled(r: Row, temperature: float, weighting: str, sigma: float, **_: Any) -> tuple[float, float]:
+    if not r.positives or not r.negatives:
+        return 0, 0
+    s = [dot(r.f, p) for p in r.positives]
+    c = [1.0] * len(s)
+    if weighting == "von_mises":
+        z = [[unit(x) for x in rows.tolist()] for rows in (r.pairs.anchors, r.pairs.candidates)]
+        every = [dot(z[0][i], z[1][j]) for i in range(len(r.pairs)) for j in related(r.pairs, i)[0]]
+        mean = sum(math.exp(x / sigma) for x in every) / len(every)
+        c = [2 - math.exp(x / sigma) / mean for x in s]
+    pull = sum(w * x for w, x in zip(c, s, strict=True)) / (temperature * len(s))
+    return log_sum([dot(r.f, k) / temperature for k in r.negatives]) - pull, 1
+
+
+def hard_negative(r: Row, temperature: float, beta: float, tau_plus: float, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    n = [dot(r.f, k) / temperature for k in r.negatives]
+    total = 0.0
+    for p in r.positives:
+        x, g = dot(r.f, p) / temperature, -math.inf
+        if n:
+            mean = log_sum([(1 + beta) * v for v in n]) - log_sum([beta * v for v in n])  # log Σ ω e^ℓ
+            left = 1 - tau_plus * math.exp(min(x - mean, 500))
+            corrected = mean + math.log(left) - math.log(1 - tau_plus) if left > 0 else -math.inf
+            g = math.log(len(n)) + max(corrected, -1 / temperature)
+        total += log_sum([x, g]) - x
+    return total / len(r.positives), 1
+
+
+def robust_info_nce(r: Row, temperature: float, q: float, density_weight: float, **_: Any) -> tuple[float, float]:
+    if not r.positives:
+        return 0, 0
+    n = [math.exp(dot(r.f, k) / temperature) for k in r.negatives]
+    p = [math.exp(dot(r.f, k) / temperature) for k in r.positives]
+    return sum(((density_weight * (x + sum(n))) ** q - x**q) / q for x in p) / len(p), 1
+
+
 FORMULAS = {
     f.__name__: f
     for f in (
@@ -299,6 +343,10 @@ FORMULAS = {
         barlow_twins,
         vicreg,
         lejepa,
+        siglip,
+        decoupled,
+        hard_negative,
+        robust_info_nce,
     )
 } | {"info_nce": own_denominator}
 

@@ -67,9 +67,9 @@ class LabView:
     reason: str = ""
     note: str = ""  # what is to be known of the rows
 
-    def with_knob(self, name: str, value: float) -> LabView:
-        """The view with another value of the knob that its kernel computes with."""
-        kernel = Kernel(**{**(self.kernel or {}), name: value})  # type: ignore[misc]
+    def with_knobs(self, **values: float | None) -> LabView:
+        """The view with other values of knobs that its kernel computes with."""
+        kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[misc]
         return replace(self, kernel=kernel)
 
 

@@ -19,7 +19,7 @@ from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
 from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_setting import knobs_to_compute, live_knob, setting_of
+from contrastive_lab.loss_setting import dragged, knobs_to_compute, live_knob, setting_of
 from contrastive_lab.report import button
 
 SETTINGS = "lab-settings"  # the expander
@@ -90,13 +90,15 @@ def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray
 
 def computed(setting: LabSetting) -> LabView:
     """The loss on the batch; where the browser has a kernel, from the one at its default knob. Raises ValueError."""
-    live, where = live_knob(setting.about), (*setting.rows, setting.pairing, setting.loss)
+    where = (*setting.rows, setting.pairing, setting.loss)
     at_first = knobs_to_compute(setting.about, setting.knobs)
     view = _view(*where, json.dumps(at_first, sort_keys=True))
-    if at_first == setting.knobs or live is None:
+    if at_first == setting.knobs:
         return view
     if view.kernel is not None and not view.reason:
-        return view.with_knob(live, setting.knobs[live])
+        return view.with_knobs(
+            **{name: setting.knobs[name] for name in dragged(setting.about) if name in setting.knobs}
+        )
     return _view(*where, json.dumps(setting.knobs, sort_keys=True))
 
 
@@ -137,7 +139,7 @@ def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
     """A loss on a batch, as the browser gets it."""
-    held = {k: v for k, v in setting.knobs.items() if k != live_knob(setting.about) or view.kernel is None}
+    held = {k: v for k, v in setting.knobs.items() if k not in dragged(setting.about) or view.kernel is None}
     content = cache.digest(setting.rows, setting.pairing, setting.loss, sorted(held.items()))
     return setting_of(view, setting.about, setting.knobs, content)
 

@@ -13,7 +13,7 @@ from contrastive_lab.components.circle import CircleStart, CircleView, draw_circ
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_setting import knob_of, live_knob
+from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
 
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
 LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
@@ -38,15 +38,17 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
     live, start = live_knob(about), circle_start(key)
     query_params.keep(**asdict(start))
     knob = knob_of(about, live, knobs[live]) if live else None
-    if all(value == about["knobs"][n]["default"] for n, value in knobs.items() if n != live):
-        kernel = about["kernel"] | ({live: knobs[live]} if live else {})  # known without torch
+    moved = dragged(about)
+    if all(value == about["knobs"][n]["default"] for n, value in knobs.items() if n not in moved):
+        kernel = about["kernel"] | {name: knobs[name] for name in moved}  # known without torch
     else:
         kernel = _kernel(loss, json.dumps(knobs, sort_keys=True))
     if kernel is None:
         st.info(_("The browser has no kernel for this loss; choose one of the softmax or hinge kind."))
     else:
         heard = reported(key).get("report")
-        view = CircleView(kernel, about["score"], knob, start, lesson=panel_of(lesson), heard=heard)
+        more = further_knobs_of(about, knobs)
+        view = CircleView(kernel, about["score"], knob, start, False, panel_of(lesson), heard, more)
         draw_circle(view, key, partial(hear, key))
     formula(loss, about)
 

@@ -1,5 +1,6 @@
 """A loss on the page: its knobs, what the browser part reported, its formula, and what τ trades on a batch."""
 
+import contextlib
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from contrastive_core.records.run import Run
 from contrastive_lab import figures, format, number_inputs, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
-from contrastive_lab.loss_setting import LIVE, live_knob
+from contrastive_lab.loss_setting import LIMITS, LIVE, dragged, further_knobs, live_knob
 from contrastive_lab.setting_names import shown_value
 
 VALUES = "lab-values"  # of the session: the dragged knob's last value, by loss
@@ -59,13 +60,16 @@ def knob_form(
     Args: about: the loss's entry in the catalog; first: values to begin with, where not the
     defaults; left_out: knobs that get no control and stay as they are."""
     values = {}
-    if shown := [name for name in about["knobs"] if name not in (*LIVE, *left_out)]:
+    if shown := [name for name in about["knobs"] if name not in (*dragged(about), *LIVE, *left_out)]:
         with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
             values = {n: _control(n, about["knobs"][n], f"lab-{loss}-{n}", first.get(n)) for n in shown}
     values = {name: value for name, value in values.items() if value is not None}
     if live := live_knob(about):
         values[live] = _live_value(key, loss, live, about["knobs"][live], first.get(live))
         query_params.keep(**{live: values[live]})
+    for name in further_knobs(about):
+        values[name] = _further_value(key, loss, name, first.get(name, about["knobs"][name]["default"]))
+        query_params.keep(**{name: values[name]})
     return values
 
 
@@ -95,6 +99,20 @@ def _live_value(key: str, loss: str, name: str, knob: dict[str, Any], first: flo
     elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and report.get("value") is not None:
         values[loss] = report["value"]
     return float(values.get(loss, knob["default"] if first is None else first))
+
+
+def _further_value(key: str, loss: str, name: str, first: float | None) -> float | None:
+    """The same of a knob that stands below; None where it is switched off."""
+    values, report = st.session_state.setdefault(VALUES, {}), reported(key)
+    if (asked := query_params.take(name)) is not None:
+        with contextlib.suppress(ValueError):
+            low, high, _start = LIMITS[name]
+            values[loss, name] = min(high, max(low, float(asked)))
+            st.session_state[BEFORE] = report
+    elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and name in report.get("more", {}):
+        values[loss, name] = report["more"][name]
+    value = values.get((loss, name), first)
+    return None if value is None else float(value)
 
 
 def formula(loss: str, about: dict[str, Any]) -> None:

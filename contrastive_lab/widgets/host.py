@@ -11,7 +11,7 @@ import traitlets
 
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.loss_description import about_loss
-from contrastive_lab.loss_setting import knob_of, live_knob
+from contrastive_lab.loss_setting import further_knobs, knob_of, live_knob
 
 
 class LabWidget(anywidget.AnyWidget):  # type: ignore[misc]
@@ -85,6 +85,9 @@ class KnobWidget(LabWidget):
         value = said.get("value")
         if self.live and isinstance(value, int | float) and math.isfinite(value):
             setattr(self, self.live, value)
+        for name in further_knobs(self.about):
+            if name in said.get("more", {}):
+                self.about["values"][name] = said["more"][name]
 
     def draw(self) -> None:
         """Send what is to be seen."""

@@ -15,7 +15,7 @@ from contrastive_lab.components.circle import CircleStart, CircleView, pack_circ
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.loss_description import about_loss
-from contrastive_lab.loss_setting import knob_of, live_knob, setting_of
+from contrastive_lab.loss_setting import dragged, further_knobs, further_knobs_of, knob_of, live_knob, setting_of
 from contrastive_lab.widgets.host import KnobWidget, digest
 from contrastive_lab.widgets.validation import images_of, labels_of, rows_of
 
@@ -105,10 +105,9 @@ class LossViewWidget(KnobWidget):
         self.data = pack_loss_view(LossView(setting, axes, *about, others, choice, second))
 
     def _setting(self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]) -> LossSetting:
-        live = live_knob(about)
-        if view.kernel is not None and live:
-            view = view.with_knob(live, knobs[live])
-        held = {k: v for k, v in knobs.items() if k != live or view.kernel is None}
+        if view.kernel is not None:
+            view = view.with_knobs(**{name: knobs[name] for name in dragged(about)})
+        held = {k: v for k, v in knobs.items() if k not in dragged(about) or view.kernel is None}
         content = digest(view.scores, view.mask, about["title"], sorted(held.items()), self._moves)
         return setting_of(view, about, knobs, content)
 
@@ -167,4 +166,8 @@ class CircleWidget(KnobWidget):
         if self.live:
             kernel = kernel | {self.live: self.knobs[self.live]}
             knob = knob_of(self.about, self.live, self.knobs[self.live])
-        self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start))
+        kernel, more = (
+            kernel | {n: self.knobs[n] for n in further_knobs(self.about)},
+            further_knobs_of(self.about, self.knobs),
+        )
+        self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start, more=more))

@@ -211,6 +211,7 @@ EXPECTED = {
     ),
     "pairs.from_queue(z2, z2, torch.randn(3, 5))": ("ValueError", "queue (k, d); got (8, 4), (8, 4), (3, 5)"),
     "pairs.from_labels(z2, y, torch.randn(3, 5), y[:3])": ("ValueError", "equally wide; got (8, 4) and (3, 5)"),
+    "pairs.from_towers(z2, torch.randn(8, 5))": ("ValueError", "towers must be equally wide; got (8, 4) and (8, 5)"),
     "pairs.from_bank(z2, y, torch.randn(9, 4).double())": ("ValueError", "make them one, as by z.float()"),
 }
 

@@ -112,3 +112,13 @@ def test_barlow_twins_is_lightlys() -> None:
 def test_vicreg_is_lightlys() -> None:
     z = rows().view(6, 2, 6)
     agree(losses.create("vicreg")(pairs.from_views(z)).value, lightly.VICRegLoss()(*z.unbind(1)))
+
+
+@pytest.mark.parametrize("weighting", ["none", "von_mises"])
+def test_decoupled_is_lightlys(weighting: str) -> None:
+    z = rows().view(6, 2, 6).requires_grad_()
+    theirs = (lightly.DCLLoss if weighting == "none" else lightly.DCLWLoss)(temperature=0.1)(z[:, 0], z[:, 1])
+    ours = losses.create("decoupled", weighting=weighting)(pairs.from_views(z)).value
+    agree(ours, theirs)
+    (mine,), (want,) = (torch.autograd.grad(x, z, retain_graph=True) for x in (ours, theirs))
+    torch.testing.assert_close(mine, want, rtol=1e-5, atol=1e-8)

@@ -219,3 +219,108 @@ def test_triplets_one_by_one_are_the_sorted_ones(average, monkeypatch) -> None:
         found.append((out.per_anchor, out.weight, *torch.autograd.grad(out.value, z)))
     for a, b in zip(*found, strict=True):
         same(a, b)
+
+
+def towers(n: int = 12, m: int | None = None, d: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
+    return rows(n, d), rows(n if m is None else m, d, seed=1)
+
+
+def test_hard_negatives_without_their_knobs_are_info_nce() -> None:
+    for kind in ("views", "labels", "towers"):
+        made = build(kind, rows())
+        same(loss_of("hard_negative", made, beta=0.0, tau_plus=0.0), loss_of("info_nce", made, temperature=0.5))
+
+
+def test_decoupled_is_info_nce_without_the_positive_below() -> None:
+    made, t = build("towers", rows()), 0.3
+    s = torch.nn.functional.normalize(made.anchors, dim=1)
+    s = s @ s.mT / t
+    masks = made.masks()
+    positive = s[masks.positive]
+    negatives = s.masked_fill(~masks.negative, -torch.inf).logsumexp(1)
+    want = loss_of("info_nce", made, temperature=t) - torch.log1p((positive - negatives).exp())
+    same(loss_of("decoupled", made, temperature=t), want)
+
+
+def test_robust_info_nce_nears_info_nce() -> None:
+    made = build("towers", rows())
+    got = loss_of("robust_info_nce", made, q=0.001, density_weight=0.01)
+    want = loss_of("info_nce", made, temperature=0.5) + math.log(0.01)
+    torch.testing.assert_close(got, want, rtol=2e-2, atol=2e-2)
+
+
+def test_siglip_of_one_positive_and_one_negative_is_two_logistic_terms() -> None:
+    made = pairs.from_queue(on_circle(0), on_circle(30), on_circle(90))
+    value = loss_of("siglip", made, temperature=0.5, bias=0.0)
+    positive = math.cos(math.radians(30)) / 0.5
+    assert value.item() == pytest.approx(math.log1p(math.exp(-positive)) + math.log(2), rel=1e-12)
+
+
+def test_equal_towers_have_equal_losses_both_ways() -> None:
+    z = rows(9)
+    out = loss_of("info_nce", pairs.from_towers(z, z.clone()))
+    same(out[:9], out[9:])
+
+
+@pytest.mark.parametrize("temperature", [0.01, 0.07])
+def test_info_nce_across_towers_is_clips(temperature: float) -> None:
+    """open_clip's ClipLoss as published: cross entropy over the rows and over the columns of the logits, halved."""
+    a, b = (x.requires_grad_() for x in towers())
+    x, y = (torch.nn.functional.normalize(z, dim=1) for z in (a, b))
+    logits, target = x @ y.mT / temperature, torch.arange(12)
+    cross = torch.nn.functional.cross_entropy
+    want = (cross(logits, target) + cross(logits.mT, target)) / 2
+    got = losses.create("info_nce", temperature=temperature)(pairs.from_towers(a, b)).value
+    same(got, want)
+    for mine, theirs in zip(torch.autograd.grad(got, (a, b)), torch.autograd.grad(want, (a, b)), strict=True):
+        same(mine, theirs)
+
+
+def test_siglip_is_open_clips_with_learned_temperature_and_bias() -> None:
+    """open_clip's SigLipLoss as published: −Σ log σ(y (s·scale + bias)) / n; both directions give it."""
+    a, b = (x.requires_grad_() for x in towers())
+    tau, bias = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.1, -7.0))
+    x, y = (torch.nn.functional.normalize(z, dim=1) for z in (a, b))
+    logits = x @ y.mT / tau + bias
+    want = -torch.nn.functional.logsigmoid((2 * torch.eye(12) - 1) * logits).sum() / 12
+    for direction in ("both", "a_to_b", "b_to_a"):
+        got = losses.create("siglip")(pairs.from_towers(a, b, direction=direction), temperature=tau, bias=bias).value
+        same(got, want)
+        leaves = (a, b, tau, bias)
+        grads = torch.autograd.grad(got, leaves), torch.autograd.grad(want, leaves, retain_graph=True)
+        for mine, theirs in zip(*grads, strict=True):
+            same(mine, theirs)
+    with pytest.raises(ValueError, match="has no bias to learn"):
+        losses.create("info_nce")(pairs.from_towers(a, b), bias=bias)
+
+
+def test_towers_of_other_sizes_weigh_alike() -> None:
+    a, b = towers(4, 7)
+    groups = torch.arange(4), torch.tensor([0, 0, 1, 2, 3, 3, 3])
+    out = losses.create("info_nce")(pairs.from_towers(a, b, *groups))
+    ways = [losses.create("info_nce")(pairs.from_towers(a, b, *groups, direction=d)) for d in ("a_to_b", "b_to_a")]
+    same(out.value, (ways[0].value + ways[1].value) / 2)
+    same(out.per_anchor, torch.cat([way.per_anchor for way in ways]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"b": rows(7)}, "need groups_a and groups_b"),
+        ({"b": rows(8).float()}, "make them one"),
+        ({"b": rows(8), "groups_a": torch.arange(8)}, "given together"),
+        ({"b": rows(8), "direction": "down"}, "direction must be one of both, a_to_b, b_to_a"),
+    ],
+)
+def test_towers_that_cannot_be_compared_say_why(arguments: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        pairs.from_towers(rows(8), **arguments)
+
+
+def test_negatives_above_the_margin_are_left_out() -> None:
+    made = pairs.from_queue(on_circle(0), on_circle(40), on_circle(10, 45, 120))
+    anatomy = losses.create("info_nce", negative_margin=0.1).anatomy(made)
+    assert anatomy.extras["left_out"].tolist() == [1]
+    assert anatomy.weight[0, 1] == 0
+    rest = pairs.from_queue(on_circle(0), on_circle(40), on_circle(45, 120))
+    same(anatomy.output.per_anchor, loss_of("info_nce", rest))

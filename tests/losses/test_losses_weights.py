@@ -44,5 +44,5 @@ def test_which_losses_take_weights() -> None:
     assert {n for n, v in taken.items() if v == {False}} == set(
         "barlow_twins invariance_spread lejepa lifted_structure nce swapped_prediction vicreg".split()
     )
-    assert {n for n, v in taken.items() if len(v) == 2} == {"triplet", "info_nce", "nt_xent", "sup_con"}
+    assert {n for n, v in taken.items() if len(v) == 2} == {"decoupled", "triplet", "info_nce", "nt_xent", "sup_con"}
     assert losses.create("triplet", mining="all").takes_weights

@@ -1,6 +1,6 @@
 """Points on a circle that follow a loss's own gradient, computed in the browser."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ class CircleView:
     bare: bool = False  # the circle alone, at work by itself for a while; it reports nothing
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
+    more: Sequence[SliderKnob] = ()  # knobs that are dragged below `knob`
 
 
 def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
@@ -40,5 +41,6 @@ def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], N
 
 def pack_circle(view: CircleView) -> bytes:
     """The circle as the browser gets it, in any host."""
-    fixed = {k: v for k, v in view.kernel.items() if k != view.kernel.get("knob")}
+    moved = {view.kernel.get("knob"), *(knob.name for knob in view.more)}
+    fixed = {k: v for k, v in view.kernel.items() if k not in moved}
     return pack(view, content=repr(sorted(fixed.items(), key=str)))

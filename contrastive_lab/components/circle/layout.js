@@ -5,6 +5,7 @@ import { angleOf, keys, pointAt, runOrPause } from "./pointer.js";
 import { advance, restart, stepSize } from "./points.js";
 import { report, saveCircle, savePicture, tellOf } from "./save.js";
 import { el } from "../shared/dom.js";
+import { buildFurther, putFurther } from "../shared/further_knobs.js";
 import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
@@ -51,6 +52,18 @@ export function build(parent) {
   ring.note = el("p", { class: "hint" });
   ring.lesson = buildLesson((pressed) => tellOf(ring, pressed));
   ring.knobBar = el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout);
+  ring.further = buildFurther({
+    turn: () => {
+      ring.dragging = true;
+      putFurther(ring.further, ring.kernel);
+      ring.history.length = 0;
+      tick(ring);
+    },
+    told: () => {
+      ring.dragging = false;
+      report(ring);
+    },
+  });
   const view = el(
     "div",
     { class: "view" },
@@ -82,6 +95,7 @@ export function build(parent) {
       ),
     ),
     el("div", { class: "bar" }, ring.knobBar),
+    ring.further.root,
     el(
       "div",
       { class: "body" },

@@ -3,6 +3,7 @@
 import { tick } from "./frame.js";
 import { build, showStepSize } from "./layout.js";
 import { readAngles, restart } from "./points.js";
+import { putFurther, showFurther } from "../shared/further_knobs.js";
 import { setKnob, toSlider } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
 import { languageOf, unpack } from "../shared/transport.js";
@@ -54,6 +55,8 @@ export function applyMeta(ring, meta) {
   ring.slider.setAttribute("aria-label", ring.knobName.textContent);
   ring.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: ring.knobName.textContent }));
   ring.readout.disabled = !knob;
+  if (!isOlder) showFurther(ring.further, meta.more);
+  putFurther(ring.further, ring.kernel);
   if (knob && isOlder)
     setKnob(ring, ring.value); // what is in the hand, or was told since, is not moved
   else if (knob) {

@@ -24,6 +24,7 @@ export function tellOf(ring, pressed) {
   const at = ring.moved ? written(ring.angles) : "";
   ring.send("chosen", {
     value: ring.meta.knob ? ring.value : null,
+    more: ring.further.values,
     groups: ring.count,
     points: ring.n,
     scatter: ring.scatter,

@@ -36,6 +36,7 @@ class LossSetting:
     loss: float | None = None  # of the batch, as the library has it
     score_name: str = "similarity"
     reason: str = ""  # why the batch cannot be compared, in a sentence
+    more: Sequence[SliderKnob] = ()  # knobs that are dragged below the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,8 @@ class LossView:
 
 def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
     """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`, `anchor`, `view`,
-    `panel`, `order`, `masks`, `second`, `second_value`, and `of`, the `name` that it was chosen for."""
+    `panel`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` that it was
+    chosen for."""
     blob = pack_loss_view(view)
     return dict(mount("loss_view", blob, "chosen", key, first={}, on_change=on_change) or {})
 

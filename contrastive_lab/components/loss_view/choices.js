@@ -16,6 +16,7 @@ export const PANELS = {
   curves: N_("Sweep"),
   formula: N_("Formula"),
   two: N_("Two settings"),
+  pushes: N_("What each loss pushes"),
 };
 
 export const ORDERS = { group: N_("by group"), cluster: N_("by cluster") };

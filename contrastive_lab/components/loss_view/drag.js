@@ -2,6 +2,7 @@
 // hears of a value when it is let go.
 
 import { isWrong } from "./question.js";
+import { putFurther } from "../shared/further_knobs.js";
 import { fromSlider, setKnob } from "../shared/knob.js";
 import { doneOf } from "../shared/lesson.js";
 
@@ -43,6 +44,19 @@ export function drag(lab, v, stamp) {
 }
 
 /**
+ * One of the further knobs moves likewise.
+ *
+ * @param {LossViewState} lab
+ * @param {number} stamp
+ */
+export function turnFurther(lab, stamp) {
+  lab.pending ||= stamp;
+  lab.dragging = true;
+  putFurther(lab.further, lab.kernel);
+  schedule(lab, true);
+}
+
+/**
  * @param {LossViewState} lab
  */
 export function report(lab) {
@@ -61,6 +75,7 @@ export function tellOf(lab, pressed) {
   lab.send("chosen", {
     of: lab.meta.name,
     value: lab.meta.knob ? lab.value : null,
+    more: lab.further.values,
     anchor: lab.anchor,
     view: lab.view,
     panel: lab.panel,

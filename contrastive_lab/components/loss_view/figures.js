@@ -1,6 +1,6 @@
 // The figures above the matrix.
 
-import { isHinge, positivesOf } from "./pairs.js";
+import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
@@ -95,6 +95,6 @@ export function drawFigures(lab) {
 
 /** Whether the pull on all positives together can't be more than 1/τ. */
 function boundedBy(kernel, positives) {
-  if (!kernel || kernel.family !== "softmax" || kernel.scale !== "none") return false;
+  if (!kernel || !isPlainSoftmax(kernel) || kernel.scale !== "none") return false;
   return positives === 1 || kernel.denominator === "own_positive" || kernel.aggregate !== "out";
 }

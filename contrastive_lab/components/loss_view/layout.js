@@ -1,12 +1,13 @@
 // The elements of the live loss view, and what its buttons do.
 
 import { ORDERS, PANELS, VIEWS } from "./choices.js";
-import { drag, report, schedule, listenToKnob, tellOf } from "./drag.js";
+import { drag, report, schedule, listenToKnob, tellOf, turnFurther } from "./drag.js";
 import { listen } from "./events.js";
 import { isHinge } from "./pairs.js";
 import { openPanel } from "./panels.js";
 import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
+import { buildFurther } from "../shared/further_knobs.js";
 import { knobField, toSlider } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
@@ -93,6 +94,10 @@ export function build(parent, start) {
   const figure = (title, value) => el("div", {}, title, value);
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
   lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
+  lab.further = buildFurther({
+    turn: (stamp) => turnFurther(lab, stamp),
+    told: () => report(lab),
+  });
   lab.barSide = el(
     "div",
     { class: "barside" },
@@ -103,7 +108,7 @@ export function build(parent, start) {
   const view = el(
     "div",
     { class: "view" },
-    el("div", { class: "held" }, el("div", { class: "bar" }, lab.knobBar), lab.sentence),
+    el("div", { class: "held" }, el("div", { class: "bar" }, lab.knobBar), lab.further.root, lab.sentence),
     el(
       "dl",
       { class: "figures" },

@@ -2,9 +2,9 @@
 
 import { VIEWS } from "./choices.js";
 import { shares } from "./gradients.js";
-import { isFar, isHinge } from "./pairs.js";
+import { isFar, isHinge, isLeftOut } from "./pairs.js";
 import { isAsked } from "./question.js";
-import { APART } from "./shades.js";
+import { APART, LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
@@ -17,7 +17,8 @@ import { _ } from "../shared/locale.js";
  * @param {LossViewState} lab
  */
 export function tell(lab) {
-  const name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), lab.key].join(),
+  const hasLeftOut = lab.out?.leftOut?.some((count) => count > 0),
+    name = [lab.view, lab.overlay, isHinge(lab), isFar(lab), hasLeftOut, lab.key].join(),
     marked = lab.overlay || lab.view === "mask",
     blank = lab.overlay ? _("tint alone") : _("blank");
   if (lab.toldOf === name) return;
@@ -64,6 +65,8 @@ export function tell(lab) {
       ...(lab.view === "weight" ? [el("span", {}, _("stronger color: more weight"))] : []),
     );
   if (!lab.M.includes(3)) itself.remove();
+  if (hasLeftOut && (lab.view !== "score" || lab.overlay))
+    lab.legend.append(item(LEFT_OUT, _("left out: may be false"), 0.9));
   if (lab.M.includes(0))
     lab.legend.append(marked ? item(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
@@ -101,7 +104,10 @@ function inWords(lab, i, j) {
   if (isAsked(lab) && i === lab.anchor && j !== null)
     return _("Is this the other view? Click the bar, or press Enter.");
   if (i === null || j === null) return i === null ? columnNames[j] : names[i];
-  const what = [_("not compared"), _("positive"), _("negative"), _("itself")][lab.M[i * lab.w + j]];
+  const k = i * lab.w + j,
+    what = isLeftOut(lab, k)
+      ? _("negative, left out")
+      : [_("not compared"), _("positive"), _("negative"), _("itself")][lab.M[k]];
   return `${names[i]} → ${columnNames[j]} · ${what} · ${numbers(lab, i, j)}`;
 }
 

@@ -3,6 +3,7 @@
 import { PANELS } from "./choices.js";
 import { schedule } from "./drag.js";
 import { openPanel } from "./panels.js";
+import { putFurther, showFurther } from "../shared/further_knobs.js";
 import { setKnob, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
@@ -73,6 +74,8 @@ export function applyKernel(lab, meta, isNew = false) {
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || _(PANELS[b.dataset.key]);
   if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
   lab.kernel = kernel ? { ...kernel } : null;
+  showFurther(lab.further, kernel ? meta.more : []);
+  putFurther(lab.further, lab.kernel);
   lab.slider.disabled = lab.slider.hidden = !knob;
   lab.knobName.textContent = knob ? knob.label : _("no setting to drag");
   lab.slider.setAttribute("aria-label", lab.knobName.textContent);

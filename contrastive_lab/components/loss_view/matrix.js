@@ -2,12 +2,13 @@
 
 import { describe, tell } from "./legend.js";
 import { orderOf } from "./order.js";
-import { isFar } from "./pairs.js";
-import { APART, BITS, TABLES, divergingShades, largest, overlaid } from "./shades.js";
+import { isFar, isLeftOut } from "./pairs.js";
+import { APART, BITS, LEFT_OUT, TABLES, divergingShades, largest, overlaid } from "./shades.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, packed } from "../shared/canvas.js";
 import { GRAIN, PULL, PUSH, grained } from "../shared/push_pull.js";
 
+const LEFT = packed(LEFT_OUT, 0.9);
 const WIDE = 5; // CSS pixels of a cell from which on its shape is seen
 
 /**
@@ -38,13 +39,15 @@ export function paintMatrix(lab) {
       c && Uint32Array.from({ length: 256 }, (_, k) => packed(c, least + (1 - least) * (far ? 1 - k / 255 : k / 255))),
   );
   const plain = [marked ? packed(GRAY, APART) : 0, packed(PULL.color, 1), packed(PUSH.color, 0.45), self],
-    unknown = packed(GRAY, 0.2);
+    unknown = packed(GRAY, 0.2),
+    marksLeftOut = (view !== "score" || lab.overlay) && out?.leftOut?.some((count) => count > 0);
   for (let r = 0, p = 0; r < n; r++) {
     const at = rows[r] * w;
     for (let c = 0; c < w; c++, p++) {
       const k = at + columns[c],
         m = M[k];
       if (m === 0 || m === 3) pixels[p] = plain[m];
+      else if (marksLeftOut && isLeftOut(lab, k)) pixels[p] = LEFT;
       else if (view === "mask") pixels[p] = plain[m];
       else if (view === "score") pixels[p] = ramps[m][((S[k] - low) * span) | 0];
       else if (!values) pixels[p] = unknown;

@@ -8,6 +8,25 @@ export function isHinge(lab) {
 }
 
 /**
+ * Whether the loss is a softmax over positives and negatives, each once.
+ *
+ * @param {Kernel} kernel
+ */
+export function isPlainSoftmax(kernel) {
+  return kernel.family === "softmax" && kernel.negatives !== "hard" && kernel.positive !== "out";
+}
+
+/**
+ * Whether a negative is left out by the margin for false negatives.
+ *
+ * @param {LossViewState} lab
+ * @param {number} k place of the cell
+ */
+export function isLeftOut(lab, k) {
+  return lab.M[k] === 2 && lab.out?.kept?.[k] === 0 && lab.out.leftOut[Math.floor(k / lab.w)] > 0;
+}
+
+/**
  * Near is small: distances, and similarities that a loss takes with a minus.
  *
  * @param {LossViewState} lab

@@ -5,6 +5,7 @@ import { drawCurves } from "./curves.js";
 import { drawFormula } from "./formula/panel.js";
 import { drawGradients, listenGradients } from "./gradients.js";
 import { drawScores, listenMargin } from "./margin.js";
+import { drawPushes } from "./pushes.js";
 import { drawTwo, openTwo } from "./second_panel.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
@@ -45,7 +46,8 @@ export function drawPanel(lab) {
   }
   const [g, width, height] = sizeCanvas(lab.extra);
   g.fillStyle = lab.ink;
-  if (lab.panel === "scores") drawScores(lab, g, width, height);
+  if (lab.panel === "pushes") drawPushes(lab, g, width, height);
+  else if (lab.panel === "scores") drawScores(lab, g, width, height);
   else if (lab.panel === "two") drawTwo(lab, g, width, height);
   else if (!lab.kernel && lab.panel !== "grads")
     say(

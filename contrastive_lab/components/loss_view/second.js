@@ -1,5 +1,6 @@
 // The second setting: another form, loss or rows on the same batch, or another knob.
 
+import { isHinge, isPlainSoftmax } from "./pairs.js";
 import { N_ } from "../shared/locale.js";
 
 /** The forms that a second setting may take on the same scores. */
@@ -25,9 +26,13 @@ const FORMS = {
 
 /**
  * @param {LossViewState} lab
+ * @returns {Record<string, any[]>}
  */
 export function formsOf(lab) {
-  return lab.kernel ? FORMS[lab.kernel.form || "softmax"] : {};
+  if (!lab.kernel) return {};
+  return isPlainSoftmax(lab.kernel) || isHinge(lab)
+    ? FORMS[lab.kernel.form || "softmax"]
+    : { same: FORMS.softmax.same };
 }
 
 /**

@@ -20,10 +20,21 @@ export function sentence(lab) {
   const knob = lab.meta.knob,
     at = knob ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) }) : _("Here, ");
   const name = lab.meta.names[i] ?? _("image {number}", { number: i + 1 });
-  if (!lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
+  if (!o.weight[i] && !lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });
   if (!o.negatives[i]) return _("{name} has no negative in this batch: nothing is pushed away.", { name });
-  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i));
+  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i)) + leftOut(o, i);
+}
+
+/** How many negatives the margin leaves out. */
+function leftOut(o, i) {
+  const all = o.leftOut?.reduce((sum, count) => sum + count, 0);
+  return all
+    ? _(" {count} of its negatives are left out because they may be false; {all} in the batch.", {
+        count: o.leftOut[i],
+        all,
+      })
+    : "";
 }
 
 function ofSoftmax(lab, o, i) {

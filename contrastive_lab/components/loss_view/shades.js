@@ -1,7 +1,10 @@
 // Colors of weights and gradients by a table, so that a pixel costs one look-up.
 
-import { packed } from "../shared/canvas.js";
+import { PALETTE, fromHex, packed } from "../shared/canvas.js";
 import { PULL, PUSH } from "../shared/push_pull.js";
+
+/** Color of negatives that a margin leaves out. */
+export const LEFT_OUT = fromHex(PALETTE[5]);
 
 const MOST = 1e-38;
 

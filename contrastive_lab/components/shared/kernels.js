@@ -19,7 +19,8 @@ function rowOf(kernel) {
 
 /**
  * Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective negatives (n), active
- * pairs or triplets (n; of these `hard`, the rest semi-hard), negatives left out (n), and the value. Arrays of `into` are used again.
+ * pairs or triplets (n; of these `hard`, the rest semi-hard), negatives left out (n), and the value. Arrays of `into`
+ * are used again.
  *
  * @param {Scores} S
  * @param {Uint8Array} M

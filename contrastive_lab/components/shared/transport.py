@@ -80,13 +80,15 @@ def _translated(node: Any, key: str = "") -> Any:
 
 @dataclass(frozen=True)
 class SliderKnob:
-    """A loss's temperature or margin as a slider, linear or logarithmic."""
+    """A number that a loss is computed with, as a slider, linear or logarithmic."""
 
     label: str  # "τ, temperature": the symbol, then what it is
     low: float
     high: float
-    value: float
+    value: float | None  # None: switched off
     log: bool = False
+    name: str = ""  # of the knob; where several stand below one another
+    first: float | None = None  # what it is switched on at
 
 
 def digest(*parts: Any) -> str:

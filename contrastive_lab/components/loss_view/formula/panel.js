@@ -5,7 +5,7 @@ import { drawDerivative } from "./derivative.js";
 import { pairLines, tripletLines } from "./hinge.js";
 import { TERMS, m, mn, mo, over, row, subscript } from "./mathml.js";
 import { softmaxLines } from "./softmax.js";
-import { isFar, ranked } from "../pairs.js";
+import { isFar, isHinge, isPlainSoftmax, ranked } from "../pairs.js";
 import { sizeCanvas } from "../../shared/canvas.js";
 import { el, say } from "../../shared/dom.js";
 import { _ } from "../../shared/locale.js";
@@ -21,9 +21,9 @@ export function drawFormula(lab) {
   const lines =
     !o || !(o.weight[i] > 0)
       ? []
-      : !lab.kernel
+      : !lab.kernel || !(isPlainSoftmax(lab.kernel) || isHinge(lab))
         ? libraryLines(lab)
-        : lab.kernel.family === "softmax"
+        : isPlainSoftmax(lab.kernel)
           ? softmaxLines(lab)
           : lab.kernel.form === "pair"
             ? pairLines(lab)
@@ -89,7 +89,7 @@ function become(old, made) {
   else [...made.childNodes].forEach((node, k) => become(old.childNodes[k], node));
 }
 
-/** A loss that only the library computes: what it found for each of the largest pairs. */
+/** A loss without lines of its own: what was found for each of the largest pairs. */
 function libraryLines(lab) {
   const { anchor: i, w, S, M, out } = lab,
     at = i * w,

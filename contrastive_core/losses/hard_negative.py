@@ -1,0 +1,66 @@
+"""Hard negatives weighted up, false ones discounted (Robinson et al. 2021, arXiv 2010.04592, eq. 4).
+
+With `beta` 0 all negatives weigh alike: the debiased loss (Chuang et al. 2020, arXiv 2007.00224). The weights carry
+gradient, as in the authors' code.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.messages import N_
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import Kernel, LossCard
+from contrastive_core.registry import knob
+
+
+@dataclass(frozen=True)
+class HardNegative(SoftmaxLoss):
+    """L_i = mean over p of −log(e^{s_ip/τ} / (e^{s_ip/τ} + G)), K = |N(i)|,
+    G = K max((Σ_k ω_k e^{s_ik/τ} − τ⁺ e^{s_ip/τ})/(1 − τ⁺), e^{−1/τ}); w_i = 1."""
+
+    card = LossCard(
+        title=N_("Hard negatives"),
+        year=2021,
+        paper="https://arxiv.org/abs/2010.04592",
+        formula=(
+            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+G_{ip}},\quad "
+            r"G_{ip} = K\max\Big(\frac{\sum_{k\in N(i)}\omega_{ik}e^{s_{ik}/\tau}-\tau^+e^{s_{ip}/\tau}}{1-\tau^+},"
+            r"\,e^{-1/\tau}\Big),\quad \omega_{ik} = \frac{e^{\beta s_{ik}/\tau}}{\sum_l e^{\beta s_{il}/\tau}}"
+        ),
+        summary=N_(
+            "Negatives count more the more similar they are to the anchor. A correction subtracts the share of them "
+            "that is expected to be false."
+        ),
+    )
+
+    temperature: float = temperature_knob(0.5)
+    beta: float = knob(1.0, 0.0, 10.0, N_("How much more similar negatives count; 0: all alike."))
+    tau_plus: float = knob(0.1, 0.0, 0.9, N_("Expected share of false negatives."))
+    normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
+
+    @property
+    def lists_positives(self) -> bool:
+        return True
+
+    def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
+        number = logits.negative_number()  # K
+        mean = logits.logsumexp("negative", 1 + self.beta)  # log Σ_k ω_k e^ℓ_k, less log Σ_k e^βℓ_k
+        log_number = number.clamp_min(1).to(mean.dtype).log()
+        below = logits.logsumexp("negative", self.beta) if self.beta else log_number
+        some = number > 0
+        mean = torch.where(some, mean, 0.0) - torch.where(some, below, 0.0)
+        positives = torch.where(logits.of_positives[1] > 0, logits.of_positives[0], 0.0)  # (n, k)
+        false = self.tau_plus * (positives - mean[:, None]).clamp_max(80.0).exp()
+        rest = torch.where(false < 1, false, 0.0)
+        estimate = mean[:, None] + torch.log1p(-rest) - math.log1p(-self.tau_plus)
+        least = -1 / self.temperature
+        negatives = torch.where((false < 1) & (estimate > least), estimate, least) + log_number[:, None]  # log G
+        negatives = torch.where(some[:, None], negatives, -torch.inf)
+        return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + G) − ℓ_p
+
+    def kernel(self) -> Kernel:
+        return self._kernel(denominator="own_positive", negatives="hard", beta=self.beta, tau_plus=self.tau_plus)
