@@ -230,7 +230,8 @@ GRADIENTS = {
     ),
     "robust_info_nce": (
         r"\frac{\partial L_i}{\partial s_{ij}} = \frac{1}{\tau|P(i)|}\sum_{p\in P(i)}\Big("
-        r"(\lambda S_{ip})^q\pi^{p}_{ij} - [j=p]\,e^{q s_{ip}/\tau}\Big),\quad S_{ip} = e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}",
+        r"(\lambda S_{ip})^q\pi^{p}_{ij} - [j=p]\,e^{q s_{ip}/\tau}\Big),"
+        r"\quad S_{ip} = e^{s_{ip}/\tau}+\sum_{k\in N(i)} e^{s_{ik}/\tau}",
         robust_info_nce,
         "$\\pi^p_{ij}$ as for InfoNCE. The pull of a dissimilar positive is small: it may not belong to the anchor.",
     ),

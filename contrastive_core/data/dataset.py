@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
+from contrastive_core.data.captions import Captions
 from contrastive_core.messages import N_, join, message
 from contrastive_core.records.train_config import ImageForm
 
@@ -56,6 +57,7 @@ class Dataset:
     notes: list[tuple[str, str]] = field(default_factory=list)
     form: ImageForm | None = None
     remarks: tuple[str, ...] = ()
+    captions: Captions | None = None  # where `caption_sources.add_captions` added them
 
     def __len__(self) -> int:
         return len(self.labels)

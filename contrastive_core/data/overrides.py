@@ -58,7 +58,8 @@ def take(dataset: Dataset, keep: np.ndarray) -> Dataset:
     """The images `keep`, in that order, as `ImageRows`: read when they are asked for."""
     images, labels, ids = ImageRows(dataset.images, keep), dataset.labels[keep], [dataset.ids[i] for i in keep]
     factors = {k: v[keep] for k, v in dataset.factors.items()}
-    return dataclasses.replace(dataset, images=images, labels=labels, ids=ids, factors=factors)
+    captions = dataset.captions and dataset.captions.take(keep)
+    return dataclasses.replace(dataset, images=images, labels=labels, ids=ids, factors=factors, captions=captions)
 
 
 def read_ids(path: str) -> list[str]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import PAIR, joined
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
@@ -87,6 +88,8 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
         for entry in archive.infolist():
             with archive.open(entry) as member:
                 heads[entry.filename.removesuffix(".npy")] = npy_head(member, path, entry.file_size)
+        if "meta" not in heads and part[1] == 1 and (towers := _tower_arrays(heads)):
+            return _towers(archive, heads, towers, path)
         name = "features" if "meta" in heads else _vector_array(heads, path)
         if name not in heads:
             raise UnusableEmbedding("{name} has no array of features", name=path.name)
@@ -100,6 +103,30 @@ def _npz(file: BinaryIO, path: Path, part: Part) -> EmbeddingSet:
                 with archive.open(f"{other}.npy") as member:
                     others[other] = np.lib.format.read_array(member, allow_pickle=False)
     return _rows(features, rows, heads[name][0][0], others, path)
+
+
+def _tower_arrays(heads: Mapping[str, Head]) -> tuple[str, str] | None:
+    """Return the names of two arrays of vectors, those of two towers; None where one has a usual name."""
+    wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind == "f"]
+    return (wide[0], wide[1]) if len(wide) == 2 and not {*USUAL} & {*heads} else None
+
+
+def _towers(archive: zipfile.ZipFile, heads: Mapping[str, Head], names: tuple[str, str], path: Path) -> EmbeddingSet:
+    """Two arrays of vectors as two towers. An array such as `question_text` describes the rows of `question`;
+    `question_pair` and `answer_pair` name the group of each row; any other array is of the rows of both."""
+    sets, groups = [], []
+    for name, other in (names, names[::-1]):
+        with archive.open(f"{name}.npy") as member:
+            npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
+            features, _ = _vectors(member, heads[name], path, (0, 1))
+        columns = {}
+        for key, (shape, _, _) in heads.items():
+            if len(shape) == 1 and not key.startswith(f"{other}_"):
+                with archive.open(f"{key}.npy") as member:
+                    columns[key.removeprefix(f"{name}_")] = np.lib.format.read_array(member, allow_pickle=False)
+        groups.append(columns.pop(PAIR, None))
+        sets.append(_set_of(features, columns, {}, path))
+    return joined(sets[0], sets[1], (printable(names[0], 80), printable(names[1], 80)), *groups)
 
 
 def _vector_array(heads: Mapping[str, Head], path: Path) -> str:

@@ -69,7 +69,7 @@ class LabView:
 
     def with_knobs(self, **values: float | None) -> LabView:
         """The view with other values of knobs that its kernel computes with."""
-        kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[misc]
+        kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[typeddict-item]
         return replace(self, kernel=kernel)
 
 

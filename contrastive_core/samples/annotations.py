@@ -14,6 +14,7 @@ are named by their content, so that a run's own files never change. Torch-free.
 import csv
 import hashlib
 import io
+import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,11 +74,22 @@ def relabel_many(file: Path, labels: Mapping[str, str], about: Marks | None = No
 
 def _write(file: Path, lines: Sequence[JsonObject], **about: Any) -> None:
     """Add lines as one event, unless it is there already."""
-    event = about.pop("event", None) or secrets.token_hex(8)
-    stamp = {"event": event, "time": time.time(), **about}
+    event = about.pop("event", None)
+    stamp = {"event": event or secrets.token_hex(8), "time": time.time(), **about}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):
-        if all(line.get("event") != event for line in json_files.read_lines(file)):
+        if not (event and _has_event(file, event)):
             json_files.append_lines(file, [{**line, **stamp} for line in lines])
+
+
+def _has_event(file: Path, event: str) -> bool:
+    """Whether an event is written. Lines are parsed only where its name occurs: a press would else parse all before."""
+    try:
+        text = json_files.read_bytes(file, json_files.MAX_LINES)
+    except FileNotFoundError:
+        return False
+    return json.dumps(event).encode() in text and any(
+        line.get("event") == event for line in json_files.read_lines(file)
+    )
 
 
 def undo(

@@ -40,7 +40,7 @@ def json_bytes(value: Any) -> bytes:
 
 def read_json(path: str | Path, schema: Schema = plain) -> Any:
     """A JSON file's value. Raises Damaged naming the file, also where it does not fit the schema; OSError."""
-    data = _read(path, MAX_JSON)
+    data = read_bytes(path, MAX_JSON)
     try:
         value = json.loads(data, object_hook=_hook(data))
     except (ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ def read_object(path: str | Path, schema: Schema = OBJECT) -> JsonObject:
     return value
 
 
-def _read(path: str | Path, limit: int) -> bytes:
+def read_bytes(path: str | Path, limit: int) -> bytes:
     """An ordinary file's bytes. Raises Damaged for another, or too large a one; OSError."""
     try:
         return read_regular(path, limit)
@@ -106,7 +106,7 @@ def lines_bytes(values: Iterable[JsonObject]) -> bytes:
 
 def _numbered(path: str | Path, schema: Schema) -> Iterator[tuple[int, JsonObject | None]]:
     try:
-        lines = _read(path, MAX_LINES).split(b"\n")
+        lines = read_bytes(path, MAX_LINES).split(b"\n")
     except FileNotFoundError:
         return
     for number, line in enumerate(lines, 1):

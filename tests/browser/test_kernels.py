@@ -16,15 +16,28 @@ from contrastive_core.losses._output import LossOutput
 
 TEMPERATURES = (0.01, 0.05, 0.3, 1.0, 10.0)
 MARGINS = (0.05, 0.7, 1.2, 2.0)
+FURTHER = {  # values of the knobs below the first
+    "bias": (-10.0, 1.0),
+    "beta": (0.0, 2.0),
+    "tau_plus": (0.0, 0.3),
+    "q": (0.1, 1.0),
+    "negative_margin": (None, -0.1),
+}
 WITHIN = 1e-4
 
+ALIKE = (  # of the anatomy, and of the kernel
+    ("effective_negatives", "effective"),
+    ("active", "active"),
+    ("hard", "hard"),
+    ("left_out", "leftOut"),
+)
 RUN = """async ({S, M, n, w, kernel}) => {
   const kernels = await import("/shared/kernels.js");
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const o = kernels.evaluate(new Float32Array(bytes(S).buffer), bytes(M), n, w, kernel);
   const list = (a) => Array.from(a);
   return {loss: list(o.loss), weight: list(o.weight), pair: list(o.pair), grad: list(o.grad),
-          effective: list(o.effective), active: list(o.active), hard: list(o.hard),
+          effective: list(o.effective), active: list(o.active), hard: list(o.hard), leftOut: list(o.leftOut),
           value: o.value, valid: o.valid};
 }"""
 
@@ -57,6 +70,10 @@ def settings() -> list[tuple[str, dict[str, Any]]]:
             values = {"temperature": TEMPERATURES, "margin": MARGINS}.get(knob, about.choices)
             if knob == "base_temperature":
                 values = (None, 0.07)
+            elif knob in FURTHER:
+                values = FURTHER[knob]
+            elif knob == "temperature":
+                values = tuple(t for t in TEMPERATURES if t >= about.low)
             grid = [{**g, knob: v} for g in grid for v in values] if values else grid
         found += [(name, g) for g in grid if losses.create(name, **g).kernel() is not None]
     return found
@@ -119,7 +136,7 @@ def test_kernels_agree_with_the_library(modules: Any, name: str) -> None:
             agree(found["grad"], anatomy.grad_scores, f"{where}: gradients")
             agree([found["value"]], anatomy.output.value, f"{where}: value")
             assert found["valid"] == anatomy.output.n_valid, where
-            for theirs, mine in (("effective_negatives", "effective"), ("active", "active"), ("hard", "hard")):
+            for theirs, mine in ALIKE:
                 if theirs in anatomy.extras:
                     agree(found[mine], anatomy.extras[theirs], f"{where}: {theirs}")
             tried += 1

@@ -356,6 +356,6 @@ def test_one_array_is_taken_and_of_several_the_one_that_is_named_as_usual(tmp_pa
     assert len(file_formats.read(path)) == len(X)
     np.savez(path, before=X + 1, z=X)
     np.testing.assert_allclose(file_formats.read(path).features, X)
-    np.savez(path, before=X, after=X)
-    with pytest.raises(UnusableEmbedding, match=r"several arrays \(n, d\), before, after; .*vectors"):
+    np.savez(path, before=X, during=X, after=X)
+    with pytest.raises(UnusableEmbedding, match=r"several arrays \(n, d\), before, during, after; .*vectors"):
         file_formats.read(path)

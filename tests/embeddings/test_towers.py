@@ -100,3 +100,30 @@ def test_three_towers_are_refused() -> None:
     tower = np.array(["a", "b", "c"] * 2)
     with pytest.raises(UnusableEmbedding, match="3 names"):
         towers_of(replace(both, columns=both.columns | {"tower": tower}))
+
+
+def test_two_arrays_of_a_file_are_two_towers(tmp_path) -> None:
+    question, answer = rows(3).features, rows(4).features
+    known = {"question_text": np.array(["x", "", "z"]), "question_pair": [7, 8, 9], "answer_pair": [8, 8, 7, -1]}
+    np.savez(path := tmp_path / "qa.npz", question=question, answer=answer, **known)
+    towers = towers_of(both := file_formats.read(path))
+    assert towers is not None
+    assert towers.names == NAMES
+    assert towers.group_b.tolist() == [1, 1, 0, -1]
+    assert towers.without_partner == (1, 1)
+    assert both.columns["text"].tolist() == ["x", "", "z", *[""] * 4]
+
+
+@pytest.mark.parametrize(
+    ("answer", "known", "words"),
+    [
+        (rows(4).features, {}, "question has 3 rows and answer 4"),
+        (rows(3, 5).features, {}, "numbers and rows of answer 5"),
+        (rows(3).features, {"question_pair": ["a"] * 3, "answer_pair": ["b"] * 3}, "shares its group"),
+        (rows(3).features, {"answer_text": ["a"]}, "3 vectors but 1 values of 'text'"),
+    ],
+)
+def test_two_arrays_that_are_no_towers_have_their_sentence(tmp_path, answer, known, words) -> None:
+    np.savez(path := tmp_path / "qa.npz", question=rows(3).features, answer=answer, **known)
+    with pytest.raises(UnusableEmbedding, match=words):
+        file_formats.read(path)

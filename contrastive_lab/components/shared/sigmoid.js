@@ -21,8 +21,7 @@ export function sigmoidRow(S, M, at, w, kernel, i, out) {
   let loss = 0,
     count = 0,
     negatives = 0,
-    push = 0,
-    entropy = 0;
+    top = -Infinity;
   for (let k = at; k < at + w; k++) {
     const m = M[k];
     if (m !== 1 && m !== 2) continue;
@@ -35,13 +34,26 @@ export function sigmoidRow(S, M, at, w, kernel, i, out) {
     out.grad[k] = y * scale * p;
     if (m === 1) continue;
     negatives++;
-    push += p;
-    if (p > 0) entropy += p * Math.log(p);
+    top = Math.max(top, scale * S[k]);
   }
   out.loss[i] = loss;
   out.weight[i] = count ? 1 : 0;
   out.negatives[i] = out.active[i] = negatives;
-  out.effective[i] = push > 0 ? Math.exp(Math.log(push) - entropy / push) : 0;
+  out.effective[i] = negatives ? effectiveNegatives(S, M, at, w, scale, top) : 0;
+}
+
+/** The exponential of the entropy of the softmax over negatives, as the other losses count them. */
+function effectiveNegatives(S, M, at, w, scale, top) {
+  let sum = 0,
+    spread = 0;
+  for (let k = at; k < at + w; k++) {
+    if (M[k] !== 2) continue;
+    const l = scale * S[k] - top,
+      e = Math.exp(l);
+    sum += e;
+    if (e > 0) spread += e * l;
+  }
+  return Math.exp(Math.log(sum) - spread / sum);
 }
 
 /**

@@ -1,0 +1,57 @@
+"""Captions of a split's images, one or more for each, and their words as numbers."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+PADDING, UNKNOWN = 0, 1  # tokens that are no word
+WORD = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, eq=False)
+class Captions:
+    """`texts` (m), and `image` (m) int64: the row of each text's image, sorted."""
+
+    texts: tuple[str, ...]
+    image: np.ndarray
+
+    def take(self, keep: np.ndarray) -> "Captions":
+        """Return the captions of the images `keep`, in that order."""
+        first, last = (np.searchsorted(self.image, keep, side) for side in ("left", "right"))
+        rows = [range(i, j) for i, j in zip(first, last, strict=True)]
+        texts = tuple(self.texts[k] for each in rows for k in each)
+        return Captions(texts, np.repeat(np.arange(len(keep)), last - first))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words in lower case; the token of `words[i]` is i + 2."""
+
+    words: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.words) + 2
+
+    def encode(self, texts: Sequence[str], length: int) -> np.ndarray:
+        """Return tokens (n, length) int64: the first words of each text, then PADDING."""
+        numbers = {word: i for i, word in enumerate(self.words, 2)}
+        tokens = np.full((len(texts), length), PADDING, np.int64)
+        for row, text in zip(tokens, texts, strict=True):
+            known = [numbers.get(word, UNKNOWN) for word in split_words(text)[:length]]
+            row[: len(known)] = known
+        return tokens
+
+
+def split_words(text: str) -> list[str]:
+    """Return words and punctuation marks of a text, in lower case."""
+    return WORD.findall(text.lower())
+
+
+def build_vocabulary(texts: Iterable[str], size: int = 2000) -> Vocabulary:
+    """Return the `size` most frequent words of the texts; equally frequent ones in alphabetical order."""
+    counts = Counter(word for text in texts for word in split_words(text))
+    words = sorted(counts, key=lambda word: (-counts[word], word))[:size]
+    return Vocabulary(tuple(words))

@@ -1,0 +1,99 @@
+"""Recall against a plain loop, its chance level against draws; zero-shot accuracy and the gap of planted towers."""
+
+import numpy as np
+import pytest
+
+from contrastive_core.errors import CannotScore
+from contrastive_core.evaluation import towers as scores
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import Towers, joined, towers_of
+
+NAMES = ("question", "answer")
+
+
+def planted(n: int, m: int, groups_b: list[int], d: int = 8) -> Towers:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
+    both = towers_of(joined(EmbeddingSet(a), EmbeddingSet(b), NAMES, list(range(n)), groups_b))
+    assert both is not None
+    return both
+
+
+def loop_ranks(queries, candidates, group, other_group) -> list[int]:
+    ranks = []
+    for q, g in zip(queries, group, strict=True):
+        if g < 0:
+            continue
+        s = candidates @ q / np.linalg.norm(candidates, axis=1)
+        order = np.argsort(-s)
+        ranks.append(1 + next(place for place, j in enumerate(order) if other_group[j] == g))
+    return ranks
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recall_is_that_of_a_plain_loop_with_several_partners(reverse, monkeypatch) -> None:
+    monkeypatch.setattr(scores, "BLOCK", 50)  # several blocks
+    both = planted(12, 20, [i % 10 for i in range(18)] + [-1, -1])
+    found = scores.retrieval(both, reverse)
+    a, b = both.rows.features[both.a], both.rows.features[both.b]
+    sides = ((b, a, both.group_b, both.group_a), (a, b, both.group_a, both.group_b))
+    ranks = loop_ranks(*sides[not reverse])
+    # a partner further down does not come before the best one, so both count the same rows
+    assert found.ranks.tolist() == ranks
+    assert found.recall[5].n == len(ranks) == (18 if reverse else 10)
+    assert found.recall[5].value == np.mean(np.array(ranks) <= 5)
+    low, high = found.recall[5].interval
+    assert low <= found.recall[5].value <= high
+
+
+def test_chance_is_the_share_of_random_draws() -> None:
+    rng = np.random.default_rng(0)
+    hits = np.mean([(rng.permutation(20)[:5] < 3).any() for _ in range(4000)])
+    assert scores._chance(np.array([3]), 20, 5)[0] == pytest.approx(hits, abs=0.03)
+    assert scores._chance(np.array([1]), 4, 10)[0] == pytest.approx(1)
+
+
+def test_a_collapsed_encoder_scores_nothing() -> None:
+    ones = EmbeddingSet(np.ones((30, 4), np.float32))
+    both = towers_of(joined(ones, ones, NAMES))
+    assert both is not None
+    assert scores.retrieval(both).recall[10].value == 0
+    assert scores.modality_gap(both) == pytest.approx(0, abs=1e-6)
+
+
+def test_equal_towers_are_found_and_bad_rows_left_out() -> None:
+    rows = np.random.default_rng(1).normal(size=(20, 6)).astype(np.float32)
+    bad = rows.copy()
+    bad[3], bad[4, 0] = 0, np.nan
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(bad), NAMES))
+    assert both is not None
+    assert scores.retrieval(both).recall[1].n == 18
+    assert scores.retrieval(both).recall[1].value == 1
+    assert scores.retrieval(both, reverse=True).recall[1].value == 1
+
+
+def test_towers_without_a_usable_pair_cannot_be_scored() -> None:
+    bad = np.zeros((3, 4), np.float32)
+    both = towers_of(joined(EmbeddingSet(np.eye(3, 4, dtype=np.float32)), EmbeddingSet(bad), NAMES))
+    assert both is not None
+    with pytest.raises(CannotScore, match="partner"):
+        scores.retrieval(both)
+    with pytest.raises(CannotScore):
+        scores.modality_gap(both)
+
+
+def test_opposite_towers_are_two_apart() -> None:
+    a = np.tile(np.array([[1, 0]], np.float32), (5, 1))
+    both = towers_of(joined(EmbeddingSet(a), EmbeddingSet(-a), NAMES))
+    assert both is not None
+    assert scores.modality_gap(both) == pytest.approx(2)
+
+
+def test_zero_shot_takes_the_class_of_the_mean_prompt() -> None:
+    eye = np.eye(3, dtype=np.float32)
+    prompts = np.concatenate([eye, 2 * eye])  # two templates
+    images = np.concatenate([eye, eye[:1], eye[:1]])
+    share = scores.zero_shot(images, prompts, np.array([0, 1, 2] * 2), np.array([0, 1, 2, 1, -1]))
+    assert (share.value, share.n, share.chance) == (0.75, 4, pytest.approx(1 / 3))
+    with pytest.raises(CannotScore, match="labeled"):
+        scores.zero_shot(images, prompts, np.array([0, 1, 2] * 2), np.full(5, -1))
