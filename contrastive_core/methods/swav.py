@@ -32,7 +32,7 @@ class SwAV(Method):
         paper="https://arxiv.org/abs/2006.09882",
         idea=N_(
             "Compare cluster codes instead of rows: from one view, predict to which prototypes the other view belongs. "
-            "Codes are shared out evenly over the batch, so no prototype takes all."
+            "Codes are shared out evenly over the batch. No prototype takes all."
         ),
         compared=N_("a view with all prototypes; the target is the code of its image's other view"),
         flow=(

@@ -39,7 +39,7 @@ PAGES = {  # address and what is there once it has come
     "loss_lab?on=circle": "圆上",
     "loss_lab?lesson=6": "标签",
     "train": "开始",
-    "compare?runs=simclr-digits,sup_con-digits": "映射图|降维图",
+    "compare?runs=simclr-digits,sup_con-digits": "降维图",
     "samples?run=simclr-digits": "可能标错",
     "runs": "搜索",
     "runs?view=sweeps&sweep=a new one…": "保存参数扫描",
