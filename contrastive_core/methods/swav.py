@@ -31,7 +31,7 @@ class SwAV(Method):
         year=2020,
         paper="https://arxiv.org/abs/2006.09882",
         idea=N_(
-            "Compare cluster codes instead of rows: from one view, predict to which prototypes the other view belongs. "
+            "Compare cluster codes instead of rows: predict the other view's prototypes from one view. "
             "Codes are shared out evenly over the batch. No prototype takes all."
         ),
         compared=N_("a view with all prototypes; the target is the code of its image's other view"),
