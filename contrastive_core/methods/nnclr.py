@@ -69,7 +69,7 @@ class NNCLR(Method):
     @torch.no_grad()
     def nearest(self, z: Tensor) -> Tensor:
         """NN(z, Q) (b, v, e): the row of the queue with the highest cosine to each z."""
-        return self.queue.rows[(normalize(z.float()) @ self.queue.rows.mT).argmax(-1)]
+        return self.queue.rows[(normalize(z.to(self.queue.rows)) @ self.queue.rows.mT).argmax(-1)]
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

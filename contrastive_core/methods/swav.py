@@ -60,7 +60,7 @@ class SwAV(Method):
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
         c = normalize(self.prototypes.weight)  # (K, e)
-        z_t, z_s = normalize(z.detach().float()).unbind(1)
+        z_t, z_s = normalize(z.detach().to(c)).unbind(1)
         q_t, q_s = (self.codes(rows @ c.detach().mT, batch) for rows in (z_t, z_s))
         q = torch.stack([q_s, q_t], 1).flatten(0, 1)  # (2b, K): of the other view
         slots = torch.arange(len(c), device=c.device)
