@@ -40,7 +40,7 @@ def settings(name: str) -> list[dict[str, Any]]:
     values = {"temperature": (0.01, 0.05, 0.5, 5.0, 10.0), "margin": (0.0, 0.3, 1.0, 2.0)}
     found: list[dict[str, Any]] = [{}]
     for knob, about in losses.knobs(name).items():
-        if tried := values.get(knob, about.choices):
+        if tried := [v for v in values.get(knob, ()) if v >= (about.low or 0)] or about.choices:
             found = [{**g, knob: v} for g in found for v in tried]
     return [knobs for knobs in found if losses.create(name, **knobs).kernel() is not None]
 

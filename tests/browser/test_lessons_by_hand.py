@@ -63,7 +63,7 @@ TRIPLETS = re.compile(r"(Triplets: |三元组：)\d")  # their view is there
 
 def slide(page: Any, key: str, until: re.Pattern[str] | None = None) -> None:
     """With the slider's keys, until it is done, or until its first goal reads so."""
-    page.locator(".knob input[type=range]").focus()
+    page.locator(".knob input[type=range]").first.focus()
     for _ in range(60):
         page.keyboard.press(key)
         page.wait_for_timeout(50)
@@ -148,7 +148,7 @@ def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -
     page = context.new_page()
 
     def touch(slider_at: float) -> None:
-        slider = page.locator(".knob input[type=range]")
+        slider = page.locator(".knob input[type=range]").first
         slider.scroll_into_view_if_needed()
         box = slider.bounding_box()
         slider.tap(position={"x": slider_at * box["width"], "y": box["height"] / 2})

@@ -18,7 +18,7 @@ def address(serve: Callable[..., str]) -> str:
 
 def test_an_answer_that_comes_while_one_types_takes_nothing_back(page: Any, address: str) -> None:
     visit(page, address)
-    field = page.locator(".knob input[type=number]")
+    field = page.locator(".knob input[type=number]").first
     field.fill("0.05")
     page.get_by_role("button", name="again").evaluate("button => button.click()")  # keeps the focus
     page.get_by_text("runs 2 ").wait_for()

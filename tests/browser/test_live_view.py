@@ -106,7 +106,7 @@ def test_touch_moves_the_knob(browser: Any, address: str) -> None:
 
 def test_a_value_can_be_typed(page: Any, address: str) -> None:
     visit(page, address)
-    field = page.locator(".knob input[type=number]")
+    field = page.locator(".knob input[type=number]").first
     field.fill("0.05")
     field.press("Enter")
     page.get_by_text("runs 2 value 0.05").wait_for()
@@ -244,7 +244,7 @@ def test_all_of_it_can_be_reached_and_moved_by_keys(page: Any, address: str) -> 
     assert all(outline != "none" for _, outline in seen), seen
     views, panels = ["weight", "score", "grad", "mask"], ["none", "scores", "grads", "curves"]
     wanted = ["range", "number", *views, "mark positives and negatives", "group", "cluster"]
-    wanted += ["PNG", "CSV", *panels, "formula", "two", "matrix", "bars", "farther", "scores"]
+    wanted += ["PNG", "CSV", *panels, "formula", "two", "pushes", "matrix", "bars", "farther", "scores"]
     assert [name for name, _ in seen] == wanted
     page.locator("canvas.scores").focus()
     before = ask(page, "lab.value")

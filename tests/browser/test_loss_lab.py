@@ -105,7 +105,7 @@ def test_the_circle_comes_back_from_the_address(page: Any, address: str) -> None
     page.wait_for_url(re.compile(r"scatter=3"))
     for part in ("loss=triplet", "margin=0.7", "points=30", "groups=3", "on=circle"):
         assert part in page.url
-    assert page.locator(".knob input[type=number]").input_value() == "0.7"
+    assert page.locator(".knob input[type=number]").first.input_value() == "0.7"
 
 
 def test_moved_points_and_every_control_of_the_circle_come_back(page: Any, address: str) -> None:

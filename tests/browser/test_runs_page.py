@@ -85,15 +85,15 @@ def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser
     pid = lock_holder(home / "first" / "lock") or os.getpid()
     os.kill(pid, signal.SIGSTOP)  # it is at work as before, and leaves the processors to the pages
     start(one, server.address, "second", 1)
-    one.get_by_text("second waits for").wait_for(timeout=SLOW)
+    one.get_by_text("second is waiting for").wait_for(timeout=SLOW)
     two = tab(browser)
     start(two, server.address, "third", 1)
-    two.get_by_text("third waits for").wait_for(timeout=SLOW)
+    two.get_by_text("third is waiting for").wait_for(timeout=SLOW)
     fill_in(two, server.address, "second", 1)  # opened twice: the same name again
     two.get_by_text("there is a run 'second' already").wait_for(timeout=SLOW)
     two.locator(".st-key-start button:disabled:visible").wait_for(timeout=SLOW)
     one.reload()
-    one.get_by_text("second waits for").wait_for(timeout=SLOW)
+    one.get_by_text("second is waiting for").wait_for(timeout=SLOW)
 
     one.close()
     two.close()

@@ -62,7 +62,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
     [
         ([], "COMMAND"),
         (["fly"], "invalid choice"),
-        (["train", "--method", "byol"], "unknown method 'byol'; known:"),
+        (["train", "--method", "byoll"], "unknown method 'byoll'; known:"),
         (["train", "--dataset", "letters"], "known"),
         (["train", "--run", "../x", *QUICK], "name"),
         (["train", "--resume"], "needs --run NAME"),
@@ -82,7 +82,7 @@ def test_errors_are_one_line(argv: list[str], sentence: str, capsys: pytest.Capt
 
 
 def test_debug_shows_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--method", "byol", "--debug"]) == 2
+    assert main(["train", "--method", "byoll", "--debug"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -172,10 +172,10 @@ def test_a_line_for_each_epoch_where_there_is_no_terminal(capsys: pytest.Capture
 
 def test_the_module_runs_as_a_program() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "contrastive_core", "train", "--method", "byol"], capture_output=True, text=True
+        [sys.executable, "-m", "contrastive_core", "train", "--method", "byoll"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: unknown method 'byol'")
+    assert done.stderr.startswith("error: unknown method 'byoll'")
 
 
 def test_a_table_is_safe_in_a_spreadsheet(tmp_path: Path) -> None:

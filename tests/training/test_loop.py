@@ -207,7 +207,7 @@ def test_too_little_memory_names_the_batch_that_fits(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"method": "byol"}, "unknown method 'byol'; known: .*simclr"),
+        ({"method": "byoll"}, "unknown method 'byoll'; known: .*simclr"),
         ({"dataset": "letters"}, "digits"),
         ({"loss": "l2"}, "unknown loss"),
         ({"optimizer": "lion"}, "known: sgd, adamw"),
