@@ -7,6 +7,8 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, pairs
+from contrastive_core.losses._anatomy import Anatomy
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.messages import N_, message
 from contrastive_core.records.lab_view import PAIRINGS, LabBatch, LabView, Memory, Trade
 
@@ -22,6 +24,9 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
     mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
         mask[part] = number
+    reason = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing)
+    if isinstance(criterion, TwoViewLoss) and not reason:
+        reason = _by_dimensions(criterion.card.title, anatomy)
     extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
     return LabView(
         anatomy.scores.float().numpy(),
@@ -38,8 +43,20 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
         anatomy.weight.numpy(),
         anatomy.grad_scores.numpy(),
         extras,
-        "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing),
+        reason,
         batch.note,
+    )
+
+
+def _by_dimensions(title: str, anatomy: Anatomy) -> str:
+    """What is said of a loss that has no weights on pairs to show."""
+    parts = {k.replace("_", " "): v.item() for k, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
+    return message(
+        "{title} compares dimensions over the batch and puts no weight on pairs. Its value on this batch is {value} "
+        "({parts}).",
+        title=title,
+        value=f"{float(anatomy.output.value):.4g}",
+        parts=", ".join(f"{name} {value:.3g}" for name, value in parts.items()),
     )
 
 

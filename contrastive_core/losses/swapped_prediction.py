@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
+from contrastive_core.losses.nt_xent import NTXent
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import LossCard
+from contrastive_core.records.cards import Kernel, LossCard
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class SwappedPrediction(LogitLoss):
     @property
     def normalize(self) -> bool:
         return True
+
+    def kernel(self) -> Kernel | None:
+        return NTXent(temperature=self.temperature).kernel()  # without codes the two are one formula
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         logits, positive = self.logits(scores, pairs), masks.positive  # (n, w)
