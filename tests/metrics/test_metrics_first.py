@@ -186,7 +186,7 @@ def test_alignment_of_classes_and_of_views() -> None:
     seen = metrics.create("alignment")(None, circle([0, 1, 2, 3], None, views=views))
     wanted = np.mean([2 - 2 * math.cos(math.radians(a)) for a in (90, 60, 120, 90)])
     assert seen.value == pytest.approx(wanted, abs=1e-6)
-    with pytest.raises(CannotScore, match="neither"):
+    with pytest.raises(CannotScore, match="needs augmented views or labels"):
         metrics.create("alignment")(None, circle([0, 1]))
 
 
