@@ -22,11 +22,12 @@ def fitting(methods: dict[str, Any]) -> list[str]:
         st.pills, _("Has"), options, name="has", selection_mode="multi", format_func=options.get
     )
 
-    def has(about: dict[str, Any]) -> set[str]:
-        extra = {LABELS} if about["needs_labels"] else set()
-        return {*about["uses"], *extra, *([] if USES[0] in about["uses"] else [WITHOUT])}
-
-    return [name for name, about in methods.items() if has(about) >= set(chosen)]
+    found = []
+    for name, about in methods.items():
+        kind = [LABELS] * about["needs_labels"] + [WITHOUT] * (USES[0] not in about["uses"])
+        if {*about["uses"], *kind} >= set(chosen):
+            found.append(name)
+    return found
 
 
 def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
