@@ -190,7 +190,6 @@ def evaluate_file(
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
     names = metric_names(chosen)
-    world = collectives.world()
     rows = HERE if collectives.is_single_process() else SPREAD
     on_progress("reading", None)
     read = _read(path, leave_out, rows, labels)
@@ -205,7 +204,7 @@ def evaluate_file(
     return {
         "file": path.name,
         "train": train.name if train else None,
-        "processes": world.size,
+        "processes": collectives.world().size,
         "n": rows.number(len(every)),
         "left_out": left_out,
         "rows": {name: rows.number(count) for name, count in scored_rows(names, test, every).items()},
