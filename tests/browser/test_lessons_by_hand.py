@@ -103,6 +103,7 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
     slide(page, "PageUp")
     on(5)
     slide(page, "PageDown", until=GOAL)
+    page.wait_for_url(re.compile(r"margin="), timeout=SLOW)  # the server has the slider's last value
     page.locator("[data-choice=loss-triplet]").focus()
     keys.press("Enter")
     page.locator(".goals").filter(has_text=TRIPLETS).wait_for(timeout=SLOW)
