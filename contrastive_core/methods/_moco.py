@@ -79,13 +79,8 @@ class MoCo(MomentumMethod):
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         k, splits = knobs.get("queue", 1), knobs.get("bn_splits", 1)
-        if k > facts.n_train:
-            values = {"n": facts.n_train, "k": k, "fits": queue_size(facts.n_train)}
-            return message(
-                "{n} training images cannot fill a queue of {k} in an epoch: every image would meet its own old key; "
-                "use --set method.queue={fits}",
-                **values,
-            )
+        if reason := queue_problem(k, facts.n_train):
+            return reason
         if batch_size < 2 * splits:
             values = {"batch_size": batch_size, "splits": splits, "most": max(1, batch_size // 2)}
             return message(
@@ -110,3 +105,16 @@ class MoCo(MomentumMethod):
 def queue_size(n_train: int, most: int = 4096) -> int:
     """The largest power of two up to `most` that a set fills twice in an epoch."""
     return max(1, min(most, 1 << max(0, (n_train // 2).bit_length() - 1)))
+
+
+def queue_problem(k: int, n_train: int) -> str | None:
+    """Why a queue of k rows is too long for a set, with the remedy; None where it is not."""
+    if k <= n_train:
+        return None
+    return message(
+        "{n} training images cannot fill a queue of {k} in an epoch: every image would meet its own old key; use --set "
+        "method.queue={fits}",
+        n=n_train,
+        k=k,
+        fits=queue_size(n_train),
+    )

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
+from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings
+from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
@@ -30,6 +32,11 @@ def make_predictor(settings: PredictorSettings, dim: int) -> nn.Module:
     return ProjectionHead("nonlinear", dim, dim, settings.predictor_hidden, 2, True)
 
 
+def predicted(predictor: nn.Module, z: Tensor) -> Tensor:
+    """Predictions (b, v, e) from rows (b, v, e), all in one pass."""
+    return predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])  # type: ignore[no-any-return]
+
+
 def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
     """Rows (b, v, e) of one side with those (b, v, e) of the other: view i of an image meets views j ≠ i only. Its own
     image's are positives, all other images' negatives."""
@@ -41,3 +48,24 @@ def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
     return dataclasses.replace(
         made, anchor_rows=rows + b * v, candidate_rows=rows, anchor_views=views, candidate_views=views, across=True
     )
+
+
+@dataclass(frozen=True)
+class MomentumPredictorSettings(MomentumSettings, PredictorSettings):
+    """Settings of a predictor on one side and a momentum encoder on the other."""
+
+    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
+
+
+class MomentumPredictorMethod(MomentumMethod):
+    """A Method that predicts keys of the other view: BYOL, and with negatives MoCo v3."""
+
+    Settings = MomentumPredictorSettings
+
+    def build(self) -> None:
+        super().build()
+        self.predictor = make_predictor(self.settings, self.head.out_dim)
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x = self.views(batch, 2, generator)  # (b, 2, c, h, w)
+        return across_views(predicted(self.predictor, self.encode_views(x)), self.encode_keys(x))

@@ -1,26 +1,13 @@
 """BYOL (Grill et al. 2020, arXiv 2006.07733): predict what a slowly moving copy of the encoder says of another view.
 Order and letters of the paper: t, t' → y → z → q(z) on the online side, z' on the target side."""
 
-from dataclasses import dataclass
-
-import torch
-
-from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default
-from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor
-from contrastive_core.pairs.types import Pairs
+from contrastive_core.methods._predictor import MomentumPredictorMethod
 from contrastive_core.records.cards import MethodCard
-from contrastive_core.registry import knob
 
 
-@dataclass(frozen=True)
-class Settings(MomentumSettings, PredictorSettings):
-    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
-
-
-class BYOL(MomentumMethod):
+class BYOL(MomentumPredictorMethod):
     card = MethodCard(
         title="BYOL",
         year=2020,
@@ -48,17 +35,6 @@ class BYOL(MomentumMethod):
         uses=("momentum encoder", "predictor"),
         builds_on=(("moco_v1", N_("momentum encoder")), ("simclr", N_("head and augmentations"))),
     )
-    Settings = Settings
-
-    def build(self) -> None:
-        super().build()
-        self.predictor = make_predictor(self.settings, self.head.out_dim)
-
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        x = self.views(batch, 2, generator)  # (b, 2, c, h, w)
-        z = self.encode_views(x)  # (b, 2, e)
-        q = self.predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])
-        return across_views(q, self.encode_keys(x))
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -1,26 +1,13 @@
 """MoCo v3 (Chen et al. 2021, arXiv 2104.02057): a momentum encoder and a predictor, with the batch's keys in place of a
 queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂ → ctr(q₁, k₂) + ctr(q₂, k₁)."""
 
-from dataclasses import dataclass
-
-import torch
-
-from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default
-from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor
-from contrastive_core.pairs.types import Pairs
+from contrastive_core.methods._predictor import MomentumPredictorMethod
 from contrastive_core.records.cards import MethodCard
-from contrastive_core.registry import knob
 
 
-@dataclass(frozen=True)
-class Settings(MomentumSettings, PredictorSettings):
-    momentum_cosine: bool = knob(True, help=N_("m rises to 1 along half a cosine, as BYOL's does."))
-
-
-class MoCoV3(MomentumMethod):
+class MoCoV3(MomentumPredictorMethod):
     card = MethodCard(
         title="MoCo v3",
         year=2021,
@@ -50,18 +37,7 @@ class MoCoV3(MomentumMethod):
         uses=("negatives", "momentum encoder", "large batch", "predictor"),
         builds_on=(("moco_v2", N_("momentum encoder")), ("byol", N_("predictor"))),
     )
-    Settings = Settings
     loss_knobs_reason = N_("τ 0.2, as for transformers; 1.0 is slower in short runs")
-
-    def build(self) -> None:
-        super().build()
-        self.predictor = make_predictor(self.settings, self.head.out_dim)
-
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        x = self.views(batch, 2, generator)  # (b, 2, c, h, w)
-        z = self.encode_views(x)  # (b, 2, e)
-        q = self.predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])
-        return across_views(q, self.encode_keys(x))
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -11,8 +11,8 @@ from torch import Tensor
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method
-from contrastive_core.methods._moco import queue_size
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor
+from contrastive_core.methods._moco import queue_problem, queue_size
+from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.models.memory_bank import KeyQueue
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
@@ -62,7 +62,7 @@ class NNCLR(Method):
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
-        p = self.predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        p = predicted(self.predictor, z)
         self.newest = z[:, 0].detach()
         return across_views(self.nearest(z), p)
 
@@ -82,14 +82,7 @@ class NNCLR(Method):
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
-        if (k := knobs.get("queue", 1)) > facts.n_train:
-            values = {"n": facts.n_train, "k": k, "fits": queue_size(facts.n_train)}
-            return message(
-                "{n} training images cannot fill a queue of {k} in an epoch: every image would meet its own old key; "
-                "use --set method.queue={fits}",
-                **values,
-            )
-        return None
+        return queue_problem(knobs.get("queue", 1), facts.n_train)
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

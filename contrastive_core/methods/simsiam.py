@@ -8,7 +8,7 @@ import torch
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import Method
-from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor
+from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
@@ -52,5 +52,5 @@ class SimSiam(Method):
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
-        p = self.predictor(z.flatten(0, 1)).unflatten(0, z.shape[:2])
+        p = predicted(self.predictor, z)
         return across_views(p, z.detach() if self.settings.stop_gradient else z)
