@@ -93,7 +93,7 @@ PAGES = "of several pages the first was taken"
             "test images were not taken whole (the first is a/0.tif): of several pages the first "
             "was taken.",
             "测试图像中有 1 个文件未纳入（a/1.jpg）：文件不完整。"
-            "测试图像中有 2 个文件只取了一部分（第一个是 a/0.tif）：多页中取了第一页。",
+            "测试图像中有 2 个文件只读取了一部分（首个为 a/0.tif）：有多页，只取第一页。",
         ),
         (
             [(f"{i}.png", LINKED) for i in range(1200)],
@@ -101,9 +101,9 @@ PAGES = "of several pages the first was taken"
             "1,200 files were left out of the test images (the first is 0.png): a link, which is "
             "followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1. 1 file of the test images was "
             "not taken whole, b.tif: of several pages the first was taken.",
-            "测试图像中有 1,200 个文件未纳入（第一个是 0.png）："
-            "链接，仅当 CONTRASTIVE_LAB_FOLLOW_LINKS 为 1 时才跟随。"
-            "测试图像中有 1 个文件只取了一部分（b.tif）：多页中取了第一页。",
+            "测试图像中有 1,200 个文件未纳入（首个为 0.png）："
+            "是链接；CONTRASTIVE_LAB_FOLLOW_LINKS 设为 1 时才会打开。"
+            "测试图像中有 1 个文件只读取了一部分（b.tif）：有多页，只取第一页。",
         ),
         (
             [(f"{i}.png", why) for i, why in enumerate([CUT_OFF, "no file", "no file", "x", "y"])],
@@ -111,8 +111,8 @@ PAGES = "of several pages the first was taken"
             "5 files were left out of the test images (the first is 0.png). The reason for 2 of "
             "them: no file. The reason for 1 of them: the file is cut off. The reason for 1 of "
             "them: x. Other reasons for 1 of them.",
-            "测试图像中有 5 个文件未纳入（第一个是 0.png）。其中 2 个的原因：没有文件。"
-            "其中 1 个的原因：文件不完整。其中 1 个的原因：x。其中 1 个是因为其他原因。",
+            "测试图像中有 5 个文件未纳入（首个为 0.png）。其中 2 个的原因是：不是文件。"
+            "其中 1 个的原因是：文件不完整。其中 1 个的原因是：x。其余 1 个另有原因。",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_whole_sentences_in_both_languages(
         remarks=(message("1 {ending} file is left out: it cannot be read here.", ending=".avif"),),
     )
     assert dataset.left_out == f"{english} 1 .avif file is left out: it cannot be read here."
-    assert translate(dataset.left_out, catalog("zh").gettext) == f"{chinese}1 个 .avif 文件未纳入：这里无法读取。"
+    assert translate(dataset.left_out, catalog("zh").gettext) == f"{chinese}1 个 .avif 文件未纳入：无法读取该类型。"
 
 
 def _head_of(manifest: dict, config: dict) -> None:
@@ -168,4 +168,4 @@ def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
         assert known in head
         assert head.endswith("图像为 128 × 128 像素，裁剪到中央")
         assert f" · {tmp_path / 'gone'} · " in head
-        assert left_out == "1 个 .avif 文件未纳入：这里无法读取。"
+        assert left_out == "1 个 .avif 文件未纳入：无法读取该类型。"
