@@ -64,7 +64,7 @@ PICTURES = {
     "suspect": Picture("samples?example=wrong-labels", "Likely mislabeled"),
     "random_check": Picture("samples?example=wrong-labels&list=random", "Random check"),
     "zh_home": Picture("", "查找错误标签", language="zh"),
-    "zh_loss_lab": Picture("loss_lab?run=simclr-shapes", "每一对的权重", 1000, theme="dark", language="zh"),
+    "zh_loss_lab": Picture("loss_lab?run=simclr-shapes", "样本对权重", 1000, theme="dark", language="zh"),
 }
 
 

@@ -107,6 +107,6 @@ def test_the_flow_of_a_method_is_drawn_in_chinese(app: str, page: Any, width: in
     drawn = page.locator(f".flow.{kind}").evaluate("e => [atob(e.src.split(',')[1]), e.getBoundingClientRect().right]")
     assert drawn[1] <= width
     svg = drawn[0].encode("latin-1").decode()
-    assert "旧键的队列" in re.sub(r"</tspan><tspan[^>]*>", "", svg)
+    assert "旧键队列" in re.sub(r"</tspan><tspan[^>]*>", "", svg)
     labels = re.sub(r"<[^>]+>", " ", svg)
     assert not re.search(r"\b(encoder|head|queue|gradient|view)\b", labels), labels
