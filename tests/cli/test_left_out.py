@@ -166,6 +166,6 @@ def test_the_head_of_explore_in_chinese(tmp_path: Path) -> None:
         assert not app.exception
         head, left_out = (c.value.replace("\\", "") for c in app.caption[-2:])
         assert known in head
-        assert head.endswith("图像为 128 × 128 像素，居中裁剪")
+        assert head.endswith("图像为 128 × 128 像素，裁剪到中央")
         assert f" · {tmp_path / 'gone'} · " in head
         assert left_out == "1 个 .avif 文件未纳入：无法读取该类型。"
