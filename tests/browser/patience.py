@@ -4,7 +4,7 @@ from typing import Any
 
 __all__ = ["PATIENCE", "SLOW", "repainted", "settled_box"]
 
-PATIENCE = 60  # seconds that a busy machine may take; what fails waits as long, and once more
+PATIENCE = 150  # seconds that a busy machine may take; what fails waits as long, and once more
 SLOW = 1000 * PATIENCE  # in the browser's milliseconds
 
 _FRAMES = """() => new Promise((done) =>

@@ -29,8 +29,9 @@ from contrastive_core.training import global_batch
 SIZES = [1, 2, 4]
 WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 # Through a whole encoder float32's rounding, which is the processor's own, can turn a ReLU over: on
-# an Intel Xeon SupCon's gradients on four processes are 2.7e-5 away, in float64 none is 1e-10 away.
-WITHIN_NETWORK = {torch.float64: 1e-10, torch.float32: 1e-4}
+# an Intel Xeon SupCon's gradients on four processes are 2.7e-5 away, and those of Barlow Twins, which divides by the
+# deviation of each dimension, 1.2e-4 on two; in float64 none is 1e-10 away.
+WITHIN_NETWORK = {torch.float64: 1e-10, torch.float32: 5e-4}
 
 
 JOBS = ("step", "every_loss", "every_method", "large", "agree")
