@@ -128,6 +128,14 @@ COMMANDS = {
         _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
         _option("--checks", type=int, default=120, help="rows to check (120)"),
     ),
+    "pairs": Command(
+        "pairs.pairs",
+        "list mismatched pairs of two towers, and false negatives across them",
+        _option("file", help="a file of vectors with two towers"),
+        *(LABELS, LEAVE_OUT, SPLIT),
+        _option("--top", type=int, default=10, help="of each list to print (10)"),
+        _option("--out", help=".parquet or .csv of all pairs with their evidence"),
+    ),
     "compare": Command(
         "inspect.compare",
         "compare runs, recordings or files of vectors on the same samples",

@@ -1,0 +1,129 @@
+"""`pairs`: mismatched pairs of two towers, and false negatives across them."""
+
+from argparse import Namespace
+
+import numpy as np
+
+from contrastive_core.cli import sources
+from contrastive_core.cli.output import out_path, print_result
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import TEXT, Towers, towers_of
+from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
+from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.storage.regular_files import printable
+from contrastive_core.storage.tables import write_table
+
+SHOWN = 60  # characters of a row's text
+REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpaired": "rows without a partner"}
+
+
+def pairs(args: Namespace) -> None:
+    """Print the most suspicious pairs of a file of two towers; write all. Raises ValueError."""
+    out = out_path(args.out, ".parquet", ".csv") if args.out else None
+    if args.top < 0:
+        raise ValueError(f"--top must be 0 or more; got {args.top}")
+    name = printable(args.file)
+    if not sources.is_file(args.file):
+        raise ValueError(f"{name} is not a file of vectors; pairs needs one with two towers")
+    rows = sources.read_file(args, args.file)
+    towers = towers_of(rows)
+    if towers is None:
+        raise ValueError(
+            f"{name} holds one tower; pairs needs two arrays of vectors in one .npz: "
+            "np.savez('both.npz', image=..., caption=...)"
+        )
+    found = find_tower_pairs(towers)
+    if out:
+        write_table(out, _columns(rows, found))
+    record = {
+        "file": args.file,
+        "pairs": len(found.query),
+        "left_out": found.left_out,
+        "out": out and str(out),
+        "mismatched": [_mismatch(rows, found, i) for i in found.mismatched()[: args.top].tolist()],
+        "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
+    }
+    print_result(args, record, _text(str(out) if out else name, towers, found, record))
+
+
+def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, object]:
+    """A row for each pair, the likeliest mismatch first."""
+    order = found.mismatched()
+    ids = np.array(rows.ids)
+    columns = {
+        "query": ids[found.query],
+        "partner": ids[found.partner],
+        "text": _texts(rows, found.query),
+        "mismatch": found.mismatch,
+        "similarity": found.similarity,
+        "rank": found.rank,
+        "rank_back": found.rank_back,
+        "better": ids[found.better],
+        "better_similarity": found.better_similarity,
+        "of_queries": found.of_queries,
+        "of_partners": found.of_partners,
+        "false_negative": found.false_negative,
+        "twin_query": ids[found.query[found.twin]],
+        "twin_partner": ids[found.partner[found.twin]],
+    }
+    return {name: column[order] for name, column in columns.items()}
+
+
+def _mismatch(rows: EmbeddingSet, found: TowerPairs, i: int) -> JsonObject:
+    return {
+        "query": _named(rows, found.query[i]),
+        "partner": _named(rows, found.partner[i]),
+        "mismatch": float(found.mismatch[i]),
+        "similarity": float(found.similarity[i]),
+        "rank": int(found.rank[i]),
+        "rank_back": int(found.rank_back[i]),
+        "better": _named(rows, found.better[i]),
+        "better_similarity": float(found.better_similarity[i]),
+        "of_queries": float(found.of_queries[i]),
+        "of_partners": float(found.of_partners[i]),
+    }
+
+
+def _false_negative(rows: EmbeddingSet, found: TowerPairs, i: int, j: int) -> JsonObject:
+    score = max(found.false_negative[k] for k, other in ((i, j), (j, i)) if found.twin[k] == other)
+    names = {"query": found.query[i], "partner": found.partner[i]}
+    others = {"other_query": found.query[j], "other_partner": found.partner[j]}
+    own = {"similarity": float(found.similarity[i]), "other_similarity": float(found.similarity[j])}
+    return {"false_negative": float(score)} | own | {k: _named(rows, v) for k, v in {**names, **others}.items()}
+
+
+def _texts(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
+    """What rows say; "" without a text."""
+    texts = rows.columns.get(TEXT, rows.texts)
+    return np.full(len(at), "") if texts is None else texts[at]
+
+
+def _named(rows: EmbeddingSet, at: np.integer) -> str:
+    """The id of a row, and what it says."""
+    text = str(_texts(rows, np.array([at]))[0])
+    short = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return f"{rows.ids[at]} “{short}”" if text and text != rows.ids[at] else rows.ids[at]
+
+
+def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> str:
+    query, partner = towers.names[found.query_tower], towers.names[1 - found.query_tower]
+    left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n]
+    lines = [f"{name}: {len(found.query):,} pairs of {query} and {partner}"]
+    lines += [f"left out: {'; '.join(left_out)}"] if left_out else []
+    lines += ["", "Mismatched pairs, the most suspicious first"] if record["mismatched"] else []
+    many, many_back = (f"{n:,}" for n in found.candidates)
+    for one in record["mismatched"]:
+        lines += [
+            f"{one['mismatch']:7.2f}  {one['query']} | {one['partner']}",
+            f"         cosine {one['similarity']:.2f}; {partner} ranks {one['rank']:,} of {many}, "
+            f"{query} ranks {one['rank_back']:,} of {many_back}",
+            f"         more similar: {one['better']} ({one['better_similarity']:.2f}); neighbors agree "
+            f"{one['of_queries']:.2f} ({query}), {one['of_partners']:.2f} ({partner})",
+        ]
+    lines += ["", "False negatives: each fits the other's partner too"] if record["false_negatives"] else []
+    for one in record["false_negatives"]:
+        lines += [
+            f"{one['false_negative']:7.2f}  {one['query']} | {one['partner']} (cosine {one['similarity']:.2f})",
+            f"         {one['other_query']} | {one['other_partner']} (cosine {one['other_similarity']:.2f})",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,202 @@
+"""Pairs of two towers: mismatched pairs, and false negatives across towers.
+
+A pair is a row of the tower that has more rows with a partner, called the query (usually a caption), with the most
+similar of its partners. Cosines only; `s` is the similarity between towers.
+
+- mismatch: how unlikely a query and its own partner belong together. Three signs, each less its median and over its
+  interquartile range, weighted 1, ½, ½: (1) 2s less the mean similarity of the query, and of its partner, to their
+  K nearest rows of the other tower (CSLS: Conneau et al. 2018, arXiv 1710.04087), so a vague caption that is similar
+  to nothing is no suspect; (2) how similar the partners of the K nearest queries are to its own partner; (3) how
+  similar the queries of the K nearest partners are to it. The neighbors are those of LEMoN (Zhang et al. 2024,
+  arXiv 2407.18941), which adds them to s. Rows are centered by tower for (2) and (3).
+- false_negative: of two pairs (q, p) and (q', p') of different groups that a loss pushes apart, how alike they are: the
+  mean of the cosines of q to q' and of p to p' (centered), less half of how far the smaller of s(q, p') and s(q', p)
+  stays below the larger of s(q, p) and s(q', p'). 1: both queries fit both partners. The last term keeps mismatched
+  pairs out: their partner fits no query as it fits its own. q' is looked for among the K nearest queries.
+
+Time grows with pairs times rows; memory is bounded.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64, Int64
+
+from contrastive_core.errors import CannotScore
+from contrastive_core.messages import N_
+from contrastive_core.records.towers import Towers
+
+__all__ = ["TowerPairs", "find_tower_pairs"]
+
+K = 10  # neighbors
+FEWEST = 4  # groups: of fewer no score stands out
+BLOCK = 1 << 24  # similarities, and numbers of gathered rows, that are held together
+FEW_GROUPS = N_("{count} groups have usable rows in both towers; at least {fewest} are needed")
+Pair = tuple[np.ndarray, np.ndarray]  # rows (n, d) of queries and of partners
+Found = tuple[np.ndarray, np.ndarray]  # similarities (q, k), -inf where there are fewer, and indices (q, k)
+
+
+@dataclass(frozen=True, eq=False)
+class TowerPairs:
+    """n pairs, each with its evidence. Numbers of rows are those of the set; scores are higher where the suspicion is
+    stronger."""
+
+    query: Int64[np.ndarray, " n"]
+    partner: Int64[np.ndarray, " n"]
+    query_tower: int  # 0: queries are of tower a; 1: of b
+    mismatch: Float64[np.ndarray, " n"]
+    similarity: Float64[np.ndarray, " n"]  # of the query to its partner
+    rank: Int64[np.ndarray, " n"]  # of the partner among the other tower's rows, for the query; from 1
+    rank_back: Int64[np.ndarray, " n"]  # of the query, for its partner
+    better: Int64[np.ndarray, " n"]  # the most similar row of the other tower that is no partner
+    better_similarity: Float64[np.ndarray, " n"]
+    of_queries: Float64[np.ndarray, " n"]  # sign (2), a mean cosine
+    of_partners: Float64[np.ndarray, " n"]  # sign (3), a mean cosine
+    false_negative: Float64[np.ndarray, " n"]  # the largest over q'
+    twin: Int64[np.ndarray, " n"]  # the pair of that q', a place in these arrays
+    candidates: tuple[int, int]  # rows that `rank` and `rank_back` count
+    left_out: dict[str, int]  # rows by reason: `zero`, `not_finite`, `unpaired`
+
+    def mismatched(self) -> Int64[np.ndarray, " n"]:
+        """Return places of pairs, the most suspicious first."""
+        return np.argsort(-self.mismatch, kind="stable")
+
+    def false_negatives(self) -> Int64[np.ndarray, "k 2"]:
+        """Return places of two pairs that fit each other, the strongest first, each two once."""
+        order = np.argsort(-self.false_negative, kind="stable")
+        both = np.sort(np.stack([order, self.twin[order]], 1), 1)
+        first = np.unique(both, axis=0, return_index=True)[1]
+        return both[np.sort(first)]
+
+
+def find_tower_pairs(towers: Towers) -> TowerPairs:
+    """Return every pair with its scores and evidence. Raises CannotScore with fewer than 4 groups that have usable
+    rows in both towers."""
+    sides = [_side(towers, at, group) for at, group in ((towers.a, towers.group_a), (towers.b, towers.group_b))]
+    shared = np.setdiff1d(np.intersect1d(sides[0][1], sides[1][1]), [-1])
+    if len(shared) < FEWEST:
+        raise CannotScore(FEW_GROUPS, count=len(shared), fewest=FEWEST)
+    paired = [np.isin(group, shared) for _, group in sides]
+    query_tower = int(paired[1].sum() >= paired[0].sum())
+    (rows_q, group_q), (rows_p, group_p) = sides[query_tower], sides[1 - query_tower]
+    unit = _unit(towers)
+    query, group = rows_q[paired[query_tower]], group_q[paired[query_tower]]
+    forward, own, rank, partner_at = _across(unit[query], group, unit[rows_p], group_p)
+    partner = rows_p[partner_at]
+    back, _, rank_back, _ = _across(unit[partner], group, unit[rows_q], group_q, own)
+    q, p = (_centered(unit, rows, pairs) for rows, pairs in ((rows_q, query), (rows_p, partner)))
+    near_q, near_p = (_nearest(x, group) for x in (q, p))
+    of_queries, of_partners = _agreement(p, near_q), _agreement(q, near_p)
+    relative = 2 * own - _mean(forward[0]) - _mean(back[0])
+    false_negative, twin = _twins((unit[query], unit[partner]), (q, p), own, near_q)
+    problems = {name: len(at) for name, at in towers.rows.problems.items()}
+    return TowerPairs(
+        query=query,
+        partner=partner,
+        query_tower=query_tower,
+        mismatch=-(_standard(relative) + _standard(of_queries) / 2 + _standard(of_partners) / 2),
+        similarity=own,
+        rank=rank,
+        rank_back=rank_back,
+        better=rows_p[forward[1][:, 0]],
+        better_similarity=forward[0][:, 0].astype(np.float64),
+        of_queries=of_queries,
+        of_partners=of_partners,
+        false_negative=false_negative,
+        twin=twin,
+        candidates=(len(rows_p), len(rows_q)),
+        left_out={**problems, "unpaired": sum(int((~each).sum()) for each in paired)},
+    )
+
+
+def _side(towers: Towers, at: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers and groups of the rows that have a direction."""
+    kept = np.isin(at, towers.rows.usable)
+    return at[kept], group[kept]
+
+
+def _unit(towers: Towers) -> np.ndarray:
+    """All rows at length 1; those without a direction are not asked for."""
+    with np.errstate(invalid="ignore"):
+        return (towers.rows.features / towers.rows.lengths[:, None]).astype(np.float32)
+
+
+def _centered(unit: np.ndarray, tower: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Unit rows of `pairs` less the mean of their tower, at length 1."""
+    rows = unit[pairs] - unit[tower].mean(0)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def _across(
+    x: np.ndarray, group: np.ndarray, others: np.ndarray, other_group: np.ndarray, own: np.ndarray | None = None
+) -> tuple[Found, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the K nearest of the others (m) that are no partners of x (n); similarity to the best partner, or `own`;
+    the rank of that; and which it is."""
+    n, k = len(x), min(K, len(others))
+    found = np.empty((n, k), np.float32), np.empty((n, k), np.int64)
+    best, rank, best_at = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    for part in _blocks(n, len(others)):
+        s = x[part] @ others.T  # (r, m)
+        is_partner = group[part, None] == other_group[None]
+        best_at[part] = np.where(is_partner, s, -np.inf).argmax(1)
+        best[part] = np.take_along_axis(s, best_at[part, None], 1)[:, 0] if own is None else own[part]
+        s[is_partner] = -np.inf
+        rank[part] = 1 + (s >= best[part, None]).sum(1)
+        found[0][part], found[1][part] = _top(s, k)
+    return found, best, rank, best_at
+
+
+def _nearest(x: np.ndarray, group: np.ndarray) -> Found:
+    """The K nearest pairs of other groups."""
+    n, k = len(x), min(K, len(x) - 1)
+    found = np.empty((n, k), np.float32), np.empty((n, k), np.int64)
+    for part in _blocks(n, n):
+        s = x[part] @ x.T
+        s[group[part, None] == group[None]] = -np.inf
+        found[0][part], found[1][part] = _top(s, k)
+    return found
+
+
+def _top(s: np.ndarray, k: int) -> Found:
+    """The k largest of each row, in order."""
+    values, at = torch.from_numpy(s).topk(k, dim=1)
+    return values.numpy(), at.numpy()
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    step = max(1, BLOCK // width)
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Mean (n) of what is finite in each row; at least one value is, with two groups."""
+    known = np.isfinite(values)
+    return np.where(known, values, 0).sum(1, dtype=np.float64) / np.maximum(known.sum(1), 1)
+
+
+def _agreement(rows: np.ndarray, near: Found) -> np.ndarray:
+    """Mean cosine (n) of each row to those of its near pairs."""
+    s = _products(rows, rows, near[1])
+    return _mean(np.where(np.isfinite(near[0]), s, -np.inf))
+
+
+def _twins(rows: Pair, centered: Pair, own: np.ndarray, near: Found) -> tuple[np.ndarray, np.ndarray]:
+    """The false-negative score (n) of each pair, and with which other pair. `rows`: unit queries and partners."""
+    (q, p), at = rows, near[1]
+    alike = (near[0] + _products(centered[1], centered[1], at)) / 2  # (n, k)
+    lower = np.minimum(_products(q, p, at), _products(p, q, at)) - np.maximum(own[:, None], own[at])
+    score = np.where(np.isfinite(near[0]), alike + np.minimum(lower, 0) / 2, -np.inf)
+    best = score.argmax(1)[:, None]
+    return np.take_along_axis(score, best, 1)[:, 0], np.take_along_axis(at, best, 1)[:, 0]
+
+
+def _products(x: np.ndarray, others: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Products (n, k) of each row of x (n, d) with the others at (n, k)."""
+    blocks = _blocks(len(x), at.shape[1] * x.shape[1])
+    return np.concatenate([np.einsum("rd,rkd->rk", x[part], others[at[part]]) for part in blocks])
+
+
+def _standard(x: np.ndarray) -> np.ndarray:
+    low, middle, high = np.percentile(x, (25, 50, 75))
+    return (x - middle) / max(high - low, 1e-9)
