@@ -186,7 +186,7 @@ Use them as `--set method.KEY=VALUE`.
 - Differences: {card.differences}
 
 ```
-python -m contrastive_core train --method {name} --dataset digits
+python -m contrastive_core train --method {name} --dataset {"shapes" if card.needs_captions else "digits"}
 ```
 """
 

@@ -9,19 +9,22 @@ from torch import Tensor, nn
 
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.data.captions import LENGTH, Vocabulary
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records.recipe import Recipe
 
 SHAPE, N_TRAIN, BATCH = (3, 16, 16), 40, 8
+VOCABULARY = Vocabulary(("red", "blue", "star", "ring"))
 PLAIN = Recipe(crop=0, flip=0, jitter=0, gray=0)  # every view is the image itself
 
 
 def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
     torch.manual_seed(0)
     encoder = create_encoder("small", SHAPE[0], SHAPE[1], width=0.25)
-    method = methods.create(name, encoder=encoder, image_shape=SHAPE, n_train=N_TRAIN, recipe=recipe, **knobs)
+    facts = {"image_shape": SHAPE, "n_train": N_TRAIN, "recipe": recipe, "vocabulary": VOCABULARY}
+    method = methods.create(name, encoder=encoder, **facts, **knobs)
     cls = methods.get(name)
     method.loss = losses.create(cls.card.default_loss, **cls.card.loss_knobs)
     return method.train()
@@ -30,7 +33,10 @@ def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
 def batch(seed: int = 0, n: int = BATCH) -> Batch:
     g = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 256, (n, *SHAPE), generator=g, dtype=torch.uint8)
-    return Batch(images, torch.arange(n) % 2, torch.randperm(N_TRAIN, generator=g)[:n])
+    index, counts = torch.randperm(N_TRAIN, generator=g)[:n], torch.arange(n) % 2 + 1
+    tokens = torch.randint(1, len(VOCABULARY), (int(counts.sum()), LENGTH), generator=g)
+    tokens[:, 5:] = 0
+    return Batch(images, torch.arange(n) % 2, index, None, tokens, counts)
 
 
 def optimizer(method: Method) -> torch.optim.Optimizer:

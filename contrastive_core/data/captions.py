@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 PADDING, UNKNOWN = 0, 1  # tokens that are no word
+LENGTH = 32  # words of a caption that a text tower reads
 WORD = re.compile(r"\w+|[^\w\s]")
 
 

@@ -25,13 +25,13 @@ PACKAGE = ROOT / "contrastive_core"
 CARDS = PACKAGE / "records" / "cards.json"
 SOURCES = "methods/*.py losses/*.py metrics/*.py records/recipe.py models/encoders.py engine/catalog.py".split()
 SETS = {  # facts of the sets that a card shows
-    "shapes": ((3, 32, 32), 5000, 8),
-    "digits": ((1, 8, 8), 1437, 10),
-    "cifar10": ((3, 32, 32), 50_000, 10),
+    "shapes": ((3, 32, 32), 5000, 8, True),
+    "digits": ((1, 8, 8), 1437, 10, False),
+    "cifar10": ((3, 32, 32), 50_000, 10, False),
 }
 METHOD = (
     "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
-    "default_loss loss_knobs needs_labels batch least_batch"
+    "default_loss loss_knobs needs_labels needs_captions batch least_batch"
 ).split()
 LOSS = "title year paper formula summary family".split()
 METRIC = "title reading needs_labels needs_train higher_is_better".split()
@@ -113,8 +113,7 @@ def describe() -> JsonObject:
 def _method(methods: Any, name: str) -> JsonObject:
     cls = methods.get(name)
     defaults, problems = {}, {}
-    for dataset, (shape, images, classes) in SETS.items():
-        facts = methods.DatasetInfo(shape, images, classes)
+    for dataset, facts in ((name, methods.DatasetInfo(*values)) for name, values in SETS.items()):
         usual = cls.defaults(facts)
         defaults[dataset] = {key: {"value": value, "why": why} for key, (value, why) in usual.items()}
         problems[dataset] = cls.incompatibility(facts, usual["batch_size"][0])

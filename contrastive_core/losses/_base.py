@@ -77,7 +77,7 @@ class Loss(ABC):
 
         Args:
             temperature: a learned τ (a tensor of one number) in the place of the knob; the value's
-                gradient reaches it. It is the method's, as a loss has no state.
+                gradient reaches it. It is the method's, as a loss has no state. Default: that of the pairs.
             bias: a learned bias likewise, for `siglip`.
             on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
         Raises: TypeError for what are no pairs, with the builder to use; ValueError with the
@@ -85,6 +85,7 @@ class Loss(ABC):
         """
         if others or not isinstance(pairs, Pairs):
             raise TypeError(how_to_build(pairs, *others))
+        temperature = pairs.temperature if temperature is None else temperature
         loss = self if temperature is None else self.at_temperature(float(temperature.detach()))
         if bias is not None:
             pairs = loss.with_bias(pairs, bias)

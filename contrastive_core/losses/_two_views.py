@@ -53,7 +53,7 @@ class TwoViewLoss(Loss):
         """The loss of image i is shared + own_i. `seed`: of what the loss draws."""
 
     def check(self, pairs: Pairs) -> str | None:
-        if pairs.by_id and bool((pairs.candidate_views == 1).any() & (pairs.candidate_rows != NO_ROW).all()):
+        if pairs.by_id and bool(two_views(pairs).known.any() & (pairs.candidate_rows != NO_ROW).all()):
             return None
         return message(
             "{title} compares the dimensions of two views of each image: make its pairs by pairs.from_views, or choose "
@@ -80,8 +80,8 @@ class TwoViewLoss(Loss):
 
 def two_views(pairs: Pairs) -> Views:
     """The first two views of each image among the candidates (m, d): k = m − 1 places, most of them known."""
-    z, view = pairs.candidates, pairs.candidate_views
-    known = (view[:-1] == 0) & (view[1:] == 1)
+    z, view, group = pairs.candidates, pairs.candidate_views, pairs.candidate_groups
+    known = (view[:-1] == 0) & (view[1:] == 1) & (group[:-1] == group[1:])  # not the last and first row of two towers
     return Views(z[:-1], z[1:], known.to(z.dtype))
 
 

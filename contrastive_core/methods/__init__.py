@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from contrastive_core.data.captions import Vocabulary
 from contrastive_core.messages import message
 from contrastive_core.methods._base import DatasetInfo, Method
 from contrastive_core.records.recipe import Recipe
@@ -30,6 +31,7 @@ def create(
     image_shape: tuple[int, int, int],
     n_train: int,
     recipe: Recipe | None = None,
+    vocabulary: Vocabulary | None = None,
     **settings: Any,
 ) -> Method:
     """Return the method `name` around an encoder, with checked settings.
@@ -38,6 +40,7 @@ def create(
         encoder: images (b, c, h, w) to features (b, d); its attribute `out_dim` is d.
         image_shape: channels, height, width; n_train: training images.
         recipe: augmentations; default: `Recipe()`.
+        vocabulary: words of the training captions, for a method with a text tower; default: none.
     Raises: UnknownName; ValueError for a setting that the method does not have or cannot take.
     """
     definitions = knobs(name)
@@ -48,4 +51,4 @@ def create(
             raise ValueError(message("method {name} has no setting {key}; it has: {has}", **values))
     cls = get(name)
     checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})
-    return cls(encoder, image_shape, n_train, recipe or Recipe(), checked)
+    return cls(encoder, image_shape, n_train, recipe or Recipe(), checked, vocabulary or Vocabulary(()))

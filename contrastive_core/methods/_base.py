@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.data.captions import Vocabulary
 from contrastive_core.losses import Loss
 from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import HEADS, ProjectionHead
@@ -29,11 +30,12 @@ NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """Facts of a training set that a method's defaults and limits depend on: images and classes."""
+    """Facts of a training set that a method's defaults and limits depend on."""
 
     image_shape: tuple[int, int, int]  # channels, height, width
     n_train: int
     classes: int
+    has_captions: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,16 @@ class Method(nn.Module, ABC):
     loss_knobs_reason: ClassVar[str] = ""  # of the card's settings of the loss
 
     def __init__(
-        self, encoder: nn.Module, image_shape: tuple[int, int, int], n_train: int, recipe: Recipe, settings: Any
+        self,
+        encoder: nn.Module,
+        image_shape: tuple[int, int, int],
+        n_train: int,
+        recipe: Recipe,
+        settings: Any,
+        vocabulary: Vocabulary,
     ) -> None:
         super().__init__()
-        self.encoder, self.recipe, self.settings = encoder, recipe, settings
+        self.encoder, self.recipe, self.settings, self.vocabulary = encoder, recipe, settings, vocabulary
         self.image_shape, self.n_train = tuple(image_shape), n_train
         self.head = self.make_head(int(encoder.out_dim))  # type: ignore[arg-type]
         self.loss: Loss | None = None  # the loss it is trained with, where it may ask it
@@ -77,10 +85,18 @@ class Method(nn.Module, ABC):
     def after_step(self, pairs: Pairs) -> None:
         """Bring memory up to date with the step that was taken on `pairs`."""
 
+    def use_loss(self, loss: Loss) -> None:
+        """Train with `loss`."""
+        self.loss = loss
+
     @property
     def batch_kind(self) -> str:
         """How its batches are drawn: a kind of `sampling`."""
         return self.card.batch
+
+    def step_metrics(self) -> dict[str, float]:
+        """Values of the method that the metrics log records for each logged step."""
+        return {}
 
     def extra_metrics(self) -> dict[str, float]:
         """Further values of the method for the metrics log."""

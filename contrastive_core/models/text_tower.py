@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from contrastive_core.data.captions import PADDING, Vocabulary
+from contrastive_core.data.captions import LENGTH, PADDING, Vocabulary
 from contrastive_core.errors import BadSetting
 
 TEXT_ENCODERS = ("transformer", "bag_of_words")
@@ -23,7 +23,7 @@ class TextTower(nn.Module):
 
     out_dim = WIDTH
 
-    def __init__(self, vocabulary: Vocabulary, kind: str = "transformer", length: int = 32) -> None:
+    def __init__(self, vocabulary: Vocabulary, kind: str = "transformer", length: int = LENGTH) -> None:
         super().__init__()
         if kind not in TEXT_ENCODERS:
             values = {"known": ", ".join(TEXT_ENCODERS), "kind": f"{kind!r}"}
@@ -72,6 +72,11 @@ class LearnedTemperature(nn.Module):
     def forward(self) -> Tensor:
         """Return τ, with its gradient."""
         return (-self.log_scale).exp()
+
+    @torch.no_grad()
+    def start(self, temperature: float) -> None:
+        """Set τ before training."""
+        self.log_scale.fill_(-math.log(temperature))
 
     @torch.no_grad()
     def clamp(self) -> None:

@@ -58,8 +58,8 @@ class Pairs:
     make a self pair, which is neither; a row has one group wherever it stands. With `columns`,
     anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
     `positive`/`negative` masks these decide instead of the groups. `across` compares rows of different views (0 and 1)
-    only: two towers. `log_z` and `population` serve noise-contrastive estimation, `bias` is a learned one of `siglip`,
-    `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates.
+    only: two towers. `log_z` and `population` serve noise-contrastive estimation, `temperature` and `bias` are learned
+    ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -78,6 +78,7 @@ class Pairs:
     population: int | None = None
     log_z: float | None = None
     across: bool = False
+    temperature: Float[Tensor, ""] | None = None
     bias: Float[Tensor, ""] | None = None
     seed: int = 0
     targets: Float[Tensor, "n m"] | None = None

@@ -79,6 +79,7 @@ class MethodCard:
     updates: tuple[tuple[str, str, str], ...] = ()  # memory that changes after a step
     loss_knobs: Mapping[str, object] = field(default_factory=dict)
     needs_labels: bool = False
+    needs_captions: bool = False
     batch: str = "shuffled"  # a kind of batch sampler
     least_batch: int = 2  # images, for data sets smaller than the usual batch
     uses: tuple[str, ...] = ()  # of USES

@@ -89,7 +89,7 @@ def dataset_info(dataset: Dataset, classes: int | None = None) -> DatasetInfo:
     """Return the facts that defaults depend on. `classes`: of the training images, if fewer are left."""
     _, c, h, w = dataset.images.shape
     count = len(dataset.classes) if classes is None else classes
-    return DatasetInfo((c, h, w), len(dataset), count)
+    return DatasetInfo((c, h, w), len(dataset), count, dataset.captions is not None)
 
 
 def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:

@@ -166,6 +166,7 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     t.log.images += batch.global_rows.total
     if log_it:
         figures = {"loss": loss, "lr": lr, "grad_norm": norm, "n_valid": int(n_valid)}
+        figures |= setup.method.step_metrics()
         t.log.step(position, figures)
     return position, step.pairs
 

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from contrastive_core import losses, methods
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
+from contrastive_core.data.caption_sources import add_captions
+from contrastive_core.data.captions import Vocabulary, build_vocabulary
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
 from contrastive_core.device import describe, for_process
@@ -66,11 +68,14 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     if dataset is None:
         config = with_image_size(config)
         dataset = datasets.of_config(config.to_dict())
+    if needs_captions := methods.get(config.method).card.needs_captions:
+        dataset = add_captions(dataset)  # before rows are left out: every image of the folder has one
     dataset = curated(dataset, config.exclude, config.relabel)
     config, reasons = resolve(config, dataset, device)
     method = _build_method(config, dataset, device, world)
     assert config.batch_size is not None
-    loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
+    vocabulary = method.vocabulary if needs_captions else None
+    loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world, vocabulary)
     check_loss_fits(config, method, loader)
     for part in ("encoder", "key_encoder") if config.compile else ():  # views and losses gain nothing by it
         if (module := getattr(method, part, None)) is not None:
@@ -116,7 +121,7 @@ def _build_method(config: TrainConfig, dataset: Dataset, device: torch.device, w
     if world.size > 1:
         synchronize_norms(method)
         method.gather = collectives.all_gather
-    method.loss = losses.create(config.loss or "", **config.loss_knobs)
+    method.use_loss(losses.create(config.loss or "", **config.loss_knobs))
     return method
 
 
@@ -124,10 +129,17 @@ def create_method(config: TrainConfig, dataset: Dataset) -> Method:
     """The untrained method of a resolved config, on the CPU."""
     n, c, h, w = dataset.images.shape
     recipe = Recipe(**config.recipe)
+    vocabulary = build_vocabulary(dataset.captions.texts) if dataset.captions else Vocabulary(())
     with weights_lock:
         encoder = create_encoder(config.encoder, c, h, **config.encoder_knobs)
         method = methods.create(
-            config.method, encoder=encoder, image_shape=(c, h, w), n_train=n, recipe=recipe, **config.method_knobs
+            config.method,
+            encoder=encoder,
+            image_shape=(c, h, w),
+            n_train=n,
+            recipe=recipe,
+            vocabulary=vocabulary,
+            **config.method_knobs,
         )
     if config.freeze:
         method.encoder.requires_grad_(False)

@@ -16,6 +16,7 @@ from contrastive_core import losses, methods, pairs
 from contrastive_core.data import batch_loader
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.data.captions import Vocabulary
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import Elsewhere
@@ -176,6 +177,7 @@ def every_method(world: World) -> dict:
     found = {}
     images = torch.randint(0, 256, (N_TRAIN, 1, 8, 8), generator=torch.Generator().manual_seed(2))
     labels = torch.arange(N_TRAIN) % 3
+    tokens = 1 + torch.arange(N_TRAIN)[:, None] % torch.arange(1, 4)  # (n, 3)
     for name, dtype in itertools.product(methods.names(), WITHIN):
         torch.manual_seed(0)
         method = methods.create(
@@ -184,6 +186,7 @@ def every_method(world: World) -> dict:
             image_shape=(1, 8, 8),
             n_train=N_TRAIN,
             recipe=Recipe(crop=0, flip=0, jitter=0, gray=0),
+            vocabulary=Vocabulary(("red", "blue")),
             **KNOBS.get(name, {}),
         ).to(dtype)
         method.views = lambda batch, count, _, dtype=dtype: torch.stack(
@@ -202,7 +205,7 @@ def every_method(world: World) -> dict:
         for start in (0, 5):
             mine = local_share(torch.arange(start, start + 11), world)
             share = BatchShare(int(mine[0]) - start, int(mine[-1]) - start + 1, 11)
-            batch = Batch(images[mine].to(torch.uint8), labels[mine], mine, share)
+            batch = Batch(images[mine].to(torch.uint8), labels[mine], mine, share, tokens[mine], torch.ones_like(mine))
             made = global_batch.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
             value = global_batch.local_value(loss(made))
             optimizer.zero_grad()

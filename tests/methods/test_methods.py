@@ -21,8 +21,8 @@ every = pytest.mark.parametrize("name", methods.names())
 
 
 def test_the_names() -> None:
-    expected = """barlow_twins byol cpc inst_disc inva_spread lejepa metric moco_v1 moco_v2 moco_v3 nnclr simclr simsiam
-        sup_con swav vicreg"""
+    expected = """barlow_twins byol clip cpc inst_disc inva_spread lejepa metric moco_v1 moco_v2 moco_v3 nnclr simclr
+        simsiam sup_con swav vicreg"""
     assert set(expected.split()) <= set(methods.names())
 
 
@@ -120,7 +120,7 @@ def test_the_card_is_filled_in(name: str) -> None:
 @pytest.mark.parametrize(("shape", "n_train"), [((3, 32, 32), 5000), ((1, 8, 8), 1437), ((3, 96, 96), 100_000)])
 def test_defaults_can_be_used_and_have_reasons(name: str, shape: tuple[int, int, int], n_train: int) -> None:
     cls = methods.get(name)
-    found = cls.defaults(methods.DatasetInfo(shape, n_train, 10))
+    found = cls.defaults(methods.DatasetInfo(shape, n_train, 10, True))
     assert all(isinstance(reason, str) and reason for _, reason in found.values())
     values = {k: v for k, (v, _) in found.items()}
     losses.create(values.get("loss", cls.card.default_loss), **values.get("loss_knobs", {}))
@@ -131,7 +131,7 @@ def test_defaults_can_be_used_and_have_reasons(name: str, shape: tuple[int, int,
     assert values["batch_size"] <= n_train
     if shape[0] == 1:
         assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
-    assert cls.incompatibility(methods.DatasetInfo(shape, n_train, 10), values["batch_size"], own) is None
+    assert cls.incompatibility(methods.DatasetInfo(shape, n_train, 10, True), values["batch_size"], own) is None
 
 
 @every
@@ -156,6 +156,7 @@ def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) 
         ("moco_v1", (100, SHAPE, 9, {"bn_splits": 8}), "method.bn_splits=4"),
         ("inst_disc", (2, SHAPE, 2, {}), "at least 3 images"),
         ("inst_disc", (100, SHAPE, 16, {"noise": 100}), "99 noise slots.*method.noise=0"),
+        ("clip", (100, SHAPE, 16, {}), "needs captions: choose shapes, or a folder"),
         ("cpc", (100, (3, 5, 5), 8, {}), "at least 4 rows of patches; images of 5 pixels"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimizer, state, step
@@ -290,3 +291,59 @@ def test_cpc_context_sees_only_rows_above() -> None:
     labels = torch.zeros(2, dtype=torch.long)
     a, b = (method.pairs(Batch(x, labels, labels), torch.Generator()).anchors for x in (images, other))
     assert torch.allclose(a[0], b[0], atol=1e-6)  # predicted from the first row
+
+
+# --- CLIP --------------------------------------------------------------------------------------
+
+
+def test_clip_compares_an_image_with_captions_alone() -> None:
+    pairs = make("clip").pairs(batch(n=3), torch.Generator())
+    assert positives(pairs) == [[3], [4], [5], [0], [1], [2]]
+    assert pairs.masks().negative[0].tolist() == [False, False, False, False, True, True]
+
+
+def test_clip_draws_one_caption_of_each_image_by_the_generator() -> None:
+    some = batch(n=4)  # images with 1, 2, 1, 2 captions
+    seen = set()
+    for seed in range(20):
+        drawn, again = (some.draw_tokens(torch.Generator().manual_seed(seed)) for _ in range(2))
+        assert torch.equal(drawn, again)
+        assert torch.equal(drawn[[0, 2]], some.tokens[[0, 3]])
+        seen.add((drawn[:, None] == some.tokens).all(2).nonzero()[:, 1][1].item())
+    assert seen == {1, 2}
+    shares = [(slice(0, 2), slice(0, 3)), (slice(2, 4), slice(3, 6))]
+    parts = [
+        Batch(some.images[i], some.labels[i], some.index[i], BatchShare(i.start, i.stop, 4), some.tokens[t], counts)
+        for (i, t), counts in zip(shares, some.caption_counts.split(2), strict=True)
+    ]
+    mine = [part.draw_tokens(torch.Generator().manual_seed(3)) for part in parts]
+    assert torch.equal(torch.cat(mine), some.draw_tokens(torch.Generator().manual_seed(3)))
+
+
+def test_clip_learns_its_temperature_from_the_losss_and_clamps_it() -> None:
+    method = make("clip")
+    method.use_loss(losses.create("info_nce", temperature=0.2))
+    assert method.step_metrics() == {"temperature": pytest.approx(0.2)}
+    step(method, optimizer(method), torch.Generator(), 0)
+    assert method.step_metrics()["temperature"] != pytest.approx(0.2, abs=1e-5)
+    with torch.no_grad():
+        method.temperature.log_scale.fill_(9.0)
+    method.after_step(method.pairs(batch(), torch.Generator()))
+    assert method.step_metrics() == {"temperature": pytest.approx(0.01)}
+    fixed = make("clip", learn_temperature=False)
+    assert fixed.step_metrics() == {}
+    assert fixed.pairs(batch(), torch.Generator()).temperature is None
+
+
+def test_the_loader_brings_every_caption_of_a_batch() -> None:
+    setup = prepare(TrainConfig("clip", "shapes", batch_size=4, encoder_knobs={"width": 0.25}, sample=50))
+    rows = np.array([7, 3, 3999, 0])
+    found = setup.loader.batch(rows)
+    captions = setup.dataset.captions
+    assert captions is not None
+    texts = [captions.texts[k] for row in rows for k in np.flatnonzero(captions.image == row)]
+    assert torch.equal(found.tokens, setup.method.text_tower.encode(texts))
+    assert found.caption_counts.tolist() == [int((captions.image == row).sum()) for row in rows]
+    assert prepare(TrainConfig("simclr", "digits", sample=50)).loader.batch(rows[[0, 3]]).tokens is None
+    with pytest.raises(BadSetting, match="digits has no captions; choose shapes"):
+        prepare(TrainConfig("clip", "digits"))

@@ -1,0 +1,110 @@
+"""CLIP (Radford et al. 2021, arXiv 2103.00020): which caption belongs to which image? Order and letters of the paper's
+figure 3: I_f, T_f → I_e, T_e → logits with exp(t) → cross entropy over rows and over columns."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from contrastive_core import pairs
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.losses import Loss
+from contrastive_core.messages import N_
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.models.encoders import ProjectionHead
+from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.recipe import Recipe
+from contrastive_core.registry import knob, knobs_of
+
+CROP = Recipe(crop_low=0.8, crop_aspect=1.0, flip=0.0, jitter=0.0, saturation=0.0, hue=0.0, gray=0.0)
+NO_CAPTIONS = N_("clip needs captions: choose shapes, or a folder of images with a file captions.csv")
+
+
+@dataclass(frozen=True)
+class Settings(HeadSettings):
+    head: str = knob("linear", help=N_("Projection of each tower from h to z."), choices=("linear", "nonlinear"))
+    text_encoder: str = knob(
+        "transformer", help=N_("Encoder of the captions: reads word order, or not."), choices=TEXT_ENCODERS
+    )
+    learn_temperature: bool = knob(True, help=N_("Learn τ, starting at the loss's temperature. 1/τ is at most 100."))
+
+
+class CLIP(Method):
+    card = MethodCard(
+        title="CLIP",
+        year=2021,
+        paper="https://arxiv.org/abs/2103.00020",
+        idea=N_(
+            "Train an image encoder and a text encoder together: an image and its caption are pulled together, and all "
+            "other captions of the batch pushed away. Class names in a sentence then classify images without labels."
+        ),
+        compared=N_("each image with every caption of the batch, and each caption with every image"),
+        flow=(
+            ("image", "view", "encoder*", "head*", N_("image z*")),
+            (N_("caption"), N_("tokens"), N_("text tower*"), N_("text head*"), N_("text z*")),
+        ),
+        measured_by_paper=N_(
+            "ImageNet zero-shot, ViT-L/14 at 336 pixels, 400 million pairs: 76.2 %. No figure for small data sets."
+        ),
+        differences=N_(
+            "The text tower is small: words of the training captions, two layers, the mean over words in place of an "
+            "end token. An image with several captions gets one of them per step. τ is learned and clamped as in the "
+            "paper."
+        ),
+        paper_recipe=N_("batch 32,768, τ 0.07 at the start, a random square crop as the only augmentation"),
+        default_loss="info_nce",
+        loss_knobs={"temperature": 0.07},
+        needs_captions=True,
+        uses=("negatives", "large batch"),
+    )
+    Settings = Settings
+    loss_knobs_reason = N_("τ starts at 0.07, as in the paper, and is learned")
+
+    def build(self) -> None:
+        s = self.settings
+        self.text_tower = TextTower(self.vocabulary, s.text_encoder)
+        self.text_head = ProjectionHead(s.head, TextTower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
+        self.temperature = LearnedTemperature()
+        self.temperature.requires_grad_(s.learn_temperature)
+
+    def use_loss(self, loss: Loss) -> None:
+        super().use_loss(loss)
+        if self.has_temperature:
+            self.temperature.start(loss.temperature)  # type: ignore[attr-defined]
+
+    @property
+    def has_temperature(self) -> bool:
+        """Whether the loss has a temperature to learn."""
+        return self.loss is not None and "temperature" in knobs_of(type(self.loss))
+
+    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+        x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
+        tokens = batch.draw_tokens(generator)  # (b, length)
+        I_f, T_f = self.features(x), self.text_tower(tokens)  # (b, d_i), (b, d_t)
+        I_e, T_e = self.project(I_f), self.text_head(T_f)  # (b, e) each
+        made = pairs.from_towers(I_e, T_e.to(I_e.dtype))
+        if not (self.settings.learn_temperature and self.has_temperature):
+            return made
+        return dataclasses.replace(made, temperature=self.temperature())
+
+    @torch.no_grad()
+    def after_step(self, pairs: Pairs) -> None:
+        self.temperature.clamp()
+
+    def step_metrics(self) -> dict[str, float]:
+        if not (self.settings.learn_temperature and self.has_temperature):
+            return {}
+        return {"temperature": float(self.temperature().detach())}
+
+    @classmethod
+    def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
+        why = N_("a mild square crop only: captions may name colors, sizes and sides")
+        return super().defaults(facts) | {"recipe": (CROP, why)}
+
+    @classmethod
+    def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
+        return None if facts.has_captions else NO_CAPTIONS
