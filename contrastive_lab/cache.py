@@ -1,6 +1,7 @@
 """Caches of the pages: results, embeddings, images, the catalog. Tasks make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.engine.images import datasets
 from contrastive_core.engine.results import Result
 from contrastive_core.engine.vectors import pca, read_images, read_rows
+from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -19,6 +21,7 @@ from contrastive_core.records.evaluation import read_accuracies, read_evaluation
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, read_arrays
+from contrastive_core.records.towers import Towers, towers_of
 from contrastive_core.records.train_config import USUAL, ImageForm, form_of, visible
 from contrastive_lab.components.scatter.rows import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
@@ -50,6 +53,18 @@ def _embedding(space: EmbeddingRef) -> EmbeddingSet:
     if rows is None:
         raise LookupError(space.name)
     return rows
+
+
+def towers(rows: EmbeddingSet) -> Towers | None:
+    """The two towers of some rows; None where they are of one, or of more than two."""
+    return _towers(rows.content_hash, rows)
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _towers(content: str, _rows: EmbeddingSet) -> Towers | None:
+    with contextlib.suppress(UnusableEmbedding):
+        return towers_of(_rows)
+    return None
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import RESERVED, TOWER
 from contrastive_lab.locale import N_, _
 
 # From the answer "scores": name on the page → its array.
@@ -17,6 +18,7 @@ DETAILS = {
     "silhouette": "silhouette:per_sample",
 }
 LOSS = "loss"
+N_("tower")  # a column and a color
 FEW = 24  # distinct values that are shown as categories
 HINTED, HINT = 60_000, 120  # values shown when rows are pointed at, and characters of a text
 MANY = 200  # categories, above which ten colors are shared
@@ -25,7 +27,11 @@ MANY = 200  # categories, above which ten colors are shared
 def names_of(rows: EmbeddingSet, judged: bool, is_run: bool) -> list[str]:
     """Return the choices; details only if the samples are scored."""
     names = ["class"] if rows.labels is not None else ["sample"]
-    for name, values in columns_of(rows).items():  # numbers that differ, or texts of which there are not too many
+    columns = columns_of(rows)
+    if {*RESERVED} <= {*columns} and len(np.unique(columns[TOWER])) > 1:
+        names.insert(0, TOWER)
+        columns = {name: values for name, values in columns.items() if name not in RESERVED}
+    for name, values in columns.items():  # numbers that differ, or texts of which there are not too many
         count = len(np.unique(values))
         names += [name] if count > 1 and (values.dtype.kind != "U" or count <= MANY) else []
     if judged:

@@ -11,7 +11,14 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_lab import cache, format, locale, number_inputs, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures
-from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData, draw_scatter
+from contrastive_lab.components.scatter import (
+    MAX_IMAGES,
+    MAX_LINES,
+    MAX_POINTS,
+    LinkedSelection,
+    ScatterData,
+    draw_scatter,
+)
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _, message
@@ -138,6 +145,7 @@ def _scatter_data(
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
     pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
     shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]
+    partners, count = _partners(rows, drawn_rows)
     return ScatterData(
         xy,
         ids,
@@ -154,7 +162,20 @@ def _scatter_data(
         thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         medoids=middles,
+        partners=partners,
+        partner_count=count,
     )
+
+
+def _partners(rows: EmbeddingSet, drawn_rows: np.ndarray | None) -> tuple[np.ndarray | None, int]:
+    """Points (m, 2) of partners in two towers, and how many pairs there are; None where there are no towers."""
+    if (towers := cache.towers(rows)) is None:
+        return None, 0
+    pairs, count = towers.partner_pairs(MAX_LINES)
+    if drawn_rows is not None:
+        pairs = pairs[np.isin(pairs, drawn_rows).all(1)]
+        pairs = np.searchsorted(drawn_rows, pairs)
+    return pairs, count
 
 
 def _names(space: EmbeddingRef) -> tuple[str, ...]:

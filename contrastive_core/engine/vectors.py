@@ -6,3 +6,4 @@ from contrastive_core.embeddings.open_vectors import open_upload, open_vectors, 
 from contrastive_core.embeddings.pca import pca
 from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.evaluation.representation_similarity import overlap, procrustes_align
+from contrastive_core.evaluation.towers import Partner, partners_of

@@ -8,13 +8,22 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
-from contrastive_core.records.score import wilson
+from contrastive_core.messages import N_, message
+from contrastive_core.records.score import Score, Scores, wilson
 from contrastive_core.records.towers import Towers
 
 KS = (1, 5, 10)
 BLOCK = 1 << 24  # similarities that are held together
 UNPAIRED = N_("no usable row has a partner in the other tower")
+RECALL = N_("Recall@{k}, {a} → {b}")
+READING = N_(
+    "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. Higher is "
+    "better. Chance is the recall of a random order."
+)
+GAP = N_(
+    "The distance between the means of the unit vectors of both towers, 0 to 2. At 0 the towers share one region; a "
+    "large gap separates them even where partners match."
+)
 UNLABELED = N_("zero-shot accuracy needs a labeled image and a prompt for its class")
 
 
@@ -58,6 +67,70 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS) -
         right = int((ranks <= k).sum())
         recall[k] = Share(right / n, wilson(right, n), float(_chance(partners, len(others), k).mean()), n)
     return Retrieval(at, ranks, recall)
+
+
+@dataclass(frozen=True)
+class Partner:
+    """A row's partner in the other tower, their cosine, and the rank (from 1) of each among the other's rows."""
+
+    row: int
+    similarity: float
+    rank: int
+    rank_back: int
+
+
+def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"]]:
+    """Return recall@k in both directions and the modality gap; what chance gives; and the rank of each row's best
+    partner, -1 for a row without one."""
+    own: Scores = {}
+    chance: Scores = {}
+    ranks = np.full(len(towers.rows), -1)
+    for reverse in (False, True):
+        a, b = towers.names[::-1] if reverse else towers.names
+        try:
+            found, missing = retrieval(towers, reverse), ""
+        except CannotScore as error:
+            found, missing = None, str(error)
+        if found is not None:
+            ranks[found.rows] = found.ranks
+        for k in KS:
+            name, words = f"recall_{k}_{'back' if reverse else 'forth'}", {"k": k, "a": a, "b": b}
+            title, reading = message(RECALL, **words), message(READING, **words)
+            if found is None:
+                own[name] = Score(title, reading, missing=missing)
+                continue
+            share, about = found.recall[k], {"n": found.recall[k].n, "k": k}
+            own[name] = Score(title, reading, share.value, share.interval, "share", True, extras=about)
+            chance[name] = Score(title, reading, share.chance, unit="share")
+    try:
+        own["modality_gap"] = Score(N_("Modality gap"), GAP, modality_gap(towers))
+    except CannotScore as error:
+        own["modality_gap"] = Score(N_("Modality gap"), GAP, missing=str(error))
+    return own, chance, ranks
+
+
+def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:
+    """Return the partners of a row, the most similar first; ranks as of `retrieval`. [] for a row without one."""
+    sides = [(towers.a, towers.group_a), (towers.b, towers.group_b)]
+    (own, group), (others, other_group) = (_usable(towers, *side) for side in sides)
+    if row not in own:
+        (own, group), (others, other_group) = (others, other_group), (own, group)
+    if row not in own or (of_row := group[own == row][0]) < 0:
+        return []
+    rows, partners = towers.rows, others[other_group == of_row]
+    s = rows.features @ rows.features[row] / rows.lengths / rows.lengths[row]  # (n)
+    partners = partners[np.argsort(-s[partners], kind="stable")][:most]
+    back = rows.features @ rows.features[partners].T / rows.lengths[:, None] / rows.lengths[partners]  # (n, partners)
+    rivals, rivals_back = others[other_group != of_row], own[group != of_row]
+    return [
+        Partner(
+            int(j),
+            float(s[j]),
+            1 + int((s[rivals] >= s[j]).sum()),
+            1 + int((back[rivals_back, q] >= back[row, q]).sum()),
+        )
+        for q, j in enumerate(partners)
+    ]
 
 
 def zero_shot(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Int64
 
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_
@@ -45,6 +46,18 @@ class Towers:
     def without_partner(self) -> tuple[int, int]:
         """How many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
+
+    def partner_pairs(self, most: int) -> tuple[Int64[np.ndarray, "m 2"], int]:
+        """Return row numbers of partners, one of a and one of b each, and how many such pairs there are. Of more than
+        `most`, an even share is taken."""
+        order = np.argsort(self.group_a, kind="stable")
+        start, stop = (np.searchsorted(self.group_a[order], self.group_b, side) for side in ("left", "right"))
+        counts = np.where(self.group_b < 0, 0, stop - start)  # (m), partners of each row of b
+        total = int(counts.sum())
+        chosen = np.linspace(0, total - 1, most).astype(np.int64) if total > most else np.arange(total)
+        row_b = np.searchsorted(np.cumsum(counts), chosen, "right")
+        offset = chosen - (np.cumsum(counts) - counts)[row_b]
+        return np.stack([self.a[order[start[row_b] + offset]], self.b[row_b]], 1), total
 
 
 def towers_of(rows: EmbeddingSet) -> Towers | None:

@@ -14,7 +14,7 @@ from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.train_config import described, form_of
 from contrastive_lab import cache, format, locale, query_params, recordings
 from contrastive_lab.compare import space_picker
-from contrastive_lab.explore import load_vectors, strip
+from contrastive_lab.explore import load_vectors, strip, tower_panels
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 
@@ -94,6 +94,10 @@ def of_recording(run: Run) -> None:
 
 
 def scores_of_vectors(space: EmbeddingRef) -> None:
+    rows = cache.embedding(space)
+    if rows is not None and (towers := cache.towers(rows)) is not None:
+        tower_panels.first_scores(space, towers)
+        return
     result = answer_or_wait("scores", {"space": space.values}, message("Scores"))
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}

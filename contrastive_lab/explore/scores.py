@@ -12,13 +12,14 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
 from contrastive_lab import cache, figures, format, locale, plots, query_params, state
-from contrastive_lab.explore import selection
+from contrastive_lab.explore import selection, tower_panels
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.report import button
 from contrastive_lab.tables import draw_definitions, draw_table
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
+CHANCE = {"chance": N_("chance")}  # of recall between two towers
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 
 
@@ -37,7 +38,8 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
     match view:
         case "All scores":
-            _table(space, scores)
+            of_towers = tower_panels.scores_of(space)
+            _table(space, {**scores, **of_towers, "own": of_towers.get("own", {}) | scores["own"]})
         case "Classes":
             _classes(space, scores["own"], answer, rows)
         case "Hubs":
@@ -49,14 +51,15 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
 def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
     record = cache.scores(run) if (run := space.run) else None
     rows, listed = [], []
+    others = {k: v for k, v in {**NAMES, **CHANCE}.items() if k in ("raw", "random") or k in {*scores} - {"own"}}
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
         cells = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
-        for source in ("raw", "random"):
+        for source, head in others.items():
             other = scores.get(source, {}).get(name, record.score(source, name) if record else None)
-            row[NAMES[source]] = format.figure_of(other)
-            cells[NAMES[source]] = format.number_of(other)["value"]
+            row[head] = format.figure_of(other)
+            cells[head] = format.number_of(other)["value"]
         rows.append(row)
         listed.append(cells)
     draw_table(rows, hide_index=True, width="stretch", height="content")

@@ -13,9 +13,11 @@ from contrastive_core.records import embedding_ref
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import recall_text
+from contrastive_core.records.towers import TEXT, TOWER
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.gallery import draw_gallery, draw_strip
+from contrastive_lab.explore import tower_panels
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
 
@@ -23,18 +25,21 @@ SHOWN = 11  # neighbors of a picture
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
 NEAR = 48  # pixels of a neighbor
 LISTED = 200  # selected samples in the table
+CLICK = N_("Click a point, or draw around some: their images and nearest neighbors appear here.")
+CLICK_UNPICTURED = N_("Click a point, or draw around some: their details and nearest neighbors appear here.")
 OTHERS = 7  # other runs in which ranks are looked up
 
 
 def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
     """Show the selection: its images, the neighbors of one of them, and its details."""
     if not picked:
-        st.caption(_("Click a point, or draw around some: their images and nearest neighbors appear here."))
+        st.caption(_(CLICK if pictures.are_decoded(space) else CLICK_UNPICTURED))
         return
     one, known = picked[0], _("Details")
     if len(picked) == 1:
         st.header(format.plain(rows.ids[one]))
-        st.caption(_("Nearest in the embedding. Click an image to go to its point."))
+        if pictures.are_decoded(space):
+            st.caption(_("Nearest in the embedding. Click an image to go to its point."))
     else:
         st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
         if rows.labels is not None:
@@ -43,6 +48,7 @@ def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
             counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
             st.caption(format.plain(" · ".join(counted)))
         one, known = _one_of(space, rows, picked[:LISTED]), _("The selection as a table")
+    tower_panels.partners(space, rows, one)
     neighbors(space, rows, one)
     if rows.columns or rows.labels is not None:
         with st.expander(known):
@@ -72,11 +78,13 @@ def _images(space: EmbeddingRef, some: list[int]) -> np.ndarray:
 def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
     near, similarity = nearest_of(rows, i, min(SHOWN, len(rows) - 1))
+    of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
     others, table, captions = _ranks(space, rows, i, near), [], [str(_("itself"))]
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
         row: dict[str, Any] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
             row["class"] = rows.class_name(int(rows.labels[j]))
+        row |= {name: str(rows.columns[name][j]) for name in of_towers}
         table.append(row | {_("rank in {name}").format(name=name): int(r[q]) for name, r in others.items()})
         captions.append(f"{row.get('class', row['id'])} {s:.2f}")
     place, with_pictures = state.place_of(space), pictures.are_decoded(space)

@@ -21,7 +21,8 @@ RANGES |= {
     "hubness": (0.0, 5.0),
     "uniformity": (-4.0, 0.0),
 }  # of rows that fill a sphere of many dimensions to one point
-MARKS = {source: SOURCES[source] for source in ("raw", "random")}
+RANGES["modality_gap"] = (0.0, 2.0)
+MARKS = {source: SOURCES[source] for source in ("raw", "random")} | {"chance": N_("chance")}
 STYLE = Path(__file__).with_name("strip.css")
 
 
@@ -31,16 +32,21 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
     names = _first(own)
     if not names:
         return
-    st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other)}")
+    show(scores, names, other)
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
         st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
         st.caption(locale.text(how))
 
 
-def markup(scores: dict[str, Scores], other: str = "") -> str:
-    """The strip as HTML, its texts escaped; arguments as of `draw`."""
-    names = _first(scores["own"])
+def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
+    """The strip of these scores; "chance" is a source as others are."""
+    st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, other, names)}")
+
+
+def markup(scores: dict[str, Scores], other: str = "", names: list[str] | None = None) -> str:
+    """The strip as HTML, its texts escaped; arguments as of `show`, the first scores without `names`."""
+    names = _first(scores["own"]) if names is None else names
     rows = "".join(_row(name, scores, other) for name in names)
     return f'<div class="scores">{rows}{_key(names, scores)}</div>'
 
@@ -102,7 +108,7 @@ def _range(name: str, score: Score) -> tuple[float, float] | None:
     if name == "rankme":
         width = score.number("width")
         return (1.0, width) if width and width > 1 else None
-    return RANGES.get(name)
+    return SHARE if score.unit == "share" else RANGES.get(name)
 
 
 def _figure(score: Score) -> str:

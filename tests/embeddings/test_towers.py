@@ -127,3 +127,15 @@ def test_two_arrays_that_are_no_towers_have_their_sentence(tmp_path, answer, kno
     np.savez(path := tmp_path / "qa.npz", question=rows(3).features, answer=answer, **known)
     with pytest.raises(UnusableEmbedding, match=words):
         file_formats.read(path)
+
+
+def test_pairs_are_all_partners_or_an_even_share_of_them() -> None:
+    towers = towers_of(joined(rows(4), rows(6), NAMES, [2, 0, 0, 9], [0, 2, 0, 7, 2, 2]))
+    assert towers is not None
+    pairs, total = towers.partner_pairs(100)
+    expected = {(0, 5), (0, 8), (0, 9), (1, 4), (2, 4), (1, 6), (2, 6)}
+    assert set(map(tuple, pairs.tolist())) == expected
+    assert total == len(pairs) == len(expected)
+    some, total = towers.partner_pairs(3)
+    assert (len(some), total) == (3, 7)
+    assert set(map(tuple, some.tolist())) < expected

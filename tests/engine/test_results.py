@@ -21,6 +21,7 @@ from contrastive_core.records import embedding_ref, loaded_vectors, runs
 from contrastive_core.records.embedding_ref import graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run_metrics import cost_of, parameters_of
+from contrastive_core.records.towers import joined
 from contrastive_lab import colors, export
 
 RNG = np.random.default_rng
@@ -310,3 +311,17 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pyte
     app.toggle[0].set_value(False).run()
     app.button[0].click().run()
     assert app.session_state["selection"] == {f"vectors {key}": list(range(8))}
+
+
+def test_towers_are_scored_in_both_directions() -> None:
+    x = RNG(0).normal(size=(12, 4)).astype(np.float32)
+    both = joined(EmbeddingSet(x), EmbeddingSet(x[::-1].copy()), ("a", "b"), np.arange(12), np.arange(12)[::-1].copy())
+    space = embedding_ref.of_vectors(loaded_vectors.save_vectors(both, "both.npz"))
+    result = answers.make("towers", {"space": space.values})
+    own = result.meta["scores"]["own"]
+    assert own["recall_1_forth"]["value"] == own["recall_1_back"]["value"] == 1
+    assert result.meta["scores"]["chance"]["recall_1_forth"]["value"] == pytest.approx(1 / 12)
+    assert result.arrays["rank"].tolist() == [1] * 24
+    single = embedding_ref.of_vectors(loaded_vectors.save_vectors(rows(), "one.npy"))
+    with pytest.raises(ValueError, match="two towers"):
+        answers.make("towers", {"space": single.values})

@@ -97,3 +97,47 @@ def test_zero_shot_takes_the_class_of_the_mean_prompt() -> None:
     assert (share.value, share.n, share.chance) == (0.75, 4, pytest.approx(1 / 3))
     with pytest.raises(CannotScore, match="labeled"):
         scores.zero_shot(images, prompts, np.array([0, 1, 2] * 2), np.full(5, -1))
+
+
+def test_scores_of_towers_stand_beside_chance_and_keep_each_rank() -> None:
+    both = planted(12, 20, [i % 10 for i in range(18)] + [-1, -1])
+    own, chance, ranks = scores.tower_scores(both)
+    found = [scores.retrieval(both), scores.retrieval(both, reverse=True)]
+    for k in scores.KS:
+        for name, one in zip((f"recall_{k}_forth", f"recall_{k}_back"), found, strict=True):
+            assert (own[name].value, own[name].interval) == (one.recall[k].value, one.recall[k].interval)
+            assert chance[name].value == one.recall[k].chance
+    assert own["modality_gap"].value == scores.modality_gap(both)
+    assert own["recall_1_back"].title == "Recall@1, answer → question"
+    for one in found:
+        np.testing.assert_array_equal(ranks[one.rows], one.ranks)
+    assert (ranks == -1).sum() == 2 + 2  # of questions 10 and 11, and of the last answers
+
+
+def test_scores_without_a_usable_pair_say_why() -> None:
+    bad = np.zeros((3, 4), np.float32)
+    both = towers_of(joined(EmbeddingSet(np.eye(3, 4, dtype=np.float32)), EmbeddingSet(bad), NAMES))
+    assert both is not None
+    own, chance, _ranks = scores.tower_scores(both)
+    assert not chance
+    assert all(score.value is None and "partner" in score.missing for score in own.values())
+
+
+def test_partners_of_a_row_have_the_ranks_of_retrieval_in_both_directions() -> None:
+    one_each = planted(12, 12, [*range(11), -1])
+    forth, back = scores.retrieval(one_each), scores.retrieval(one_each, reverse=True)
+    of_row = dict(zip([*forth.rows.tolist(), *back.rows.tolist()], [*forth.ranks, *back.ranks], strict=True))
+    for row in (0, 5, 14):
+        (partner,) = scores.partners_of(one_each, row)
+        assert (partner.rank, partner.rank_back) == (of_row[row], of_row[partner.row])
+        assert partner.row == (row + 12) % 24
+    assert scores.partners_of(one_each, 11) == scores.partners_of(one_each, 23) == []
+
+
+def test_of_several_partners_the_most_similar_comes_first() -> None:
+    both = planted(4, 12, [i % 4 for i in range(12)])
+    found = scores.partners_of(both, 0)
+    assert {partner.row for partner in found} == {4, 8, 12}
+    assert [p.similarity for p in found] == sorted((p.similarity for p in found), reverse=True)
+    assert found[0].rank == scores.retrieval(both).ranks[0]
+    assert len(scores.partners_of(both, 0, most=2)) == 2

@@ -12,6 +12,7 @@ import {
   sortIntoCells,
 } from "../../contrastive_lab/components/scatter/grid.js";
 import { idOf, idsIn, rowsWithId } from "../../contrastive_lab/components/scatter/ids.js";
+import { drawnPartners, partnerPaths } from "../../contrastive_lab/components/scatter/partners.js";
 import { packRows, unpackRows } from "../../contrastive_lab/components/scatter/rows.js";
 import { arranged, columnsFor, move } from "../../contrastive_lab/components/scatter/side_by_side.js";
 
@@ -164,4 +165,24 @@ test("on a phone three maps stand below each other, four in two columns, each wi
   assert.deepEqual([stacked.box, stacked.lines, stacked.cell], [[-1, 1, -5, 1], 3, 2]);
   assert.deepEqual([columnsFor(350, 4), columnsFor(900, 3)], [2, 0]);
   assert.deepEqual(arranged(panels, 0).panels.at, panels.at);
+});
+
+test("lines connect partners of shown categories, or those of the selection alone", () => {
+  const map = {
+    partners: Uint32Array.of(0, 2, 1, 3),
+    picked: [],
+    lit: Uint8Array.of(0, 0, 0, 1),
+    hidden: new Set(),
+    color: Uint8Array.of(0, 1, 2, 2),
+    xy: Float32Array.of(0, 0, 1, 1, 2, 2, 3, 3),
+    withLines: true,
+  };
+  assert.deepEqual(drawnPartners(map), [0, 2, 1, 3]);
+  assert.deepEqual(drawnPartners({ ...map, picked: [3] }), [1, 3]);
+  assert.deepEqual(drawnPartners({ ...map, hidden: new Set([0]) }), [1, 3]);
+  assert.equal(partnerPaths(map, (x, y) => [x, y])[0].d, "M0.0 0.0L2.0 2.0M1.0 1.0L3.0 3.0");
+  assert.deepEqual(
+    partnerPaths({ ...map, withLines: false }, (x, y) => [x, y]),
+    [],
+  );
 });

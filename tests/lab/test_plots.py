@@ -38,6 +38,13 @@ def test_a_row_that_was_not_judged_is_no_row_without_label() -> None:
     assert color_of(rows, "right or wrong (kNN)", judged)[1] == ("right", "wrong")
 
 
+def test_two_towers_are_colored_by_tower_first() -> None:
+    columns = {"text": np.array(["a", "b", "c"]), "tower": np.array(["x", "x", "y"]), "pair": np.array(["1", "2", "1"])}
+    rows = EmbeddingSet(np.eye(3, dtype=np.float32), columns=columns)
+    assert names_of(rows, judged=False, is_run=False) == ["tower", "sample", "text"]
+    assert names_of(rows.take([0, 1]), judged=False, is_run=False)[0] == "sample"  # rows of one tower
+
+
 def test_columns_of_a_list_of_images_color_the_map_and_are_said_of_each() -> None:
     columns = {
         "site": np.array(["a", "b", "a"]),

@@ -16,6 +16,7 @@ from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets, evalua
 from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.evaluation.reproduce import ScoreCache
+from contrastive_core.evaluation.towers import tower_scores
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
@@ -24,6 +25,7 @@ from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.records.score import Scores, scores_to_json
+from contrastive_core.records.towers import towers_of
 from contrastive_core.samples import run_samples
 from contrastive_core.storage.json_files import JsonObject
 
@@ -82,6 +84,16 @@ def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known
         known[key] = known.get(key) or evaluate_sets(names, train, test, Graphs(device), recorded)
         by_source[source] = scores_to_json(known[key])
     return by_source
+
+
+def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Recall and modality gap of a space of two towers, with what chance gives; the rank of each row's partner."""
+    pair = towers_of(rows_of(EmbeddingRef(**values["space"]), on_progress, device))
+    if pair is None:
+        raise ValueError(N_("these rows are not of two towers"))
+    on_progress(N_("ranks of partners"), None)
+    own, chance, ranks = tower_scores(pair)
+    return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}}, {"rank": ranks})
 
 
 def losses(values: Values, on_progress: OnProgress, device: str) -> Result:

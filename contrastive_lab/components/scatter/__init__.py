@@ -14,6 +14,7 @@ from contrastive_lab.components.shared.transport import pack
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet
+MAX_LINES = 20_000  # between partners
 GAP = 1.15  # from one map's middle to the next one's side by side, in widths of the widest
 
 
@@ -40,6 +41,8 @@ class ScatterData:
     hints: Sequence[str] = ()  # a text for each row, its lines shown when it is pointed at
     thumbnails: ThumbnailSheet = NO_THUMBNAILS
     pictured: np.ndarray | None = None  # ascending rows that have a thumbnail; None: all have
+    partners: np.ndarray | None = None  # (m, 2) rows that lines connect once they are asked for
+    partner_count: int = 0  # pairs of partners, of which these are a share
     medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
     title: str = "map"
     file: str = ""  # what its pictures are called; else as its title
@@ -114,6 +117,8 @@ def pack_scatter(
     arrays = {"xy": np.asarray(data.xy, np.float32), "ids": id_bytes, "color": group}
     if data.pictured is not None:
         arrays["pictured"] = data.pictured.astype("<u4")
+    if data.partners is not None:
+        arrays["partners"] = data.partners.astype("<u4")
     selection = pack_rows(lit, len(data.ids))
     shown = {"selection": selection, "stamp": stamp, "height": height, "fits": fits, "gallery": gallery}
     return pack(data, names=labels, palette=colors, **arrays, **shown)

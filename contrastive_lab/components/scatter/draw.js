@@ -4,6 +4,7 @@ import { drawDensity } from "./density.js";
 import { slicesIn } from "./grid.js";
 import { followView } from "./in_view.js";
 import { drawMedoids } from "./medoids.js";
+import { drawPartners } from "./partners.js";
 import { COLORS, DENSE, drawPoints, pointSize } from "./points.js";
 import { drawNames } from "./side_by_side.js";
 import { outline, view } from "./view.js";
@@ -23,6 +24,7 @@ export function draw(map) {
     map.shown = countShown(map, slices);
     map.isDense = map.shown > DENSE;
     (map.isDense ? drawDensity : drawPoints)(map, slices);
+    drawPartners(map);
     followView(map);
   }
   drawOver(map);

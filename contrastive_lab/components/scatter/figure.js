@@ -1,5 +1,6 @@
 // The map as it is seen, as SVG or PDF of a chosen width and font, with its legend inside.
 
+import { partnerPaths } from "./partners.js";
 import { pointSize, shapeOf } from "./points.js";
 import { fileName } from "./save.js";
 import { view } from "./view.js";
@@ -60,7 +61,10 @@ function figureOf(map, width, family, size) {
   const points = map.isDense
     ? [shape("image", { width, height: high, href: map.canvas.toDataURL() })]
     : pointsOf(map, place, k, [width, high]);
-  return sheet(width, high + below, [...points, ...names, ...key]);
+  const lines = partnerPaths(map, place).map(({ d, alpha }) =>
+    shape("path", { d, style: `fill: none; stroke: rgb(0, 0, 0); stroke-width: 0.5; stroke-opacity: ${alpha}` }),
+  );
+  return sheet(width, high + below, [...lines, ...points, ...names, ...key]);
 }
 
 /** Paths of the points in view: what is not selected first, pale. */

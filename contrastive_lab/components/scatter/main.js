@@ -9,6 +9,7 @@ import { idsIn } from "./ids.js";
 import { drawLine } from "./in_view.js";
 import { drawLegend } from "./legend.js";
 import { receive } from "./more.js";
+import { loadPartners, partnersButton } from "./partners.js";
 import { listen } from "./pointer.js";
 import { packRows, unpackRows } from "./rows.js";
 import { savePng } from "./save.js";
@@ -87,6 +88,7 @@ function build(parent) {
   });
   map.images.title = _("some images on the whole map, until points are selected");
   map.images.setAttribute("aria-pressed", "true");
+  map.lines = partnersButton(map);
   map.legend = el("div", { class: "legend", role: "group", "aria-label": _("categories") });
   map.figure = figureOptions(map);
   map.gallery = el("div", {});
@@ -112,6 +114,7 @@ function build(parent) {
         map.figure.hidden = !map.figure.hidden;
       }),
       map.images,
+      map.lines,
       map.morph,
       map.count,
     ),
@@ -193,6 +196,7 @@ function load(map, data) {
       unpackRows(meta.selection).filter((i) => i < map.rows),
     );
   }
+  loadPartners(map, data.partners);
   drawLegend(map);
   map.canvas.setAttribute(
     "aria-label",

@@ -1,0 +1,88 @@
+"""Two towers on Explore: recall in both directions and the gap, and the partners of a row with their ranks."""
+
+import streamlit as st
+
+from contrastive_core.engine.vectors import Partner, partners_of
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.records.towers import TEXT, TOWER, Towers
+from contrastive_lab import cache, format, state
+from contrastive_lab.explore import strip
+from contrastive_lab.locale import N_, _, message, ngettext
+from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.tables import draw_table
+
+
+def first_scores(space: EmbeddingRef, towers: Towers) -> None:
+    """Show recall@k in both directions beside chance, and the modality gap."""
+    result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
+    if result is not None:
+        by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+        strip.show(by_source, list(by_source["own"]))
+    _without_partner(towers)
+
+
+def scores_of(space: EmbeddingRef) -> dict[str, Scores]:
+    """The same by source, where they are computed; {} else."""
+    result = cache.result("towers", {"space": space.values})
+    return {} if result is None else {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+
+
+def _without_partner(towers: Towers) -> None:
+    """Say how many rows of each tower have no partner."""
+    for name, n in zip(towers.names, towers.without_partner, strict=True):
+        if n:
+            text = ngettext("{n} row of {name} has no partner.", "{n} rows of {name} have no partner.", n)
+            st.caption(format.plain(text.format(n=f"{n:,}", name=name)))
+
+
+def partners(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
+    """Show the text of a row of two towers, and its partners with the rank of each in both directions."""
+    if (towers := cache.towers(rows)) is None:
+        return
+    own = str(rows.columns[TOWER][i])
+    other = towers.names[1] if own == towers.names[0] else towers.names[0]
+    st.markdown(_named(own, said(rows, i)))
+    found = partners_of(towers, i)
+    if not found:
+        st.caption(format.plain(_("No row of {other} is its partner.").format(other=other)))
+        return
+    st.markdown(_named(other, said(rows, found[0].row)))
+    text = _("Its partner. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. Cosine {cosine}.")
+    ranks = {"rank": f"{found[0].rank:,}", "back": f"{found[0].rank_back:,}", "cosine": f"{found[0].similarity:.3f}"}
+    if len(found) > 1:
+        text = _(
+            "The nearest of {n} partners. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. "
+            "Cosine {cosine}."
+        )
+    help = _("Rank 1: no row of that tower is more similar. Other partners of the same row are not counted.")
+    st.caption(format.plain(text.format(own=own, other=other, n=len(found), **ranks)), help=help)
+    chosen = [i, *(partner.row for partner in found)]
+    st.button(
+        _("Select with its partners"), key=f"partners-{i}", on_click=state.select, args=(chosen, state.place_of(space))
+    )
+    if len(found) > 1:
+        with st.expander(_("All partners")):
+            draw_table([_listed(rows, partner, own, other) for partner in found], hide_index=True)
+
+
+def said(rows: EmbeddingSet, i: int) -> str:
+    """The text of a row, or its id where it has none."""
+    texts = rows.columns.get(TEXT)
+    return rows.ids[i] if texts is None or not str(texts[i]) else str(texts[i])
+
+
+def _named(tower: str, text: str) -> str:
+    return f"**{format.plain(tower)}:** {format.plain(text)}"
+
+
+def _listed(rows: EmbeddingSet, partner: Partner, own: str, other: str) -> dict[str, object]:
+    rank = _("rank, {a} → {b}")
+    return {
+        "id": rows.ids[partner.row],
+        TEXT: said(rows, partner.row),
+        rank.format(a=own, b=other): partner.rank,
+        rank.format(a=other, b=own): partner.rank_back,
+        N_("cosine similarity"): round(partner.similarity, 3),
+    }
