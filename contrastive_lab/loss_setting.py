@@ -19,6 +19,11 @@ LIMITS = {  # of the further knobs that are dragged: from, to, and what one is s
     "q": (0.01, 1.0, None),
     "density_weight": (0.001, 1.0, None),
     "negative_margin": (-0.5, 0.5, 0.0),
+    "off_diagonal": (0.0, 10.0, None),
+    "invariance": (0.0, 100.0, None),
+    "variance": (0.0, 100.0, None),
+    "covariance": (0.0, 100.0, None),
+    "deviation": (0.0, 10.0, None),
 }
 LABELS = {
     "bias": N_("b, bias"),
@@ -28,7 +33,13 @@ LABELS = {
     "q": N_("q, robustness"),
     "density_weight": N_("λ, weight of all pairs"),
     "negative_margin": N_("m, margin for false negatives"),
+    "off_diagonal": N_("λ, weight off the diagonal"),
+    "invariance": N_("λ, invariance"),
+    "variance": N_("μ, variance"),
+    "covariance": N_("ν, covariance"),
+    "deviation": N_("γ, least deviation"),
 }
+FROM_ZERO = ("off_diagonal", "invariance", "variance", "covariance")  # fine steps near zero, and zero itself
 PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 
 
@@ -39,7 +50,8 @@ def live_knob(about: dict[str, Any]) -> str | None:
 
 def further_knobs(about: dict[str, Any]) -> list[str]:
     """Names of the knobs that are dragged below the first one. about: the loss's entry in the catalog."""
-    return [name for name in LIMITS if name in about["knobs"]] if about.get("kernel") else []
+    in_browser = about.get("kernel") or about.get("matrix")
+    return [name for name in LIMITS if name in about["knobs"]] if in_browser else []
 
 
 def dragged(about: dict[str, Any]) -> list[str]:
@@ -50,7 +62,7 @@ def dragged(about: dict[str, Any]) -> list[str]:
 def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
     """The knobs that the library computes a batch with: those that are dragged at their defaults where the browser
     computes every other value."""
-    if about["kernel"]:
+    if about["kernel"] or about.get("matrix"):
         return knobs | {name: about["knobs"][name]["default"] for name in dragged(about)}
     return knobs
 
@@ -71,7 +83,8 @@ def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[Slide
         low, high, first = LIMITS[name]
         value = knobs.get(name, about["knobs"][name]["default"])
         held = None if value is None else min(high, max(low, float(value)))
-        found.append(SliderKnob(_(LABELS[name]), low, high, held, about["knobs"][name]["log"] and low > 0, name, first))
+        is_log = name in FROM_ZERO or (about["knobs"][name]["log"] and low > 0)
+        found.append(SliderKnob(_(LABELS[name]), low, high, held, is_log, name, first))
     return found
 
 

@@ -9,8 +9,8 @@ import torch
 from contrastive_core import losses, pairs
 from contrastive_core.losses._anatomy import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
-from contrastive_core.messages import N_, message
-from contrastive_core.records.lab_view import PAIRINGS, LabBatch, LabView, Memory, Trade
+from contrastive_core.messages import N_, join, message
+from contrastive_core.records.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, Trade
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
 TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
@@ -25,8 +25,11 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
         mask[part] = number
     reason = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing)
+    views = None
     if isinstance(criterion, TwoViewLoss) and not reason:
         reason = _by_dimensions(criterion.card.title, anatomy)
+        if criterion.card.matrix:
+            views, reason = _views_to_show(batch, reason)
     extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
     return LabView(
         anatomy.scores.float().numpy(),
@@ -45,7 +48,21 @@ def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]
         extras,
         reason,
         batch.note,
+        views,
     )
+
+
+def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str]:
+    """First and second views (b, 2, d) for the browser, none where they are too wide, and the reason."""
+    d = batch.rows.shape[2]
+    if d <= MOST_DIMENSIONS:
+        return np.ascontiguousarray(batch.rows[:, :2], np.float32), reason
+    wide = message(
+        "The matrix of dimensions shows at most {most}, and these vectors have {d}.",
+        most=f"{MOST_DIMENSIONS:,}",
+        d=f"{d:,}",
+    )
+    return None, join(" ", [reason, wide])
 
 
 def _by_dimensions(title: str, anatomy: Anatomy) -> str:
@@ -121,6 +138,8 @@ def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
         if pairing == "classes" and (batch.labels < 0).all():
             return reason + N_("These images have no labels.")
         return reason + N_("Take a larger batch.")
+    if len(batch.rows) == 1 and batch.rows.shape[1] > 1:
+        return N_("There is one image, and over one image no dimension varies. Take two images or more.")
     if not bool(anatomy.negative.any()):
         return N_("No anchor has a negative in this batch: all images are positives of each other.")
     return N_("The loss is undefined for every anchor of this batch.")

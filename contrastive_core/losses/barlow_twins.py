@@ -33,6 +33,7 @@ class BarlowTwinsLoss(TwoViewLoss):
             "negatives, and no value belongs to a single sample."
         ),
         family="other",
+        matrix="correlation",
     )
 
     off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))

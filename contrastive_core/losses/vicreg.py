@@ -36,6 +36,7 @@ class VICRegLoss(TwoViewLoss):
             "should vary together. Only the first of the three terms belongs to a single sample."
         ),
         family="other",
+        matrix="covariance",
     )
 
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))

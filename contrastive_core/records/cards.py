@@ -57,6 +57,7 @@ class LossCard:
     family: str = "softmax"  # or "hinge", "sigmoid", "robust", "other"
     score: str = "dot"  # or "distance", "squared_distance"
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
+    matrix: str = ""  # of dimensions (d, d), where the loss compares them: "correlation" or "covariance"
 
 
 USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))

@@ -28,6 +28,7 @@ PAIRINGS = {
 }
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
+MOST_DIMENSIONS = 1024  # of a matrix (d, d) in the browser
 
 DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
     "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
@@ -66,6 +67,7 @@ class LabView:
     extras: JsonObject = field(default_factory=dict)
     reason: str = ""
     note: str = ""  # what is to be known of the rows
+    views: np.ndarray | None = None  # (b, 2, d) float32, where the browser shows a matrix of dimensions
 
     def with_knobs(self, **values: float | None) -> LabView:
         """The view with other values of knobs that its kernel computes with."""

@@ -18,6 +18,7 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
 from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
+from contrastive_lab.loss_lab.dimensions import draw_dimensions, key_of_part
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import dragged, knobs_to_compute, live_knob, setting_of
 from contrastive_lab.report import button
@@ -47,7 +48,7 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         loss, pairing, request = choose_batch(run, losses)
         about, panels = losses[loss], panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-        knobs = knob_form(key, loss, about, trained)
+        knobs = knob_form(key_of_part(key, about), loss, about, trained)
         st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
     query_params.keep(**asdict(panels))
     if request is None:
@@ -56,7 +57,8 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
     live_part, letters = st.container(), st.empty()
-    if panels.panel == "formula" or not _was_computed(setting):  # known while the batch is computed
+    keeps_formula = panels.panel == "formula" or bool(about["matrix"])
+    if keeps_formula or not _was_computed(setting):  # known while the batch is computed
         with letters.container():
             formula(loss, about)
     with live_part:
@@ -67,8 +69,12 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
             return
         if view.note:
             st.caption(format.plain(view.note))
-        draw(run, setting, view, losses, panels, lesson)
-    if panels.panel != "formula":
+        if view.views is None or lesson:
+            draw(run, setting, view, losses, panels, lesson)
+        else:
+            content = cache.digest(setting.rows, setting.pairing, setting.loss)
+            draw_dimensions(view, loss, about, knobs, content, key)
+    if not keeps_formula:
         letters.empty()
     if live_knob(about) == "temperature":
         offer_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
@@ -93,7 +99,7 @@ def computed(setting: LabSetting) -> LabView:
     where = (*setting.rows, setting.pairing, setting.loss)
     at_first = knobs_to_compute(setting.about, setting.knobs)
     view = _view(*where, json.dumps(at_first, sort_keys=True))
-    if at_first == setting.knobs:
+    if at_first == setting.knobs or view.views is not None:
         return view
     if view.kernel is not None and not view.reason:
         return view.with_knobs(

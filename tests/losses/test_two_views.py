@@ -18,3 +18,25 @@ def test_the_loss_lab_says_what_they_compare(name: str) -> None:
     assert not view.weight.any()
     with pytest.raises(ValueError, match="two views of each image"):
         compute_view(LabBatch(rows[:, :1], batch.labels, None, ("a",), batch.ids), "views", name, {})
+
+
+def test_views_go_to_the_browser_where_it_shows_a_matrix() -> None:
+    rows = np.random.default_rng(1).normal(size=(6, 3, 4)).astype(np.float32)
+    batch = LabBatch(rows, np.zeros(6, np.int64), None, ("a",), [str(i) for i in range(6)])
+    for name, is_shown in (("barlow_twins", True), ("vicreg", True), ("lejepa", False), ("nt_xent", False)):
+        views = compute_view(batch, "views", name, {}).views
+        assert (views is not None) == is_shown, name
+        if views is not None:
+            assert np.array_equal(views, rows[:, :2])
+    wide = LabBatch(np.tile(rows, 300), batch.labels, None, ("a",), batch.ids)
+    view = compute_view(wide, "views", "vicreg", {})
+    assert view.views is None
+    assert "shows at most 1,024, and these vectors have 1,200" in str(view.reason)
+
+
+@pytest.mark.parametrize("name", ["barlow_twins", "vicreg"])
+def test_one_image_has_no_variance(name: str) -> None:
+    batch = LabBatch(np.ones((1, 2, 4), np.float32), np.zeros(1, np.int64), None, ("a",), ["0"])
+    view = compute_view(batch, "views", name, {})
+    assert "over one image no dimension varies" in str(view.reason)
+    assert view.views is None

@@ -1,15 +1,20 @@
-// The knob of a loss on a slider of 1,000 positions, linear or logarithmic, and as a field to type in.
+// The knob of a loss on a slider of 1,000 positions, linear or logarithmic (from 0: a fourth power), and as a field to
+// type in.
 
 import { el } from "./dom.js";
+
+const POWER = 4; // of a scale with fine steps near zero, which a logarithm never reaches
 
 /**
  * @param {Knob} knob
  * @param {number} v
  */
 export function toSlider(knob, v) {
-  const t = knob.log
-    ? Math.log(v / knob.low) / Math.log(knob.high / knob.low)
-    : (v - knob.low) / (knob.high - knob.low);
+  const t = !knob.log
+    ? (v - knob.low) / (knob.high - knob.low)
+    : knob.low > 0
+      ? Math.log(v / knob.low) / Math.log(knob.high / knob.low)
+      : Math.pow(v / knob.high, 1 / POWER);
   return Math.round(1000 * t);
 }
 
@@ -19,7 +24,11 @@ export function toSlider(knob, v) {
  */
 export function fromSlider(knob, position) {
   const t = position / 1000;
-  const v = knob.log ? knob.low * Math.pow(knob.high / knob.low, t) : knob.low + t * (knob.high - knob.low);
+  const v = !knob.log
+    ? knob.low + t * (knob.high - knob.low)
+    : knob.low > 0
+      ? knob.low * Math.pow(knob.high / knob.low, t)
+      : knob.high * Math.pow(t, POWER);
   return Number(v.toPrecision(4));
 }
 

@@ -86,7 +86,7 @@ class SliderKnob:
     low: float
     high: float
     value: float | None  # None: switched off
-    log: bool = False
+    log: bool = False  # from 0: a fourth power, which has a zero
     name: str = ""  # of the knob; where several stand below one another
     first: float | None = None  # what it is switched on at
 

@@ -1,0 +1,31 @@
+"""A loss over dimensions, live: the matrix of samples, the matrix of dimensions, and what each term costs. main.js
+mounts the view, ../shared/dimensions.js computes matrices and terms, matrices.js paints them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.transport import SliderKnob, pack
+
+
+@dataclass(frozen=True, eq=False)
+class DimensionView:
+    """All that the view shows."""
+
+    content: str  # changes when the rows do
+    form: str  # "correlation" (Barlow Twins) or "covariance" (VICReg)
+    views: np.ndarray  # (b, 2, d) first and second views
+    names: Sequence[str]  # (2b) of both views, image by image
+    name: str  # of the loss; comes back as `of`
+    title: str
+    knobs: Sequence[SliderKnob] = ()
+    heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
+
+
+def draw_dimension_view(view: DimensionView, key: str, on_change: Callable[[], None] | None = None) -> None:
+    """Draw the view; what was last let go is reported as `chosen`: `of`, `more` (values of knobs) and `report`."""
+    mount("dimension_view", pack(view), "chosen", key, first={}, on_change=on_change)

@@ -1,0 +1,112 @@
+// The elements of the view of a loss over dimensions, and what its buttons and keys do.
+
+import { cellAt, cellByKey } from "./matrices.js";
+import { saveCsv, savePng } from "./save.js";
+import { choices, el } from "../shared/dom.js";
+import { buildFurther, putFurther } from "../shared/further_knobs.js";
+import { N_, _ } from "../shared/locale.js";
+
+const SHADES = { value: N_("Values"), part: N_("In the loss") };
+const VIEWS = { 0: N_("View a"), 1: N_("View b") };
+const WIDEST = "520px"; // of a matrix
+
+/**
+ * @param {any} parent
+ */
+export function buildView(parent) {
+  /** @type {any} */
+  const lab = { shade: "value", which: 0, stale: true, samples: matrixOf(), dimensions: matrixOf() };
+  lab.schedule = (stale) => schedule(lab, stale);
+  lab.further = buildFurther({
+    turn: () => {
+      lab.dragging = true;
+      putFurther(lab.further, lab.knobs);
+      schedule(lab, true);
+    },
+    told: () => report(lab),
+  });
+  lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
+  lab.bar = el("div", { "aria-hidden": "true" });
+  lab.bar.style.cssText = "display:flex;height:14px;border-radius:4px;overflow:hidden;margin:0 0 8px";
+  lab.table = el("table", {});
+  const pick = (field) => (key) => {
+    lab[field] = field === "which" ? Number(key) : key;
+    schedule(lab, true);
+  };
+  lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, "0", pick("which")));
+  lab.shadeBar = el("span", { class: "group" }, ...choices(SHADES, "value", pick("shade")));
+  const save = (text, title, onclick) => el("button", { type: "button", title, onclick }, text);
+  const saves = el(
+    "span",
+    { class: "group" },
+    save("PNG", _("both matrices as a picture"), () => savePng(lab)),
+    save("CSV", _("every pair of dimensions with its value and its part of the loss"), () => saveCsv(lab)),
+  );
+  const controls = el("div", { class: "bar" }, lab.shadeBar, lab.viewBar, el("span", { class: "space" }), saves);
+  const body = el("div", { class: "body" }, sideOf(lab.samples), sideOf(lab.dimensions));
+  body.style.gridTemplateColumns = "repeat(auto-fit, minmax(min(100%, 280px), 1fr))";
+  const held = el("div", { class: "held" }, lab.further.root, lab.sentence);
+  const view = el("div", { class: "view" }, held, lab.bar, lab.table, controls);
+  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, view, body));
+  parent.append(lab.root);
+  for (const matrix of [lab.samples, lab.dimensions]) listen(lab, matrix);
+  lab.resize = new ResizeObserver(() => schedule(lab));
+  lab.resize.observe(lab.root);
+  return lab;
+}
+
+/** A matrix's elements; `values` (size·size) is what it shows. */
+function matrixOf() {
+  const canvas = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
+  canvas.style.maxWidth = WIDEST;
+  const parts = {
+    canvas,
+    title: el("h2", {}),
+    legend: el("div", { class: "legend" }),
+    hint: el("p", { class: "hint", "aria-live": "polite" }),
+  };
+  return { ...parts, size: 0, values: null, hover: null, buffer: null };
+}
+
+function sideOf(matrix) {
+  return el("div", {}, matrix.title, matrix.canvas, matrix.legend, matrix.hint);
+}
+
+function listen(lab, matrix) {
+  const light = (cell) => {
+    matrix.hover = cell;
+    schedule(lab);
+  };
+  const { canvas } = matrix;
+  canvas.onpointermove = canvas.onpointerdown = (e) => light(cellAt(matrix, e));
+  canvas.onpointerleave = (e) => {
+    if (e.pointerType !== "touch") light(null);
+  }; // a finger that was lifted still points
+  canvas.onkeydown = (e) => {
+    const cell = cellByKey(matrix, e.key);
+    if (!cell) return;
+    e.preventDefault();
+    light(cell);
+  };
+}
+
+/** A value was let go: the server hears of all of them. */
+function report(lab) {
+  lab.dragging = false;
+  lab.send("chosen", {
+    of: lab.meta.name,
+    more: lab.further.values,
+    report: (lab.reports = (lab.reports ?? 0) + 1),
+  });
+  schedule(lab);
+}
+
+/** One redraw at the next frame; `stale`: terms or matrices have to be computed again. */
+function schedule(lab, stale = false) {
+  lab.stale ||= stale;
+  if (lab.frame) return;
+  lab.frame = requestAnimationFrame(() => {
+    lab.frame = 0;
+    lab.redraw?.();
+  });
+}

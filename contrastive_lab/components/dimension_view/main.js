@@ -1,0 +1,75 @@
+// A loss over dimensions: the matrix of samples beside the matrix of dimensions, and the terms of the loss, computed
+// again in the browser while a knob is dragged. The server hears of a value when it is let go.
+
+import { buildView } from "./layout.js";
+import { drawMatrices, paintMatrices } from "./matrices.js";
+import { sentence } from "./sentence.js";
+import { drawTerms } from "./terms.js";
+import { theme } from "../shared/canvas.js";
+import { cosines, dimensionsOf, termsOf } from "../shared/dimensions.js";
+import { say } from "../shared/dom.js";
+import { putFurther, showFurther } from "../shared/further_knobs.js";
+import { mountIn } from "../shared/locale.js";
+import { languageOf, unpack } from "../shared/transport.js";
+
+/**
+ * @param {any} parent the element that it fills
+ * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
+ * @param {Host} host where it stands
+ * @returns {() => void} takes it away
+ */
+export function mount(parent, blob, host) {
+  /** @type {any} */
+  const data = unpack(blob),
+    meta = data.meta,
+    lab = (parent._lab ||= buildView(parent));
+  Object.assign(lab, { send: host.report, redraw: () => draw(lab), meta });
+  if (lab.key !== meta.content) load(lab, data);
+  lab.reports ??= meta.heard ?? 0;
+  const isOlder = lab.dragging || lab.reports > (meta.heard ?? lab.reports);
+  if (!isOlder || lab.isNew) {
+    showFurther(lab.further, meta.knobs); // what is in the hand, or was told since, is not moved
+    putFurther(lab.further, lab.knobs);
+  }
+  lab.isNew = false;
+  lab.schedule(true);
+  return () => {
+    cancelAnimationFrame(lab.frame);
+    lab.resize.disconnect();
+    lab.root.remove();
+    parent._lab = null;
+  };
+}
+
+/** The bytes of a batch are read once; its knobs may come again and again. */
+function load(lab, { meta, views }) {
+  const Z = new Float32Array(views.slice().buffer),
+    m = meta.names.length,
+    d = Z.length / m;
+  Object.assign(lab, { key: meta.content, isNew: true, knobs: {}, which: 0, m });
+  lab.found = dimensionsOf(Z, m / 2, d, meta.form);
+  Object.assign(lab.samples, { size: m, values: cosines(Z, m, d), hover: null, buffer: null });
+  Object.assign(lab.dimensions, { size: d, hover: null, buffer: null });
+}
+
+/** One frame. */
+function draw(lab) {
+  if (!lab.found || !lab.root.isConnected) return;
+  Object.assign(lab, theme(lab.root));
+  if (lab.stale) {
+    lab.terms = termsOf(lab.found, lab.knobs);
+    paintMatrices(lab);
+  }
+  lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
+  say(lab.sentence, sentence(lab));
+  drawTerms(lab);
+  drawMatrices(lab);
+  lab.stale = false;
+}
+
+/**
+ * @param {PartArguments} component
+ */
+export default function ({ parentElement, data, setStateValue }) {
+  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
+}

@@ -1,0 +1,155 @@
+// The two matrices: cosines of samples, and the correlation or covariance of dimensions.
+
+import { dimensionInWords, samplesInWords } from "./words.js";
+import { BLUE, GREEN, ORANGE, packed } from "../shared/canvas.js";
+import { partOfCell } from "../shared/dimensions.js";
+import { el, say } from "../shared/dom.js";
+import { _ } from "../shared/locale.js";
+
+const FADE = 0.6; // power of a value's share of the largest one: small values are seen
+
+/**
+ * One pixel per cell, into buffers that are stretched over the canvases.
+ *
+ * @param {any} lab
+ */
+export function paintMatrices(lab) {
+  const { samples, dimensions, found, which, shade } = lab,
+    { d } = found;
+  if (!samples.buffer) paint(samples, samples.values, () => 1, bySign);
+  dimensions.values = found.matrices[which] ?? found.matrices[0];
+  if (shade === "value") {
+    const top = largest(dimensions.values);
+    paint(dimensions, dimensions.values, () => top, bySign);
+    return;
+  }
+  const parts = new Float64Array(d * d);
+  for (let j = 0; j < d; j++) for (let k = 0; k < d; k++) parts[j * d + k] = partOfCell(found, lab.knobs, which, j, k);
+  const top = largest(parts);
+  paint(
+    dimensions,
+    parts,
+    () => top,
+    (value, cell) => (cell % (d + 1) ? ORANGE : GREEN),
+  );
+}
+
+const bySign = (value) => (value < 0 ? ORANGE : BLUE);
+
+function largest(values) {
+  let top = 1e-30;
+  for (let k = 0; k < values.length; k++) top = Math.max(top, Math.abs(values[k]));
+  return top;
+}
+
+function paint(matrix, values, topOf, colorOf) {
+  const { size } = matrix,
+    image = new ImageData(size, size),
+    pixels = new Uint32Array(image.data.buffer),
+    top = topOf();
+  for (let k = 0; k < values.length; k++)
+    pixels[k] = packed(colorOf(values[k], k), Math.pow(Math.abs(values[k]) / top, FADE));
+  matrix.buffer ||= new OffscreenCanvas(size, size);
+  matrix.buffer.getContext("2d").putImageData(image, 0, 0);
+}
+
+/**
+ * @param {any} lab
+ */
+export function drawMatrices(lab) {
+  const { samples, dimensions, found } = lab,
+    isCorrelation = found.form === "correlation";
+  lab.viewBar.hidden = isCorrelation;
+  const name = isCorrelation
+    ? _("Correlation of dimensions, view a with view b ({d} × {d})", { d: found.d })
+    : lab.which
+      ? _("Covariance of dimensions in view b ({d} × {d})", { d: found.d })
+      : _("Covariance of dimensions in view a ({d} × {d})", { d: found.d });
+  tell(samples, _("Cosine similarity of samples ({m} × {m})", { m: lab.m }), "value");
+  tell(dimensions, name, lab.shade);
+  say(
+    samples.hint,
+    samples.hover
+      ? samplesInWords(lab, samples.hover[0], samples.hover[1])
+      : _("Point at a cell, or use the arrow keys."),
+  );
+  say(
+    dimensions.hint,
+    dimensions.hover
+      ? dimensionInWords(lab, dimensions.hover[0], dimensions.hover[1])
+      : _("Point at a cell, or use the arrow keys."),
+  );
+  for (const matrix of [samples, dimensions]) drawOne(lab, matrix);
+}
+
+/** Title, label and legend, when they are others than before. */
+function tell(matrix, title, shade) {
+  const told = `${title} ${shade}`;
+  if (matrix.told === told) return;
+  matrix.told = told;
+  say(matrix.title, title);
+  matrix.canvas.setAttribute(
+    "aria-label",
+    _("{title}. Arrow keys choose a cell, which is described below.", { title }),
+  );
+  const item = (color, text) => {
+    const i = el("i", {});
+    i.style.background = `rgb(${color.join(" ")})`;
+    return el("span", {}, i, text);
+  };
+  matrix.legend.replaceChildren(
+    ...(shade === "value"
+      ? [item(BLUE, _("above 0")), item(ORANGE, _("below 0"))]
+      : [item(GREEN, _("on the diagonal")), item(ORANGE, _("off the diagonal"))]),
+    el("span", {}, shade === "value" ? _("stronger color: farther from 0") : _("stronger color: more of the loss")),
+  );
+}
+
+function drawOne(lab, matrix) {
+  const c = matrix.canvas,
+    dpr = devicePixelRatio || 1,
+    size = Math.round(c.clientWidth * dpr);
+  if (c.width !== size) c.width = c.height = size;
+  const g = c.getContext("2d"),
+    cell = size / matrix.size;
+  g.clearRect(0, 0, size, size);
+  g.imageSmoothingEnabled = matrix.size > 1.2 * size; // or single cells of a large matrix would be left out
+  g.drawImage(matrix.buffer, 0, 0, size, size);
+  g.strokeStyle = lab.ink;
+  g.globalAlpha = 0.25;
+  g.strokeRect(0.5, 0.5, size - 1, size - 1);
+  g.globalAlpha = 1;
+  if (!matrix.hover) return;
+  const [j, k] = matrix.hover,
+    wide = Math.max(cell, 5 * dpr);
+  g.lineWidth = 1.5 * dpr;
+  g.strokeRect(k * cell + (cell - wide) / 2, j * cell + (cell - wide) / 2, wide, wide);
+}
+
+/**
+ * Row and column under the pointer.
+ *
+ * @param {any} matrix
+ * @param {any} e
+ * @returns {[number, number] | null}
+ */
+export function cellAt({ canvas, size }, e) {
+  const at = (offset, side) => Math.min(size - 1, Math.max(0, Math.floor((offset / side) * size)));
+  return size ? [at(e.offsetY, canvas.clientHeight), at(e.offsetX, canvas.clientWidth)] : null;
+}
+
+/**
+ * Row and column that a key leads to; null for any other key.
+ *
+ * @param {any} matrix
+ * @param {string} key
+ * @returns {[number, number] | null}
+ */
+export function cellByKey({ size, hover }, key) {
+  const rows = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -size, End: size }[key] ?? 0,
+    columns = { ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0;
+  if (!size || (!rows && !columns)) return null;
+  if (!hover) return [0, 0];
+  const within = (at) => Math.min(size - 1, Math.max(0, at));
+  return [within(hover[0] + rows), within(hover[1] + columns)];
+}

@@ -1,0 +1,55 @@
+// One cell in words.
+
+import { deviationOf, partOfCell } from "../shared/dimensions.js";
+import { number } from "../shared/dom.js";
+import { knobText } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
+
+/**
+ * @param {any} lab
+ * @param {number} i
+ * @param {number} j
+ */
+export function samplesInWords({ meta, samples }, i, j) {
+  return _("{first} and {second}: cosine similarity {value}.", {
+    first: meta.names[i],
+    second: meta.names[j],
+    value: samples.values[i * samples.size + j].toFixed(4),
+  });
+}
+
+/**
+ * @param {any} lab
+ * @param {number} j
+ * @param {number} k
+ */
+export function dimensionInWords({ found, knobs, which }, j, k) {
+  const { form, d, matrices } = found,
+    [a, b] = matrices.map((matrix) => matrix[j * d + k]),
+    values = { first: j + 1, second: k + 1, part: number(partOfCell(found, knobs, which, j, k)) };
+  if (form === "correlation")
+    return j === k
+      ? _("Dimension {first} with itself in the other view: correlation {a}. It adds {part} to the loss.", {
+          ...values,
+          a: a.toFixed(4),
+        })
+      : _(
+          "Dimension {first} of view a with dimension {second} of view b: correlation {a}. It adds {part} to the loss.",
+          {
+            ...values,
+            a: a.toFixed(4),
+          },
+        );
+  if (j === k)
+    return _("Dimension {first}: deviation {a} in view a and {b} in view b; γ is {least}. This cell adds {part}.", {
+      ...values,
+      a: number(deviationOf(a)),
+      b: number(deviationOf(b)),
+      least: knobText(knobs.deviation),
+    });
+  return _("Dimensions {first} and {second}: covariance {a} in view a and {b} in view b. This cell adds {part}.", {
+    ...values,
+    a: number(a),
+    b: number(b),
+  });
+}

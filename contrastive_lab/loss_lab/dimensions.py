@@ -1,0 +1,34 @@
+"""A loss over dimensions on a batch: the browser computes its matrix of dimensions and its terms."""
+
+from typing import Any
+
+from contrastive_core.records.lab_view import LabView
+from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
+from contrastive_lab.loss_lab.controls import reported
+from contrastive_lab.loss_setting import further_knobs_of
+
+
+def key_of_part(key: str, about: dict[str, Any]) -> str:
+    """Return the key of the part that shows a loss. about: the loss's entry in the catalog."""
+    return f"{key}-dimensions" if about["matrix"] else key
+
+
+def draw_dimensions(
+    view: LabView, loss: str, about: dict[str, Any], knobs: dict[str, Any], content: str, key: str
+) -> None:
+    """Draw the view. content: changes when the batch or the loss does; key: of the page's live part."""
+    assert view.views is not None  # the library gave rows to show
+    part = key_of_part(key, about)
+    count = len(view.names) // len(view.views)  # views of each image, the first two are compared
+    names = [name for row, name in enumerate(view.names) if row % count < 2]
+    shown = DimensionView(
+        content,
+        about["matrix"],
+        view.views,
+        names,
+        loss,
+        about["title"],
+        further_knobs_of(about, knobs),
+        reported(part).get("report"),
+    )
+    draw_dimension_view(shown, part)
