@@ -3,19 +3,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from contrastive_lab import locale
+
 MARGIN = {"l": 10, "r": 10, "t": 10, "b": 10}  # pixels
 SVG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}  # of a chart's own button
 
 
 def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str, y: str, height: int = 280) -> Any:
-    """A Plotly line for each name: (xs, ys)."""
+    """A Plotly line for each name: (xs, ys). Args: x, y: titles of the axes, which are translated."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
     for name, (xs, ys) in series.items():
         figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
     legend = {"orientation": "h", "y": 1.1}
-    figure.update_layout(height=height, margin=MARGIN, xaxis_title=x, yaxis_title=y, legend=legend)
+    figure.update_layout(
+        height=height, margin=MARGIN, xaxis_title=locale.text(x), yaxis_title=locale.text(y), legend=legend
+    )
     return figure
 
 

@@ -124,7 +124,7 @@ def describe(run: Run) -> str:
     values = {
         "loss": run.config.get("loss") or _("the caller's own loss"),
         "step": f"{int(status.get('step') or 0):,}",
-        "state": "growing" if status["status"] == "running" else status["status"],
+        "state": _("growing") if status["status"] == "running" else status["status"],
     }
     if knobs := ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items()):
         return _("Recording · {loss} ({knobs}) · step {step} · {state}").format(knobs=knobs, **values)

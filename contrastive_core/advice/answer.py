@@ -225,7 +225,7 @@ def _smallest(search: Search, rows: list[AnswerRow]) -> str:
 
 def _scale(search: Search) -> tuple[int, str]:
     """Return the factor and the unit of a difference."""
-    return (100, " points") if search.plan.criterion == "knn" else (1, "")
+    return (100, N_(" points")) if search.plan.criterion == "knn" else (1, "")
 
 
 def number_of(value: float) -> float:

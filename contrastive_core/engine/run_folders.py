@@ -19,7 +19,7 @@ from contrastive_core.storage import json_files
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError as `_at_rest` does."""
-    with _at_rest(name, "stays") as run:
+    with _at_rest(name, N_("stays")) as run:
         _keep_log(run)
         bin_ = runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
         bin_.parent.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.messages import message
+from contrastive_core.messages import N_, message
 from contrastive_core.records.lab_view import Memory, label_name
 
 # Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
@@ -33,7 +33,7 @@ def queue_of(
     note = message(
         "{missing}, so other training images stand in it ({of} keys), each encoded once by this encoder, as training "
         "would have filled it.",
-        missing=_missing(weights, "queue"),
+        missing=_missing(weights, N_("queue")),
         of=_of(len(chosen), size),
     )
     names: list[str] = [
@@ -76,7 +76,7 @@ def bank_of(
     note = message(
         "{missing}, so its slots ({share}) are filled with one augmented view of each training image, encoded by this "
         "encoder, as training would have begun it.",
-        missing=_missing(weights, "bank"),
+        missing=_missing(weights, N_("bank")),
         share=share,
     )
     return Memory(rows, pictures, names, size, note, query_slots)

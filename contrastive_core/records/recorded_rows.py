@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from contrastive_core.errors import Damaged, UnusableEmbedding
-from contrastive_core.messages import N_
+from contrastive_core.messages import N_, message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
@@ -45,12 +45,13 @@ class Recorded:
 
     @property
     def title(self) -> str:
-        return f"{self.run.name}, {self.rows_title}"
+        return message("{name}, {rows}", name=self.run.name, rows=self.rows_title)
 
     @property
     def rows_title(self) -> str:
-        what = N_("probe set at step") if self.kind == PROBE else N_("rows of step")
-        return f"{what} {self.number:,}"
+        if self.kind == PROBE:
+            return message("probe set at step {step}", step=f"{self.number:,}")
+        return message("rows of step {step}", step=f"{self.number:,}")
 
     @property
     def content(self) -> str:

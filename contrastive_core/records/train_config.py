@@ -183,8 +183,9 @@ def _typed(name: str, text: str) -> Any:
     whole = int in kinds
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not is_number or (whole and not (math.isfinite(value) and value == int(value))):
-        whole_words = "whole " * whole
-        raise BadSetting("{name} must be a {whole}number; got {text}", name=name, whole=whole_words, text=repr(text))
+        if whole:
+            raise BadSetting("{name} must be a whole number; got {text}", name=name, text=repr(text))
+        raise BadSetting("{name} must be a number; got {text}", name=name, text=repr(text))
     return int(value) if whole else float(value)
 
 

@@ -27,9 +27,9 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
     if isinstance(error, torch.OutOfMemoryError):
         size, tip = setup.config.batch_size or 0, N_("not even two fit")
         if setup.world.size > 1:  # a trial would wait for processes that have ended
-            tip = f"try half of it: --set batch_size={max(2, size // 2)}"
+            tip = message("try half of it: --set batch_size={half}", half=max(2, size // 2))
         elif fits := _fitting_batch_size(setup):
-            tip = f"a batch of {fits} fits: --set batch_size={fits}"
+            tip = message("a batch of {fits} fits: --set batch_size={fits}", fits=fits)
         values = {"device": setup.device, "size": size, "tip": tip}
         return message("{device} has too little memory for batch_size {size}; {tip}", **values)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -22,7 +22,8 @@ noise, grayscale, hue, brightness, contrast, saturation, cutout, sobel, augmente
 optimizer, schedule, warm-up, encoder, head, enqueue, embedding, view, views, image, pictures, run, epochs,
 seeds, progress, setting, value, why, paper, compared, labels, needed, class, example, table, done, running,
 failed, stopped, created, trained, origin, mine, shipped, here, review, better, undecided, By kNN, press Run or
-Step, Comparing
+Step, Comparing, epoch, step, samples, share, bank, name,
+status, method, title, tags
 """  # names and values of settings, and stages, that are shown as they are stored: the source marks them nowhere
 ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/")
 

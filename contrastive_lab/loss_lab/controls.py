@@ -192,12 +192,13 @@ def _in_words(found: list[Trade], at: float) -> str:
     if here.own_class is not None:
         own = _("; {own_class} % of it falls on images of the anchor's own class")
         text += own.format(own_class=percent(here.own_class))
-    text += (
-        ". A low τ spreads images (uniformity) and pushes hardest what is alike; a high one keeps "
-        "what is alike together (tolerance) and separates little. "
-        f"A schedule between {SCHEDULE[0]:g} and {SCHEDULE[1]:g} goes to and fro between "
-        f"{percent(low.spread)} and {percent(high.spread)} %"
+    schedule = _(
+        ". A low τ spreads images (uniformity) and pushes hardest what is alike; a high one keeps what is alike "
+        "together (tolerance) and separates little. A schedule between τ {first} and {last} moves this share between "
+        "{low} and {high} %"
     )
+    first, last = (f"{end:g}" for end in SCHEDULE)
+    text += schedule.format(first=first, last=last, low=percent(low.spread), high=percent(high.spread))
     if low.own_class is not None and high.own_class is not None:
         ends = _(", and {low} and {high} % on its own class")
         text += ends.format(low=percent(low.own_class), high=percent(high.own_class))

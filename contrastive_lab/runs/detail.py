@@ -122,7 +122,7 @@ def clone(run: Run) -> None:
         text = st.text_area(
             _("Other changes, one a line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
-            help="Any setting of the command line's --set; all others stay as they are.",
+            help=_("Any setting of the command line's --set; all others stay as they are."),
         )
         pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
         with guard.errors_kept(f"clone-{run.name}", (name, epochs, seed, text), pressed):

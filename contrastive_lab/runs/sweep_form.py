@@ -21,9 +21,10 @@ SHORT = {"loss.temperature": "τ", "batch_size": N_("batch size"), "lr": N_("lea
 
 def new_sweep(folder: Path) -> str:
     """Write a sweep file into `folder`; returns its name once it is written, else nothing."""
-    ways = [_("by a form"), _("as TOML")]
-    how = query_params.one_of(st.segmented_control, _("Write it"), ways, name="write")
-    return (as_toml if how == "as TOML" else by_form)(folder)
+    ways = {"form": _("by a form"), "toml": _("as TOML")}
+    widget, label = st.segmented_control, _("Write it")
+    how = query_params.one_of(widget, label, ways, name="write", format_func=ways.__getitem__)
+    return (as_toml if how == "toml" else by_form)(folder)
 
 
 def by_form(folder: Path) -> str:

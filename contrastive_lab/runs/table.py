@@ -11,7 +11,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.advice import is_trial
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, guard, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, text
 from contrastive_lab.tables import draw_table
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
@@ -45,15 +45,16 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     same_selection([r["name"] for r in visible])
     columns = COLUMNS | {"name": st.column_config.Column(pinned=True, width=_width_of([r["name"] for r in visible]))}
     look = {"hide_index": True, "column_order": [k for k in visible[0] if k != "note"], "placeholder": "–"}
-    drawn = draw_table(visible, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
+    told = [r | {"status": text(r["status"])} for r in visible]
+    drawn = draw_table(told, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
     picked = drawn.selection.rows
     more = _(" {n_tries} tries of the adviser are listed separately (tries).").format(n_tries=f"{n_tries:,}")
-    text = _(
+    template = _(
         "{visible} of {rows} runs.{more} Select a row for its details, or two to compare their settings. Click a "
         "column name to sort."
     )
     below, more = st.container(horizontal=True), more if n_tries and origin == "all" else ""
-    below.caption(text.format(visible=len(visible), rows=len(rows), more=more))
+    below.caption(template.format(visible=len(visible), rows=len(rows), more=more))
     below.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv", on_click="ignore")
     by_name = {run.name: run for run in all_runs}
     return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]

@@ -77,7 +77,7 @@ def linked(request: SampleRequest, tables: dict[str, SampleTable]) -> None:
             return format.table_csv(record(i) for i in listed.tolist())
 
         st.download_button(_("These as CSV"), as_csv, "across.csv", "text/csv", on_click="ignore")
-    text, what = _("{listed} {what}. Click one to open it."), "selected" if picked else kinds[kind]
+    text, what = _("{listed} {what}. Click one to open it."), _("selected") if picked else kinds[kind]
     st.caption(text.format(listed=len(listed), what=format.plain(what)))
     _gallery(request, first, [ids[i] for i in listed[:SHOWN]], f"across-{cache.digest(names, kind, picked)}")
 

@@ -228,7 +228,7 @@ def confused_with(request: SampleRequest, table: SampleTable, name: str, at: int
     if name == "duplicate":
         far = {"train": "test", "test": "train"}.get(request.split, "")
         split = far if table.extra["leaked"][at] else request.split
-        text = _("nearest, {split}").format(split=split) if split else "nearest"
+        text = _("nearest, {split}").format(split=split) if split else _("nearest")
         return NamedPicture(split, str(table.extra["nearest_duplicate"][at]), text)
     if name == "false_negative" and (other := str(table.extra["lookalike"][at])):
         text = _("pushed away: {label}").format(label=label_of(table, other) or other)

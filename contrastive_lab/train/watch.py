@@ -114,7 +114,7 @@ def in_line(name: str) -> bool:
     ahead = waiting[: waiting.index(name)]
     at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
     text = _("{name} is waiting for {at_work}").format(name=name, at_work=at_work)
-    st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else "."))
+    st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else _(".")))
     if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
@@ -177,7 +177,7 @@ def curves(run: Run, metrics: MetricsReader) -> None:
     left, right = st.columns(2)
     with left:
         loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-        st.plotly_chart(plots.curves(loss, "step", "loss"), key=f"loss-{run.name}", config=plots.SVG)
+        st.plotly_chart(plots.curves(loss, "step", _("Loss")), key=f"loss-{run.name}", config=plots.SVG)
     with right:
         vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
 
