@@ -13,8 +13,7 @@ from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.engine.images import datasets
 from contrastive_core.engine.results import Result
 from contrastive_core.engine.vectors import pca, read_images, read_rows
-from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
+from contrastive_core.records import UnusableEmbedding, embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_accuracies, read_evaluation

@@ -168,7 +168,7 @@ test("on a phone three maps stand below each other, four in two columns, each wi
 });
 
 test("lines connect partners of shown categories, or those of the selection alone", () => {
-  const map = {
+  const map = /** @type {any} */ ({
     partners: Uint32Array.of(0, 2, 1, 3),
     picked: [],
     lit: Uint8Array.of(0, 0, 0, 1),
@@ -176,7 +176,7 @@ test("lines connect partners of shown categories, or those of the selection alon
     color: Uint8Array.of(0, 1, 2, 2),
     xy: Float32Array.of(0, 0, 1, 1, 2, 2, 3, 3),
     withLines: true,
-  };
+  });
   assert.deepEqual(drawnPartners(map), [0, 2, 1, 3]);
   assert.deepEqual(drawnPartners({ ...map, picked: [3] }), [1, 3]);
   assert.deepEqual(drawnPartners({ ...map, hidden: new Set([0]) }), [1, 3]);
