@@ -131,8 +131,7 @@ def _scatter_data(
     drawn_rows: np.ndarray | None,
 ) -> ScatterData:
     """Return the data of the scatter: `drawn_rows` of the map (None: all), colors, names and images."""
-    name, details = color
-    values, names = color_of(rows, name, details)
+    values, names = color_of(rows, *color)
     xy, ids, note = map_result["xy"], rows.ids, ""
     if drawn_rows is not None:
         xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
@@ -153,9 +152,7 @@ def _scatter_data(
         names=names,
         palette=PALETTE if extra is None else _with_dark(len(names)),
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
-        title=_("{kind} map of the rows of {title}, {layer} {split}").format(
-            kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
-        ),
+        title=_title(space, used["kind"]),
         file="-".join(filter(None, (used["kind"], *_names(space)))),
         note=note,
         hints=hints_of(rows) if drawn_rows is None else (),
@@ -165,6 +162,11 @@ def _scatter_data(
         partners=partners,
         partner_count=count,
     )
+
+
+def _title(space: EmbeddingRef, kind: str) -> str:
+    template = _("{kind} map of the rows of {title}, {layer} {split}")
+    return template.format(kind=kind.upper(), title=space.title, layer=space.layer, split=space.split)
 
 
 def _partners(rows: EmbeddingSet, drawn_rows: np.ndarray | None) -> tuple[np.ndarray | None, int]:

@@ -76,12 +76,11 @@ class Loss(ABC):
         """The loss of every anchor of some `Pairs`. Sources and weights: see the class.
 
         Args:
-            temperature: a learned τ (a tensor of one number) in the place of the knob; the value's
-                gradient reaches it. It is the method's, as a loss has no state. Default: that of the pairs.
+            temperature: a learned τ (a tensor of one number), with its gradient, in place of the knob; default: the
+                pairs' own.
             bias: a learned bias likewise, for `siglip`.
             on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
-        Raises: TypeError for what are no pairs, with the builder to use; ValueError with the
-            reason when the loss cannot use these pairs.
+        Raises: TypeError for what are no pairs, with the builder to use; ValueError for pairs it cannot use.
         """
         if others or not isinstance(pairs, Pairs):
             raise TypeError(how_to_build(pairs, *others))
@@ -101,8 +100,8 @@ class Loss(ABC):
             else:
                 value = weight = pairs.anchors.new_zeros(len(pairs))
             value = torch.where(weight > 0, value, 0.0)
-            balance = pairs.tower_weight()
-            weight = weight if balance is None else weight * balance
+            if (balance := pairs.tower_weight()) is not None:
+                weight = weight * balance
             if not value.requires_grad:
                 value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
