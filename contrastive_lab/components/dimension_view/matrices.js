@@ -3,7 +3,7 @@
 import { dimensionInWords, samplesInWords } from "./words.js";
 import { BLUE, GREEN, ORANGE, packed } from "../shared/canvas.js";
 import { partOfCell } from "../shared/dimensions.js";
-import { el, say } from "../shared/dom.js";
+import { el, isTouched, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
 const FADE = 0.6; // power of a value's share of the largest one: small values are seen
@@ -67,18 +67,9 @@ export function drawMatrices(lab) {
       : _("Covariance of dimensions in view a ({d} × {d})", { d: found.d });
   tell(samples, _("Cosine similarity of samples ({m} × {m})", { m: lab.m }), "value");
   tell(dimensions, name, lab.shade);
-  say(
-    samples.hint,
-    samples.hover
-      ? samplesInWords(lab, samples.hover[0], samples.hover[1])
-      : _("Point at a cell, or use the arrow keys."),
-  );
-  say(
-    dimensions.hint,
-    dimensions.hover
-      ? dimensionInWords(lab, dimensions.hover[0], dimensions.hover[1])
-      : _("Point at a cell, or use the arrow keys."),
-  );
+  const ask = isTouched() ? _("Tap a cell.") : _("Point at a cell, or use the arrow keys.");
+  say(samples.hint, samples.hover ? samplesInWords(lab, samples.hover[0], samples.hover[1]) : ask);
+  say(dimensions.hint, dimensions.hover ? dimensionInWords(lab, dimensions.hover[0], dimensions.hover[1]) : ask);
   for (const matrix of [samples, dimensions]) drawOne(lab, matrix);
 }
 

@@ -7,7 +7,7 @@ import { isAsked } from "./question.js";
 import { APART, LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
-import { el, say } from "../shared/dom.js";
+import { el, isTouched, say } from "../shared/dom.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
@@ -96,6 +96,7 @@ function atFirst(lab, i, j) {
     j === null
       ? _("Anchor: {anchor}.", { anchor: names[i] })
       : _("Its hardest negative: {negative} · {numbers}.", { negative: columnNames[j], numbers: numbers(lab, i, j) });
+  if (isTouched()) return _("{pair} Tap a cell to choose its anchor.", { pair });
   return _("{pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.", { pair });
 }
 

@@ -18,6 +18,9 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
+/** Whether fingers point here: hints name no keys then. */
+export const isTouched = () => globalThis.matchMedia?.("(pointer: coarse)").matches ?? false;
+
 /**
  * A row of buttons of which one is pressed, their names in the session's language; `then(key)` hears of a change.
  *
