@@ -54,8 +54,8 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS) -
     queries, but stay among the candidates. Rows that are zero or not finite are left out. Another row as similar as
     the best partner comes before it, so a collapsed encoder scores 0. Source: CLIP, arXiv 2103.00020.
     Raises: CannotScore where no row has a partner."""
-    sides = [(towers.a, towers.group_a), (towers.b, towers.group_b)]
-    (at, group), (others, other_group) = (_usable(towers, *side) for side in (sides[::-1] if reverse else sides))
+    sides = towers.usable_sides()
+    (at, group), (others, other_group) = sides[::-1] if reverse else sides
     is_query = (group >= 0) & np.isin(group, other_group)
     at, group = at[is_query], group[is_query]
     if not len(at):
@@ -111,8 +111,7 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"
 
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:
     """Return the partners of a row, the most similar first; ranks as of `retrieval`. [] for a row without one."""
-    sides = [(towers.a, towers.group_a), (towers.b, towers.group_b)]
-    (own, group), (others, other_group) = (_usable(towers, *side) for side in sides)
+    (own, group), (others, other_group) = towers.usable_sides()
     if row not in own:
         (own, group), (others, other_group) = (others, other_group), (own, group)
     if row not in own or (of_row := group[own == row][0]) < 0:
@@ -156,17 +155,11 @@ def zero_shot(
 def modality_gap(towers: Towers) -> float:
     """Return the distance (0 to 2) between the means of the unit rows of both towers.
     Source: Liang et al. 2022, arXiv 2203.02053. Raises: CannotScore where a tower has no usable row."""
-    parts = [_usable(towers, *side)[0] for side in ((towers.a, towers.group_a), (towers.b, towers.group_b))]
+    parts = [at for at, _ in towers.usable_sides()]
     if not all(len(part) for part in parts):
         raise CannotScore(UNPAIRED)
     mean_a, mean_b = (_unit(towers.rows.features[part]).mean(0, dtype=np.float64) for part in parts)
     return float(np.linalg.norm(mean_a - mean_b))
-
-
-def _usable(towers: Towers, at: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers and groups of the rows that have a direction."""
-    kept = np.isin(at, towers.rows.usable)
-    return at[kept], group[kept]
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

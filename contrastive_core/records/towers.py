@@ -47,6 +47,11 @@ class Towers:
         """How many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
+    def usable_sides(self) -> list[tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]]:
+        """Return, of a and of b, row numbers and groups of the rows that have a direction."""
+        kept = [np.isin(at, self.rows.usable) for at in (self.a, self.b)]
+        return [(self.a[kept[0]], self.group_a[kept[0]]), (self.b[kept[1]], self.group_b[kept[1]])]
+
     def partner_pairs(self, most: int) -> tuple[Int64[np.ndarray, "m 2"], int]:
         """Return row numbers of partners, one of a and one of b each, and how many such pairs there are. Of more than
         `most`, an even share is taken."""

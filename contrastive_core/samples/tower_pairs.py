@@ -73,7 +73,7 @@ class TowerPairs:
 def find_tower_pairs(towers: Towers) -> TowerPairs:
     """Return every pair with its scores and evidence. Raises CannotScore with fewer than 4 groups that have usable
     rows in both towers."""
-    sides = [_side(towers, at, group) for at, group in ((towers.a, towers.group_a), (towers.b, towers.group_b))]
+    sides = towers.usable_sides()
     shared = np.setdiff1d(np.intersect1d(sides[0][1], sides[1][1]), [-1])
     if len(shared) < FEWEST:
         raise CannotScore(FEW_GROUPS, count=len(shared), fewest=FEWEST)
@@ -108,12 +108,6 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
         candidates=(len(rows_p), len(rows_q)),
         left_out={**problems, "unpaired": sum(int((~each).sum()) for each in paired)},
     )
-
-
-def _side(towers: Towers, at: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers and groups of the rows that have a direction."""
-    kept = np.isin(at, towers.rows.usable)
-    return at[kept], group[kept]
 
 
 def _unit(towers: Towers) -> np.ndarray:

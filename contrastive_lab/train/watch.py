@@ -113,8 +113,9 @@ def in_line(name: str) -> bool:
         return False
     ahead = waiting[: waiting.index(name)]
     at_work = ", ".join(run.name for run in training.working()) or _("the run before it")
-    text = _("{name} is waiting for {at_work}").format(name=name, at_work=at_work)
-    st.info(text + (_(", then {ahead}.").format(ahead=", ".join(ahead)) if ahead else _(".")))
+    values = {"name": name, "at_work": at_work, "ahead": ", ".join(ahead)}
+    one, more = _("{name} is waiting for {at_work}."), _("{name} is waiting for {at_work}, then {ahead}.")
+    st.info((more if ahead else one).format(**values))
     if st.button(_("Take it out of the queue"), key=f"leave-{name}"):
         queue.remove(name)
         st.rerun()
