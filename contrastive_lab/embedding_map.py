@@ -1,5 +1,7 @@
 """The map of one space: which one, how it is made, how far it can be believed."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,15 @@ JUDGED = N_(
 AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnMap:
+    """Places (n, 2) of rows on a map, its settings with their `kind`, and its quality, empty where none was taken."""
+
+    xy: np.ndarray
+    settings: Mapping[str, Any]
+    quality: Mapping[str, Any] = field(default_factory=dict)
+
+
 def settings(kind: str) -> dict[str, Any]:
     """UMAP's settings, as they were last asked for."""
     if kind != "umap":
@@ -57,28 +68,32 @@ def settings(kind: str) -> dict[str, Any]:
     return now
 
 
-def map_of(space: EmbeddingRef, kind: str, map_settings: dict[str, Any], rows: EmbeddingSet) -> dict[str, Any]:
-    """`xy`, `settings`, `quality`; PCA without a judgment while the map is being made."""
+def map_of(space: EmbeddingRef, kind: str, map_settings: Mapping[str, Any], rows: EmbeddingSet) -> DrawnMap:
+    """The map; PCA without its quality while it is being made."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
     if result is not None:
-        return {"xy": result.arrays["xy"], **result.meta}
-    xy = cache.map_pca(rows.content_hash, rows.features)
-    return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
+        return DrawnMap(result.arrays["xy"], **result.meta)
+    return quick_map(rows)
 
 
-def question(space: EmbeddingRef, kind: str, map_settings: dict[str, Any]) -> dict[str, Any]:
+def quick_map(rows: EmbeddingSet) -> DrawnMap:
+    """PCA without its quality, which no process needs to compute."""
+    return DrawnMap(cache.map_pca(rows.content_hash, rows.features), {"kind": "pca"})
+
+
+def question(space: EmbeddingRef, kind: str, map_settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"space": space.values, "kind": kind, **map_settings}
 
 
-def caption(drawn_map: dict[str, Any], of: str = "") -> None:
+def caption(drawn_map: DrawnMap, of: str = "") -> None:
     """The map's settings and quality, and of which rows it is where the page does not say so."""
-    text = format.map_of(drawn_map["settings"], of) + format.quality_of(drawn_map["quality"])
-    help = locale.text(JUDGED) if drawn_map["quality"] else None
+    text = format.map_of(drawn_map.settings, of) + format.quality_of(drawn_map.quality)
+    help = locale.text(JUDGED) if drawn_map.quality else None
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
-def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
+def agreement(space: EmbeddingRef, map_settings: Mapping[str, Any]) -> None:
     """Whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
@@ -101,13 +116,13 @@ def agreement(space: EmbeddingRef, map_settings: dict[str, Any]) -> None:
 def draw(
     space: EmbeddingRef,
     rows: EmbeddingSet,
-    map_result: dict[str, Any],
+    drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
     extra: tuple[np.ndarray, str] | None = None,
 ) -> list[int]:
     """The scatter; returns the selected rows. `extra`: places of other samples, and their name."""
     drawn_rows = subsample_rows(rows.labels, len(rows), MAX_POINTS)
-    data = _scatter_data(space, rows, map_result, color, extra, drawn_rows)
+    data = _scatter_data(space, rows, drawn_map, color, extra, drawn_rows)
     place = state.place_of(space)
     key = f"map-{cache.digest(place)}"
     selection = LinkedSelection(
@@ -125,14 +140,14 @@ def draw(
 def _scatter_data(
     space: EmbeddingRef,
     rows: EmbeddingSet,
-    map_result: dict[str, Any],
+    drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
     extra: tuple[np.ndarray, str] | None,
     drawn_rows: np.ndarray | None,
 ) -> ScatterData:
     """Return the data of the scatter: `drawn_rows` of the map (None: all), colors, names and images."""
     values, names = color_of(rows, *color)
-    xy, ids, note = map_result["xy"], rows.ids, ""
+    xy, ids, note = drawn_map.xy, rows.ids, ""
     if drawn_rows is not None:
         xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
         values = None if values is None else values[drawn_rows]
@@ -140,7 +155,7 @@ def _scatter_data(
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
     with_pictures = extra is None and pictures.are_decoded(space)
-    place, used = state.place_of(space), map_result["settings"]
+    place, used = state.place_of(space), drawn_map.settings
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
     pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
     shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]

@@ -7,7 +7,6 @@ import streamlit as st
 
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader
@@ -66,12 +65,6 @@ def follows_newest(run: Run, place: Recorded) -> bool:
 
 def _chosen_step(run: Run, kind: str, steps: list[int]) -> str:
     return query_params.current("step", [*map(str, steps), NEWEST], NEWEST, key=_key(run, kind))
-
-
-def quick_map(rows: EmbeddingSet) -> dict[str, Any]:
-    """PCA without a judgment: following a growing recording may take no process for each step."""
-    xy = cache.map_pca(rows.content_hash, rows.features)
-    return {"xy": xy, "settings": {"kind": "pca"}, "quality": {}}
 
 
 def _key(run: Run, kind: str) -> str:

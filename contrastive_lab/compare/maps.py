@@ -55,7 +55,7 @@ def _aligned(
     maps: list[np.ndarray] = []
     for space, rows in zip(spaces, embeddings, strict=True):
         places = {name: row for row, name in enumerate(rows.ids)}
-        xy = embedding_map.map_of(space, kind, settings, rows)["xy"][[places[i] for i in order]]
+        xy = embedding_map.map_of(space, kind, settings, rows).xy[[places[i] for i in order]]
         maps.append(procrustes_align(xy, maps[0]) if maps else xy)
     first = embeddings[0]
     return maps, first if len(order) == len(first) else first.take([q for q, i in enumerate(first.ids) if i in shared])

@@ -15,7 +15,7 @@ from contrastive_lab import cache, embedding_map, query_params, state
 from contrastive_lab.colors import DETAILS, LOSS, names_of
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest, quick_map
+from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest
 
 LAYERS = ("h", "z")
 MANY = 50_000  # rows, of which UMAP takes minutes
@@ -87,14 +87,16 @@ def choose_recorded(run: Run, place: Recorded, space: EmbeddingRef, rows: Embedd
 
 def draw(space: EmbeddingRef, rows: EmbeddingSet, view: View) -> tuple[np.ndarray, list[int]]:
     """The map: its points (n, 2), and the rows that are selected."""
-    drawn_map = quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
+    drawn_map = (
+        embedding_map.quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
+    )
     extra = _placed(space, view.settings, view.other) if view.other else None
     colors = (view.color, _details(space, view.color))
     picked = embedding_map.draw(space, rows, drawn_map, colors, extra)
     embedding_map.caption(drawn_map, view.of)
-    if drawn_map["settings"]["kind"] == "umap":
+    if drawn_map.settings["kind"] == "umap":
         embedding_map.agreement(space, view.settings)
-    return drawn_map["xy"], [i for i in picked if i < len(rows)]
+    return drawn_map.xy, [i for i in picked if i < len(rows)]
 
 
 def _line() -> Any:
