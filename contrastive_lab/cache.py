@@ -12,9 +12,9 @@ from contrastive_core.engine import client, results
 from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.engine.images import datasets
 from contrastive_core.engine.results import Result
-from contrastive_core.engine.vectors import pca, read_images, read_rows
+from contrastive_core.engine.vectors import images_of_towers, pca, read_images, read_rows
 from contrastive_core.records import UnusableEmbedding, embedding_ref, loaded_vectors, recorded_rows, runs
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import read_accuracies, read_evaluation
 from contrastive_core.records.run import Run
@@ -122,7 +122,10 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
 
 def images(space: EmbeddingRef) -> np.ndarray | None:
     """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
-    return _vector_images(space) if space.run is None else dataset_of(space.run, space.split).images
+    if space.run is None:
+        return _vector_images(space)
+    images = dataset_of(space.run, space.split).images
+    return images_of_towers(images, embedding(space)) if space.layer == TOWERS else images
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -133,7 +136,9 @@ def _vector_images(space: EmbeddingRef) -> np.ndarray | None:
 def thumbnails(space: EmbeddingRef, rows: np.ndarray | None = None) -> ThumbnailSheet:
     """Thumbnails of the images of all rows, or of these (int64); a data set's are the same for all its runs."""
     run = space.run
-    content = repr(space) if run is None else f"{dataset_of(run, space.split).fingerprint} {space.split}"
+    content = repr(space)
+    if run is not None and space.layer != TOWERS:
+        content = f"{dataset_of(run, space.split).fingerprint} {space.split}"
     part = None if rows is None else np.ascontiguousarray(rows, np.int64).tobytes()
     return _thumbnails(content, part, images(space))
 

@@ -52,12 +52,12 @@ def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
         space = embedding_ref.of_run(run, split, layer)
         if cache.embedding(space) is not None:
             return True
-        if cache.scores(run) is None:
+        if layer != embedding_ref.TOWERS and cache.scores(run) is None:
             label = message("Preparing {name} (once)", name=run.name)
             follow(questions.evaluation(run), label, until=lambda: _is_there(space))
         else:
             label = message("Embedding {name}, {split} (once)", name=run.name, split=split)
-            follow(questions.embedding(run, split), label)
+            follow(questions.embedding(run, split, layer), label)
     except ValueError as error:
         st.warning(format.plain(error))
     return False

@@ -12,7 +12,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 from contrastive_core.records import BUNDLE, runs
 from contrastive_core.records.advice import is_trial
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.recorded_rows import PROBE
 from contrastive_core.records.run import Run
 from contrastive_lab import guard, locale, query_params
@@ -165,4 +165,5 @@ def data_of(space: EmbeddingRef) -> str:
 def place_of(space: EmbeddingRef) -> str:
     """The name under which a selection of these rows is kept."""
     data = data_of(space)
-    return data if space.split in ("test", "") else f"{data} {space.split}"
+    parts = [data, *([] if space.split in ("test", "") else [space.split])]
+    return " ".join([*parts, *([space.layer] if space.layer == TOWERS else [])])  # whose rows are others

@@ -52,7 +52,7 @@ def of_run(run: Run) -> None:
         return
     heading.left_out(run, space.split)
     if embedded_or_wait(run, space.split, space.layer):
-        show(space, lambda: heading.scores_of_run(run, space.layer))
+        show(space, lambda: heading.scores_of_run(run, space))
     else:
         space_map.split_and_layer(space)  # the way back, while it is made
         forming_map.show_last(run)

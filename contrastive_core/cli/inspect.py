@@ -43,14 +43,14 @@ def embed(args: Namespace) -> None:
         out, run = collectives.raise_together(
             lambda: (args.out and out_path(args.out, ".npz", ".parquet"), sources.encoder_of(args.run))
         )
-        for layer in args.layer if out else "hz":
+        for layer in (args.layer,) if out else embedding_ref.layers_of(run):
             rows = embed_run(run, args.split, layer, args.device, fraction_of(on_progress, "embedding"))
         if world.is_rank0:
             note_left_out(run, args.split)
             if out:
                 rows.save(out)
             record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
-            layer = args.layer if out else "h, z"
+            layer = args.layer if out else ", ".join(embedding_ref.layers_of(run))
             text = f"{out or run.name}: {len(rows):,} rows of {rows.width} ({layer}, {args.split})"
             print_result(args, record, text)
 
@@ -228,7 +228,7 @@ def present(args: Namespace) -> None:
     with progress_of(args) as on_progress:
         if read_evaluation(run) is None:
             evaluate_run(run, device=args.device, on_progress=on_progress)
-        for layer in "hz":
+        for layer in embedding_ref.layers_of(run):
             embed_run(run, args.split, layer, args.device)
             for kind in ("pca", "umap"):
                 values = {"space": embedding_ref.of_run(run, args.split, layer).values, "kind": kind}

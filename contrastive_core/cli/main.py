@@ -94,8 +94,15 @@ COMMANDS = {
     "embed": Command(
         "inspect.embed",
         "write the embedding of a data set",
-        *(RUN, LAYER, *OF_TEST),
-        _option("--out", help=".npz or .parquet; default: both are kept for the app only"),
+        RUN,
+        _option(
+            "--layer",
+            choices=("h", "z", "towers"),
+            default="h",
+            help="backbone, projection, or z of images and captions",
+        ),
+        *OF_TEST,
+        _option("--out", help=".npz or .parquet; default: all are kept for the app only"),
     ),
     "evaluate": Command(
         "inspect.evaluate",
@@ -131,8 +138,8 @@ COMMANDS = {
     "pairs": Command(
         "pairs.pairs",
         "list mismatched pairs of two towers, and false negatives across them",
-        _option("file", help="a file of vectors with two towers"),
-        *(LABELS, LEAVE_OUT, SPLIT),
+        _option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers"),
+        *(LABELS, LEAVE_OUT, SPLIT, DEVICE),
         _option("--top", type=int, default=10, help="of each list to print (10)"),
         _option("--out", help=".parquet or .csv of all pairs with their evidence"),
     ),

@@ -1,11 +1,14 @@
 """`pairs`: mismatched pairs of two towers, and false negatives across them."""
 
 from argparse import Namespace
+from dataclasses import replace
 
 import numpy as np
 
 from contrastive_core.cli import sources
-from contrastive_core.cli.output import out_path, print_result
+from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.engine import answers
+from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.towers import TEXT, Towers, towers_of
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
@@ -22,14 +25,11 @@ def pairs(args: Namespace) -> None:
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     if args.top < 0:
         raise ValueError(f"--top must be 0 or more; got {args.top}")
-    name = printable(args.file)
-    if not sources.is_file(args.file):
-        raise ValueError(f"{name} is not a file of vectors; pairs needs one with two towers")
-    rows = sources.read_file(args, args.file)
+    name, rows = printable(args.file), _rows(args)
     towers = towers_of(rows)
     if towers is None:
         raise ValueError(
-            f"{name} holds one tower; pairs needs two arrays of vectors in one .npz: "
+            f"{name} holds one tower; pairs needs a run of clip, or two arrays of vectors in one .npz: "
             "np.savez('both.npz', image=..., caption=...)"
         )
     found = find_tower_pairs(towers)
@@ -44,6 +44,17 @@ def pairs(args: Namespace) -> None:
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
     }
     print_result(args, record, _text(str(out) if out else name, towers, found, record))
+
+
+def _rows(args: Namespace) -> EmbeddingSet:
+    """The rows of a file, of loaded vectors, or of both towers of a run. Raises ValueError; OSError."""
+    if sources.is_file(args.file):
+        return sources.read_file(args, args.file)
+    space = sources.space_of(args.file, args)
+    if run := space.run:
+        space = replace(space, layer=TOWERS if run.has_towers else "z")
+    with progress_of(args) as on_progress:
+        return answers.rows_of(space, on_progress, args.device)
 
 
 def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, object]:

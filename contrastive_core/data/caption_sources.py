@@ -35,13 +35,18 @@ PHRASES = (
 
 def add_captions(dataset: Dataset) -> Dataset:
     """Return the data set with captions. Raises BadSetting where there are none, or where they do not fit."""
+    return dataclasses.replace(dataset, captions=captions_of(dataset))
+
+
+def captions_of(dataset: Dataset) -> Captions:
+    """Return the captions of a data set. Raises BadSetting where there are none, or where they do not fit."""
     if dataset.name == "shapes":
-        return dataclasses.replace(dataset, captions=_captions_of_shapes(dataset))
+        return _captions_of_shapes(dataset)
     if not dataset.name.startswith("folder:"):
         raise BadSetting(
             "{name} has no captions; choose shapes, or a folder of images with a file captions.csv", name=dataset.name
         )
-    return dataclasses.replace(dataset, captions=_captions_of_folder(dataset))
+    return _captions_of_folder(dataset)
 
 
 def _captions_of_shapes(dataset: Dataset) -> Captions:

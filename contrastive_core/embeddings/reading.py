@@ -3,16 +3,19 @@
 import dataclasses
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.data import datasets
+from contrastive_core.data.overrides import ImageRows
 from contrastive_core.embeddings.attached_images import dataset_pictures
 from contrastive_core.messages import N_
 from contrastive_core.records import loaded_vectors
-from contrastive_core.records.embedding_ref import EmbeddingRef, cached
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef, cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
+from contrastive_core.records.towers import PAIR
 
 HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
 
@@ -35,13 +38,20 @@ def read_recorded(place: Recorded, layer: str = "z") -> EmbeddingSet:
     return dataclasses.replace(rows, ids=_dataset_ids(str(rows.provenance.get("dataset") or ""), rows))
 
 
-def read_images(space: EmbeddingRef) -> np.ndarray | None:
-    """Images (n, c, h, w) uint8 of the rows, in their order; None where there are none."""
+def read_images(space: EmbeddingRef) -> Any:
+    """Images (n, c, h, w) uint8 of the rows, in their order, an array or `ImageRows`; None where there are none."""
     if run := space.run:
-        return datasets.of_config(run.config, space.split, afresh=False).images
+        images = datasets.of_config(run.config, space.split, afresh=False).images
+        return images_of_towers(images, read_rows(space)) if space.layer == TOWERS else images
     if place := space.recorded:
         return dataset_pictures(read_recorded(place))
     return loaded_vectors.images(space.key, space.split)
+
+
+def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
+    """Images (n + m, c, h, w) behind the rows of a run's two towers, in their order: behind a caption that of its
+    image. Args: images: (n, c, h, w) of the split; rows: None where they have not been computed."""
+    return None if rows is None else ImageRows(images, rows.columns[PAIR].astype(np.int64))
 
 
 def _dataset_ids(dataset: str, rows: EmbeddingSet) -> tuple[str, ...]:

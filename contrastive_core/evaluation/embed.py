@@ -9,6 +9,8 @@ one process would take, so that the rows are the same.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.caption_sources import captions_of
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.device import choose, enough_memory
@@ -29,9 +32,10 @@ from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.embedding_ref import cached, find, path_of
+from contrastive_core.records.embedding_ref import TOWERS, cached, find, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
+from contrastive_core.records.towers import TEXT, joined
 from contrastive_core.records.train_config import TrainConfig, from_dict
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
@@ -46,19 +50,23 @@ CHUNK = 500  # images per forward pass, at most
 ALL = slice(None)
 PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
+TOWER_NAMES = ("image", "caption")
 ONE = (0, 1)  # the part of a process that is alone
 
 
 def embed_run(
     run: Run, split: str = "test", layer: str = "h", device: str = "auto", progress: OnFraction = ignore_fraction
 ) -> EmbeddingSet:
-    """The embedding of a split, computed once: whole on every process, written by the first.
+    """The embedding of a split, computed once: whole on every process, written by the first. Of the layer "towers":
+    z of its images, then of its captions.
 
     Raises ValueError without weights or data.
     """
     embedding = cached(run, split, layer)
     if not collectives.any_process(embedding is None) and embedding is not None:
         return embedding
+    if layer == TOWERS:
+        return _embed_towers(run, split, device, progress)
     dataset, world = data_of(run, split), collectives.world()
     folder = path_of(run, split, layer).parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -70,6 +78,34 @@ def embed_run(
             json_files.write_npz(path_of(run, split, name), **rows.arrays())
     collectives.all_gather_object(None)  # from here on it is there for all
     return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
+
+
+def _embed_towers(run: Run, split: str, device: str, progress: OnFraction) -> EmbeddingSet:
+    """Both towers of a split, in one set; a caption has the label and the factors of its image."""
+    if not run.has_towers:
+        raise ValueError(message("{name} has no text tower", name=run.name))
+    images = embed_run(run, split, "z", device, progress)
+    dataset = data_of(run, split)
+    captions = captions_of(dataset)
+    texts, of = captions.texts, captions.image
+    z = _encode_texts(load_model(run, dataset, device), texts)
+    counts = np.arange(len(of)) - np.searchsorted(of, of) + 1  # from 1, among the captions of its image
+    ids = tuple(f"{images.ids[i]}#{k}" for i, k in zip(of, counts, strict=True))
+    text_rows = replace(images.take(of), features=z, ids=ids)
+    text_rows.columns[TEXT] = np.array(texts)
+    rows = joined(images, text_rows, TOWER_NAMES, np.arange(len(images)), of)
+    if collectives.world().is_rank0:
+        json_files.write_npz(path_of(run, split, TOWERS), **rows.arrays())
+    collectives.all_gather_object(None)
+    return cached(run, split, TOWERS) or rows
+
+
+def _encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
+    """z (m, e) of texts."""
+    device = next(method.parameters()).device
+    with torch.no_grad(), full_precision(device):
+        parts = [method.encode_texts(texts[i : i + CHUNK]) for i in range(0, len(texts), CHUNK)]
+    return torch.cat(parts).float().cpu().numpy()
 
 
 def parts(run: Run, split: str, device: str = "auto") -> dict[str, EmbeddingSet]:
@@ -108,15 +144,12 @@ def _origin(run: Run) -> JsonObject:
 
 
 def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
-    """The run's method with its encoder and head, in evaluation mode, on the device.
+    """The run's method with its encoder and head, and its text tower if it has one, in evaluation mode, on the device.
 
     Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
     """
     method = create_method(from_dict(run.config), dataset or data_of(run, "test"))
-    weights = checkpoints.load_weights(run)
-    for part in ("encoder", "head"):
-        part_weights = {k.removeprefix(f"{part}."): v for k, v in weights.items() if k.startswith(f"{part}.")}
-        getattr(method, part).load_state_dict(part_weights)
+    method.load_parts(checkpoints.load_weights(run))
     return method.eval().to(choose(device))
 
 

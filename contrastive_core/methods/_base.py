@@ -85,6 +85,11 @@ class Method(nn.Module, ABC):
     def after_step(self, pairs: Pairs) -> None:
         """Bring memory up to date with the step that was taken on `pairs`."""
 
+    def load_parts(self, weights: Mapping[str, Tensor]) -> None:
+        """Take the parts that embed from the weights of a run; memory stays as it was made."""
+        for name in ("encoder", "head"):
+            self.get_submodule(name).load_state_dict(part_of(weights, name))
+
     def use_loss(self, loss: Loss) -> None:
         """Train with `loss`."""
         self.loss = loss
@@ -136,6 +141,11 @@ class Method(nn.Module, ABC):
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
+
+
+def part_of(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The weights of a submodule, by its own names."""
+    return {k.removeprefix(f"{name}."): v for k, v in weights.items() if k.startswith(f"{name}.")}
 
 
 def small_images(facts: DatasetInfo) -> dict[str, Default]:

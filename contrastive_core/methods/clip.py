@@ -2,17 +2,19 @@
 figure 3: I_f, T_f → I_e, T_e → logits with exp(t) → cross entropy over rows and over columns."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.losses import Loss
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, part_of
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
 from contrastive_core.pairs.types import Pairs
@@ -90,6 +92,16 @@ class CLIP(Method):
         if not (self.settings.learn_temperature and self.has_temperature):
             return made
         return dataclasses.replace(made, temperature=self.temperature())
+
+    def load_parts(self, weights: Mapping[str, Tensor]) -> None:
+        super().load_parts(weights)
+        self.text_tower = TextTower.from_state(part_of(weights, "text_tower"))  # with the words of its training
+        for name in ("text_head", "temperature"):
+            self.get_submodule(name).load_state_dict(part_of(weights, name))
+
+    def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
+        """z of texts."""
+        return self.text_head(self.text_tower(self.text_tower.encode(texts)))
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

@@ -14,13 +14,15 @@ from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
 VERSION = 1
+LAYERS, TOWERS = ("h", "z"), "towers"
 
 
 @dataclass(frozen=True)
 class EmbeddingRef:
     """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values that an address can hold.
-    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py); `layer` h or z
-    ("loaded" for vectors); `epoch` that of a snapshot; `content` the hash of the run's weights or of the vectors."""
+    `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py); `layer` h, z, or
+    "towers": z of images and of captions (towers.py); "loaded" for vectors; `epoch` that of a snapshot; `content` the
+    hash of the run's weights or of the vectors."""
 
     name: str
     split: str = "test"
@@ -68,6 +70,11 @@ class EmbeddingRef:
 
     def with_split(self, split: str) -> EmbeddingRef:
         return replace(self, split=split)
+
+
+def layers_of(run: Run) -> tuple[str, ...]:
+    """The layers that a run embeds."""
+    return (*LAYERS, TOWERS) if run.has_towers else LAYERS
 
 
 def of_run(run: Run, split: str = "test", layer: str = "h") -> EmbeddingRef:

@@ -51,6 +51,11 @@ class Run:
         return "recording" in self.manifest
 
     @property
+    def has_towers(self) -> bool:
+        """Whether it has a text tower too: it was trained on captions."""
+        return bool(self.manifest.get("captions"))
+
+    @property
     def unit(self) -> str:
         """The unit of its snapshot numbers: epoch, or step in a recording."""
         return "step" if self.is_recording else "epoch"

@@ -56,6 +56,7 @@ class Manifest(TypedDict, total=False):
     threads: int | None
     processes: int | None
     n_train: int | None
+    captions: Annotated[int, whole()]
     left_out: str
     versions: dict[str, str | None] | None
     reasons: dict[str, str | None] | None

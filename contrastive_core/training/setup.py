@@ -96,7 +96,9 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
 
 def manifest_of(setup: TrainSetup, command: str) -> dict[str, Any]:
     """Return the manifest's further entries: device, processes, and the reasons for the defaults."""
+    captions = setup.dataset.captions
     return {
+        **({"captions": len(captions.texts)} if captions else {}),
         "device": describe(setup.device),
         "processes": setup.world.size,
         "reasons": setup.reasons,

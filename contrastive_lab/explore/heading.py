@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.engine import catalog, questions
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import loaded_vectors
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
@@ -94,9 +94,7 @@ def of_recording(run: Run) -> None:
 
 
 def scores_of_vectors(space: EmbeddingRef) -> None:
-    rows = cache.embedding(space)
-    if rows is not None and (towers := cache.towers(rows)) is not None:
-        tower_panels.first_scores(space, towers)
+    if _scores_of_towers(space):
         return
     result = answer_or_wait("scores", {"space": space.values}, message("Scores"))
     if result is not None:
@@ -104,8 +102,20 @@ def scores_of_vectors(space: EmbeddingRef) -> None:
         strip.draw(by_source, result.meta["how"])
 
 
-def scores_of_run(run: Run, layer: str) -> None:
+def _scores_of_towers(space: EmbeddingRef) -> bool:
+    """Draw the scores of two towers. Returns whether the rows are of two."""
+    rows = cache.embedding(space)
+    towers = None if rows is None else cache.towers(rows)
+    if towers is not None:
+        tower_panels.first_scores(space, towers)
+    return towers is not None
+
+
+def scores_of_run(run: Run, space: EmbeddingRef) -> None:
     """The test split's scores, beside raw pixels, an untrained encoder and the other features."""
+    layer = space.layer
+    if layer == TOWERS and _scores_of_towers(space):
+        return
     record = cache.scores(run)
     if record is None:
         follow(questions.evaluation(run), message("Scores (once)"))
@@ -133,4 +143,5 @@ def without_weights(run: Run) -> None:
 
 def not_embedded(space: EmbeddingRef) -> None:
     text = _("{name} has no {layer} of its {split} images yet.")
-    st.info(text.format(name=format.plain(space.title), layer=space.layer, split=space.split))
+    layer = locale.text(recordings.LAYER_TITLES[TOWERS]) if space.layer == TOWERS else space.layer
+    st.info(text.format(name=format.plain(space.title), layer=layer, split=space.split))

@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.records import embedding_ref, loaded_vectors
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
 from contrastive_core.records.run import Run
@@ -17,7 +17,6 @@ from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest
 
-LAYERS = ("h", "z")
 MANY = 50_000  # rows, of which UMAP takes minutes
 WIDTH = 150  # pixels of a list of choices
 NOTHING = N_("nothing else")
@@ -38,7 +37,8 @@ class View:
 
 def space_of_run(run: Run) -> EmbeddingRef:
     """The split and the layer that the address or the controls ask for."""
-    return _with_split(embedding_ref.of_run(run, layer=query_params.current("features", LAYERS, "h")))
+    layer = query_params.current("features", embedding_ref.layers_of(run), "h")
+    return _with_split(embedding_ref.of_run(run, layer=layer))
 
 
 def space_of_vectors(key: str) -> EmbeddingRef:
@@ -55,9 +55,10 @@ def split_and_layer(space: EmbeddingRef) -> None:
     if space.splits:
         label = _("Rows") if space.is_loaded else _("Images")
         query_params.one_of(st.segmented_control, label, space.splits, name="split", width="content")
-    if not space.is_loaded:
+    if run := space.run:
+        layers, title_of = embedding_ref.layers_of(run), LAYER_TITLES.get
         query_params.one_of(
-            st.segmented_control, _("Features"), LAYERS, name="features", format_func=LAYER_TITLES.get, width="content"
+            st.segmented_control, _("Features"), layers, name="features", format_func=title_of, width="content"
         )
 
 
@@ -113,7 +114,7 @@ def _kind(rows: EmbeddingSet, default: str) -> tuple[str, dict[str, Any]]:
 
 
 def _color(space: EmbeddingRef, rows: EmbeddingSet) -> str:
-    names = names_of(rows, space.split != "train", not space.is_loaded)
+    names = names_of(rows, space.split != "train", not space.is_loaded and space.layer != TOWERS)
     key = f"color-{cache.digest(state.data_of(space))}"
     help = cache.definitions(*names) or None
     return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=WIDTH, help=help)

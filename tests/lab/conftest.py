@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from clip_runs import clip_home, clip_run
 from sample_desk import Desk
 
 from contrastive_core.engine import client, process
 from contrastive_core.paths import ROOT
 from contrastive_lab.samples import bench
+
+__all__ = ["clip_home", "clip_run"]
 
 
 @pytest.fixture(autouse=True)

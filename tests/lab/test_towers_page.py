@@ -8,8 +8,10 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import answers
+from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.records import embedding_ref, loaded_vectors
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.run import Run
 from contrastive_core.records.towers import joined
 from contrastive_lab import state
 
@@ -56,3 +58,32 @@ def test_a_chosen_row_has_its_text_its_partner_and_both_ranks(key: str, monkeypa
     assert "Rank from answer to question: " in said
     app.button(key="partners-3").click().run()
     assert app.session_state["selection"][place] == [3, 43]
+
+
+def test_both_towers_of_a_run_are_a_layer_beside_h_and_z(clip_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed_run(clip_run, "test", "towers")
+    space = embedding_ref.of_run(clip_run, "test", "towers")
+    answers.make("towers", {"space": space.values})
+    app = opened("explore", monkeypatch, run=clip_run.name, features="towers", map="pca")
+    assert not app.exception
+    assert [*app.segmented_control(key="explore-features").options] == [
+        "encoder output (h)",
+        "after the head (z)",
+        "image and text z",
+    ]
+    (strip,) = [block.proto.body for block in app.get("html") if "scores" in block.proto.body]
+    assert "Recall@1, caption → image" in strip
+    assert app.selectbox(key=next(box.key for box in app.selectbox if box.label == "Color by")).value == "tower"
+    app.session_state["selection"] = {state.place_of(space): [12]}
+    app.run()
+    assert not app.exception
+    assert "**caption:** a blue square" in words(app)
+    app.segmented_control(key="explore-features").set_value("h").run()
+    assert not app.exception
+    assert "selected" not in words(app)  # row 12 of h is another
+
+
+def test_a_run_without_captions_has_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, run="simclr-digits", features="towers", map="pca")
+    assert not app.exception
+    assert len(app.segmented_control(key="explore-features").options) == 2

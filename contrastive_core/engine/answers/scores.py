@@ -20,7 +20,7 @@ from contrastive_core.evaluation.towers import tower_scores
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import LAYERS, TOWERS, EmbeddingRef
 from contrastive_core.records.evaluation import read_evaluation
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable
@@ -52,7 +52,11 @@ def scores(values: Values, on_progress: OnProgress, device: str, known: ScoreCac
         for part, array in own[name].arrays.items():
             arrays[f"{name}:{part}"] = _spread(array, at if needs_train else np.arange(len(rows)), len(rows))
     sources = {"own": scores_to_json(own)}
-    sources |= {} if space.is_loaded else _references(space, on_progress, device, {} if known is None else known)
+    sources |= (
+        {}
+        if space.is_loaded or space.layer == TOWERS
+        else _references(space, on_progress, device, {} if known is None else known)
+    )
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
@@ -112,9 +116,9 @@ def evaluation(values: Values, on_progress: OnProgress) -> None:
 
 
 def embedding(values: Values, on_progress: OnProgress) -> None:
-    """Embed a split of a run, h and z."""
+    """Embed a split of a run: h and z, and both towers if they are asked for."""
     run = runs.load(values["run"])
-    for layer in "hz":
+    for layer in dict.fromkeys((*LAYERS, values.get("layer", "z"))):
         embed_run(run, values["split"], layer, progress=fraction_of(on_progress, N_("embedding")))
 
 

@@ -1,0 +1,106 @@
+"""Both towers of a clip run: one embedding set of images and captions, the same wherever it is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core.__main__ import main
+from contrastive_core.embeddings import file_formats
+from contrastive_core.embeddings.reading import read_images
+from contrastive_core.engine import answers
+from contrastive_core.evaluation.embed import data_of, embed_run, load_model
+from contrastive_core.evaluation.towers import tower_scores
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import scores_from_json
+from contrastive_core.records.towers import PAIR, TEXT, TOWER, towers_of
+from contrastive_core.runs import checkpoints
+
+
+def test_both_towers_are_rebuilt_from_the_weights(clip_run: Run) -> None:
+    method = load_model(clip_run)
+    weights = checkpoints.load_weights(clip_run)
+    assert set(method.state_dict()) == set(weights)
+    for name, value in method.state_dict().items():
+        assert torch.equal(value, weights[name]), name
+    z = method.encode_texts(["a red square", "red square a", "words of nobody"])
+    assert z.shape == (3, 64)
+    assert not torch.equal(z[0], z[1])  # the order of words counts
+    assert method.temperature().item() != pytest.approx(0.07, abs=1e-6)
+
+
+def test_the_rows_are_images_then_captions(clip_run: Run) -> None:
+    assert embedding_ref.layers_of(clip_run) == ("h", "z", "towers")
+    rows, z = embed_run(clip_run, "test", "towers"), embed_run(clip_run, "test", "z")
+    towers = towers_of(rows)
+    assert towers is not None
+    assert towers.names == ("image", "caption")
+    assert (len(towers.a), len(towers.b)) == (12, 18)  # every second image has two captions
+    np.testing.assert_array_equal(rows.features[:12], z.features)
+    assert rows.ids[:12] == z.ids
+    second = rows.ids.index("red/1.png#2")
+    assert (rows.columns[TEXT][second], rows.columns[TOWER][second]) == ("number 1 is red", "caption")
+    assert rows.class_name(int(rows.labels[second])) == "red"
+    assert rows.columns[PAIR][second] == str(rows.ids.index("red/1.png"))
+    assert set(rows.columns[TEXT][:12]) == {""}
+    method = load_model(clip_run)
+    expected = method.encode_texts([str(rows.columns[TEXT][second])]).detach().numpy()[0]
+    np.testing.assert_allclose(rows.features[second], expected, atol=1e-5)
+    pictures = read_images(embedding_ref.of_run(clip_run, "test", "towers"))
+    np.testing.assert_array_equal(pictures[second], data_of(clip_run, "test").images[rows.ids.index("red/1.png")])
+
+
+def test_scores_and_maps_are_of_these_rows_and_come_from_the_cache(
+    clip_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = embed_run(clip_run, "test", "towers")
+    monkeypatch.setattr("contrastive_core.evaluation.embed.load_model", lambda *a: pytest.fail("it is embedded"))
+    space = embedding_ref.of_run(clip_run, "test", "towers").values
+    made = answers.make("towers", {"space": space}).meta["scores"]["own"]
+    own, _, _ = tower_scores(towers_of(rows))
+    assert scores_from_json(made)["recall_1_back"].value == own["recall_1_back"].value
+    assert answers.make("map", {"space": space, "kind": "pca"}).arrays["xy"].shape == (30, 2)
+
+
+@pytest.mark.parametrize("ending", ["npz", "parquet"])
+def test_the_command_writes_them_and_lists_pairs(clip_run: Run, ending: str, tmp_path: Path, capsys) -> None:
+    out = tmp_path / f"both.{ending}"
+    assert main(["embed", clip_run.name, "--layer", "towers", "--out", str(out)]) == 0
+    rows, again = embed_run(clip_run, "test", "towers"), file_formats.read(out)
+    np.testing.assert_array_equal(again.features, rows.features)
+    assert again.ids == rows.ids
+    assert {name: list(again.columns[name]) for name in (TOWER, PAIR, TEXT)} == {
+        name: list(rows.columns[name]) for name in (TOWER, PAIR, TEXT)
+    }
+    capsys.readouterr()
+    of_file, of_run = ([*json.loads(printed(capsys, str(name)))["mismatched"]] for name in (out, clip_run.name))
+    assert of_file == of_run != []
+    assert len(json.loads(printed(capsys, clip_run.name, "--split", "train", "--top", "99"))["mismatched"]) == 36
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["pairs", *words, "--json"]) == 0
+    return capsys.readouterr().out
+
+
+def test_a_run_without_captions_has_no_towers(capsys) -> None:
+    run = runs.load("simclr-digits")
+    assert embedding_ref.layers_of(run) == ("h", "z")
+    assert main(["embed", run.name, "--layer", "towers"]) == 0  # all that it has
+    assert main(["embed", run.name, "--layer", "towers", "--out", "x.npz"]) == 2
+    assert "simclr-digits has no text tower" in capsys.readouterr().err
+    assert main(["pairs", run.name]) == 2
+    assert "holds one tower" in capsys.readouterr().err
+
+
+def test_captions_that_are_gone_are_said_and_cost_no_other_layer(clip_run: Run, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("contrastive_core.data.caption_sources.FILENAME", "gone.csv")
+    assert main(["embed", clip_run.name, "--layer", "towers", "--out", "x.npz"]) == 2
+    assert "there is no" in (said := capsys.readouterr().err)
+    assert "gone.csv" in said
+    assert len(embed_run(clip_run, "test", "z")) == 12
