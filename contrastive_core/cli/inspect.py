@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.cli import sources
+from contrastive_core.cli.frozen import frozen_entries, frozen_scores
 from contrastive_core.cli.output import note_left_out, out_path, print_note, print_result, progress_of, score_text
 from contrastive_core.data import datasets
 from contrastive_core.distributed import collectives
@@ -28,8 +29,8 @@ from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES, read_evaluation
-from contrastive_core.records.score import Scores, recall_text, scores_from_json
+from contrastive_core.records.evaluation import name_of, read_evaluation
+from contrastive_core.records.score import Scores, recall_text, scores_from_json, scores_to_json
 from contrastive_core.records.train_config import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
@@ -81,7 +82,11 @@ def evaluate(args: Namespace) -> None:
             run, split = collectives.raise_together(lambda: sources.run_of(args.run, args)), args.split or "test"
             evaluation = evaluate_run(run, chosen, split, args.device, on_progress).only(metric_names(chosen))
             record = evaluation.to_json()
-            scored = {SOURCES[k]: v for k, v in evaluation.scores.items()}
+            by_source = dict(evaluation.scores)
+            for encoder, scores in frozen_scores(run, args, split, on_progress).items():
+                by_source[encoder.source] = shown = {name: scores[name] for name in metric_names(chosen)}
+                record["scores"][encoder.source] = scores_to_json(shown)
+            scored = {name_of(k): v for k, v in by_source.items()}
             if world.is_rank0:
                 note_left_out(run, split)
     if world.is_rank0:
@@ -155,6 +160,7 @@ def compare(args: Namespace) -> None:
     spaces = sources.spaces_of(args)
     with progress_of(args) as on_progress:
         entries = [_entry(space, args.device, on_progress) for space in spaces]
+        entries += frozen_entries(spaces, args, on_progress)
         comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     for d in comparison.differences:

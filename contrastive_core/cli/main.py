@@ -61,6 +61,13 @@ LEAVE_OUT = _option(
     help="of a table: columns of numbers that are no part of the vectors, comma-separated",
 )
 PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
+FROZEN = _option(
+    "--frozen",
+    action="append",
+    metavar="ENCODER",
+    help="a frozen encoder beside it, repeatable: timm:NAME, torchvision:NAME, run:NAME, a file; or none "
+    "(default: those of the command frozen)",
+)
 LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
 ROOT = _option("--root", metavar="FOLDER", help="folder of downloaded data sets")
 
@@ -86,6 +93,7 @@ COMMANDS = {
         *(_option(f"--{name.replace('_', '-')}", **entry) for name, entry in OPTIONS.items()),
         _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
         _flag("--resume", "go on with --run NAME"),
+        _option("--weights", metavar="FILE", help="start from these weights of --encoder, or of what the file holds"),
         _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"),
         _flag("--download", "fetch the data set if missing"),
         _set("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
@@ -110,7 +118,7 @@ COMMANDS = {
         _option("run", help=SOURCE),
         _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
         _option("--metrics", help="comma-separated; default: all that apply"),
-        *OF_VECTORS,
+        *(*OF_VECTORS, FROZEN),
     ),
     "project": Command(
         "inspect.project",
@@ -148,6 +156,7 @@ COMMANDS = {
         "compare runs, recordings or files of vectors on the same samples",
         *(RUNS, LAYER, *OF_VECTORS),
         _option("--metrics", help="knn, linear_probe; default: both"),
+        FROZEN,
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
@@ -177,6 +186,12 @@ COMMANDS = {
         _flag("--fetch", "fetch the model's weights where they are not here"),
         _flag("--random", "random weights: a model that has learned nothing"),
         _flag("--dry-run", "only say what it is; fetch nothing"),
+    ),
+    "frozen": Command(
+        "frozen.frozen",
+        "name frozen encoders that stand beside every score, or list them",
+        _option("encoders", nargs="*", metavar="ENCODER", help="timm:NAME, torchvision:NAME, run:NAME or a file"),
+        _flag("--remove", "leave these out from now on"),
     ),
     "sweep": Command(
         "sweep.sweep",

@@ -8,6 +8,7 @@ import sys
 import time
 from argparse import Namespace
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
@@ -16,6 +17,9 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.engine import importing
 from contrastive_core.errors import BadSetting
+from contrastive_core.importers import pretrained
+from contrastive_core.importers.checkpoint import create_run, open_checkpoint
+from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
@@ -116,10 +120,26 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]
     config = with_settings(TrainConfig(device=args.device), given)
+    if args.weights:
+        config = dataclasses.replace(config, start=_imported_weights(args, config, on_progress))
     if not config.start:
         return config
     importing.wait_for(config.start, on_progress)
     return inherit_encoder(config.start, config, given)
+
+
+def _imported_weights(args: Namespace, config: TrainConfig, on_progress: OnProgress) -> str:
+    """A run of the weights that `--weights` names, to start from; its name. Raises ValueError with one sentence."""
+    if config.start:
+        raise BadSetting(N_("--weights and --start both name where to start from: give one of them"))
+    if args.encoder and pretrained.is_model(args.encoder):
+        opening = pretrained.open_model(pretrained.Wanted(args.encoder, args.weights), on_progress)
+    else:
+        opening = open_checkpoint(args.weights, args.encoder)
+    with opening as it:
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(args.weights).stem[:40]).strip("-._")
+        name = runs.free_name(f"{stem or 'file'}-weights")
+        return create_run(it, config.dataset, name, config.root, on_progress).name
 
 
 def _command(arguments: list[str]) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from contrastive_core.messages import N_
 from contrastive_core.paths import data_home
+from contrastive_core.records.frozen import PREFIX, source_title
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import SCORE, Score, Scores, scores_from_json, scores_to_json
 from contrastive_core.storage import json_files
@@ -31,6 +32,7 @@ SOURCES = {
     "raw": N_("raw pixels"),
     "random": N_("untrained encoder"),
 }
+BESIDE = ("raw", "random")  # references of every run
 KEPT = ("knn", "linear_probe")  # whose arrays are kept
 OF_SAMPLES = ("per_sample", "predicted", "influence")
 PARTS = (*OF_SAMPLES, "confusion_labels")
@@ -75,6 +77,11 @@ _KEYS = {**_SCHEMA.keys, "version": whole(VERSION, VERSION)}
 EVALUATION = dataclasses.replace(_SCHEMA, keys=_KEYS, required=(*_SCHEMA.required, "scores", "version"))
 # Readers take it score by score: one that is damaged costs no other.
 RECORD = dataclasses.replace(EVALUATION, keys={**_KEYS, "scores": mapping_of(plain)})
+
+
+def name_of(source: str) -> str:
+    """The name of a source of scores, a frozen encoder among them; "" for others."""
+    return source_title(source) if source.startswith(PREFIX) else SOURCES.get(source, "")
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:

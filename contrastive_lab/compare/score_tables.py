@@ -8,11 +8,11 @@ import streamlit as st
 from contrastive_core.engine import catalog
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import BESIDE, name_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab import cache, format, frozen_encoders, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.tables import draw_definitions, draw_table
@@ -33,14 +33,16 @@ RESULTS = {  # by whether a higher score is better, and the sign of A − B
 
 
 def references(spaces: list[EmbeddingRef]) -> dict[str, Scores]:
-    """Scores of raw pixels and of the untrained encoder, by source, of the first space that has them."""
+    """Scores of raw pixels, of the untrained encoder and of frozen ones, by source, of the first space that has
+    them."""
     run = next((run for s in spaces if not s.is_loaded and (run := s.run)), None)
     record = cache.scores(run) if run else None
-    return {k: record.scores[k] for k in ("raw", "random") if record and k in record.scores}
+    frozen = frozen_encoders.known(run) if run else {}
+    return {k: record.scores[k] for k in BESIDE if record and k in record.scores} | frozen
 
 
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """A row for each score and cost, a column for each space and for raw pixels and the untrained encoder."""
+    """A row for each score and cost, a column for each space and each reference."""
     names = comparison.names
     if len(set(names)) < len(names):  # files of one name
         names = [f"{number}. {name}" for number, name in enumerate(names, 1)]
@@ -53,7 +55,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             **_cells(scores),
             **{text: v for k, text in COST.items() if (v := cost.get(k)) is not None},
         }
-    columns |= {_(SOURCES[k]): _cells(scores) for k, scores in references(spaces).items()}
+    columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in references(spaces).items()}
     heads = [h for h in dict.fromkeys(h for cells in columns.values() for h in cells) if not h.endswith(BEHIND)]
     rows = [{"score": _name(head), **{k: _shown(cells, head) for k, cells in columns.items()}} for head in heads]
     wide = {k: st.column_config.TextColumn(width=_width([k, *(row[k] for row in rows)])) for k in columns}
@@ -70,9 +72,12 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         st.download_button(_("Table as CSV"), format.table_csv(listed), "compare.csv", "text/csv", on_click="ignore")
         with st.popover(_("Meaning of the scores"), icon=":material/help:"):
             draw_definitions(comparison.scores[0].values() if comparison.scores else ())
+        frozen_encoders.manage()
     for run in (run for space in spaces if (run := space.run)):
         if not scored_or_wait(run):  # after the verdict: it needs no reference
             return
+    if run := next((run for space in spaces if (run := space.run)), None):
+        frozen_encoders.follow_missing(run)
 
 
 def needs_labels(run: Run) -> bool:

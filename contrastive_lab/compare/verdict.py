@@ -9,9 +9,9 @@ from contrastive_core.engine import questions
 from contrastive_core.engine.training import Task
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import SOURCES, name_of
 from contrastive_core.records.sample_request import SampleRequest, request_of
-from contrastive_lab import cache, format, state
+from contrastive_lab import cache, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.compare.disagreements import ComparedSamples
@@ -62,7 +62,11 @@ def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str)
     """Show the accuracy of each space and of the references."""
     shown = [*zip(comparison.names, comparison.accuracy[metric], strict=True)]
     references = score_tables.references(spaces).items()
-    shown += [(_(SOURCES[k]), value) for k, s in references if metric in s and (value := s[metric].value) is not None]
+    shown += [
+        (locale.text(name_of(k)), value)
+        for k, s in references
+        if metric in s and (value := s[metric].value) is not None
+    ]
     return f"{_(ACCURACIES[metric])}: " + " · ".join(f"{format.plain(n)} **{100 * v:.1f} %**" for n, v in shown)
 
 

@@ -12,7 +12,7 @@ from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.train_config import described, form_of
-from contrastive_lab import cache, format, locale, query_params, recordings
+from contrastive_lab import cache, format, frozen_encoders, locale, query_params, recordings
 from contrastive_lab.compare import space_picker
 from contrastive_lab.explore import load_vectors, strip, tower_panels
 from contrastive_lab.locale import _, message, ngettext
@@ -112,7 +112,7 @@ def _scores_of_towers(space: EmbeddingRef) -> bool:
 
 
 def scores_of_run(run: Run, space: EmbeddingRef) -> None:
-    """The test split's scores, beside raw pixels, an untrained encoder and the other features."""
+    """The test split's scores, beside raw pixels, untrained and frozen encoders and the other features."""
     layer = space.layer
     if layer == TOWERS and _scores_of_towers(space):
         return
@@ -122,7 +122,9 @@ def scores_of_run(run: Run, space: EmbeddingRef) -> None:
         return
     other = "z" if layer == "h" else "h"
     sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
-    strip.draw({name: record.scores.get(source, {}) for name, source in sources.items()}, "", other)
+    own = {name: record.scores.get(source, {}) for name, source in sources.items()}
+    strip.draw(own | frozen_encoders.known(run), "", other)
+    frozen_encoders.follow_missing(run)
 
 
 def without_run() -> None:

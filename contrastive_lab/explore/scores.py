@@ -9,9 +9,10 @@ import streamlit as st
 from contrastive_core.engine.results import Result
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.records.frozen import PREFIX
 from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
-from contrastive_lab import cache, figures, format, locale, plots, query_params, state
+from contrastive_lab import cache, figures, format, frozen_encoders, locale, plots, query_params, state
 from contrastive_lab.explore import selection, tower_panels
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -36,6 +37,7 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
     if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
+    scores |= frozen_encoders.known(run) if (run := space.run) else {}
     match view:
         case "All scores":
             of_towers = tower_panels.scores_of(space)
@@ -51,13 +53,14 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
 def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
     record = cache.scores(run) if (run := space.run) else None
     rows, listed = [], []
-    others = {k: v for k, v in {**NAMES, **CHANCE}.items() if k in ("raw", "random") or k in {*scores} - {"own"}}
+    others = {k: v for k, v in {**_names(scores), **CHANCE}.items() if k in BESIDE or k in {*scores} - {"own"}}
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
         cells = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
         for source, head in others.items():
             other = scores.get(source, {}).get(name, record.score(source, name) if record else None)
+            head = locale.text(head)
             row[head] = format.figure_of(other)
             cells[head] = format.number_of(other)["value"]
         rows.append(row)
@@ -67,12 +70,19 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
         text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
         st.caption(text)
         st.download_button(_("Scores as CSV"), format.table_csv(listed), "scores.csv", "text/csv", on_click="ignore")
+        frozen_encoders.manage()
     draw_definitions(scores["own"].values())
+
+
+def _names(scores: dict[str, Scores]) -> dict[str, str]:
+    """The names of this space and its references, frozen encoders last, by their sources."""
+    return NAMES | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
 def _by_source(scores: dict[str, Scores], name: str) -> dict[str, Score]:
     """The same score of each source that has it, by the source's name on the page."""
-    return {text: scores[source][name] for source, text in NAMES.items() if name in scores.get(source, {})}
+    names = _names(scores)
+    return {locale.text(names[k]): scores[k][name] for k in names if name in scores.get(k, {})}
 
 
 def _over_k(scores: dict[str, Scores]) -> None:
@@ -188,15 +198,15 @@ def _factors(scores: dict[str, Scores]) -> None:
     if own is None or own.value is None:
         st.info(_missing(scores["own"], "factors"))
         return
-    table = []
+    table, names = [], [locale.text(name) for name in _names(scores).values()]
     for name in (k for k in own.extras if k != "n"):
-        row: dict[str, Any] = {"factor": name.replace("_", " "), **dict.fromkeys(NAMES.values())}
+        row: dict[str, Any] = {"factor": name.replace("_", " "), **dict.fromkeys(names)}
         for text, factors in _by_source(scores, "factors").items():
             value = factors.number(name)
             row[text] = None if value is None else max(0.0, value)
         table.append(row)
     bar = partial(st.column_config.ProgressColumn, min_value=0, max_value=1, format="%.2f")
-    bars = {text: bar(text) for text in NAMES.values()}
+    bars = {text: bar(text) for text in names}
     draw_table(table, hide_index=True, column_config=bars, width="stretch")
     st.caption(format.plain(own.reading))
 

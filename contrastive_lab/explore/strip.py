@@ -1,11 +1,13 @@
-"""The first scores of a space as one strip of scales with intervals, raw pixels and an untrained encoder."""
+"""The first scores of a space as one strip of scales with intervals and what stands beside it: raw pixels, an untrained
+encoder, frozen encoders."""
 
 import html
 from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.records.frozen import PREFIX
 from contrastive_core.records.score import Score, Scores
 from contrastive_lab import format, locale
 from contrastive_lab.locale import N_, _
@@ -22,7 +24,7 @@ RANGES |= {
     "uniformity": (-4.0, 0.0),
 }  # of rows that fill a sphere of many dimensions to one point
 RANGES["modality_gap"] = (0.0, 2.0)
-MARKS = {source: SOURCES[source] for source in ("raw", "random")} | {"chance": N_("chance")}
+MARKS = {source: SOURCES[source] for source in BESIDE} | {"chance": N_("chance")}
 STYLE = Path(__file__).with_name("strip.css")
 
 
@@ -37,6 +39,11 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
         st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
     elif how:
         st.caption(locale.text(how))
+
+
+def _marks(scores: dict[str, Scores]) -> dict[str, str]:
+    """The names of the references, frozen encoders last, by their sources."""
+    return MARKS | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
 def show(scores: dict[str, Scores], names: list[str], other: str = "") -> None:
@@ -96,10 +103,11 @@ def _scale(name: str, scores: dict[str, Scores], alt: str) -> str:
     if score.interval is not None:
         left, right = map(place, score.interval)
         marks = f'<i class="interval" style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
-    for source in (*MARKS, "own"):
+    for source in (*_marks(scores), "own"):
         if (one := _known(name, scores, source)) is not None and one.value is not None:
             off = " off" if one.value > high else ""
-            marks += f'<i class="{source}{off}" style="left:{place(one.value):.2f}%"></i>'
+            kind = source.partition(":")[0]
+            marks += f'<i class="{kind}{off}" style="left:{place(one.value):.2f}%"></i>'
     return f'<span class="scale" role="img" aria-label="{alt}">{marks}</span>'
 
 
@@ -116,12 +124,12 @@ def _figure(score: Score) -> str:
 
 
 def _beside(name: str, scores: dict[str, Scores]) -> list[str]:
-    """Its interval, and what raw pixels and the untrained encoder have."""
+    """Its interval, and what the references have."""
     interval = format.interval_of(scores["own"][name])
     lines = [_("95 % interval over samples, not seeds: {interval}").format(interval=interval)] if interval else []
-    for source, text in MARKS.items():
+    for source, text in _marks(scores).items():
         if (beside := _known(name, scores, source)) is not None:
-            lines.append(f"{_(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
+            lines.append(f"{locale.text(text)}: {_figure(beside)} {locale.text(beside.approximation)}".rstrip())
     return lines
 
 
@@ -145,8 +153,10 @@ def _key(names: list[str], scores: dict[str, Scores]) -> str:
     """What the marks are, where there are others than the space's own."""
     has_interval = any(scores["own"][n].interval is not None for n in names)
     own = _("this one, with its 95 % interval over samples, not seeds") if has_interval else _("this one")
-    known = {"own": own} | {k: v for k, v in MARKS.items() if scores.get(k)}
+    known = {"own": own} | {k: v for k, v in _marks(scores).items() if scores.get(k)}
     if len(known) == 1 and not has_interval:
         return ""
-    marks = "".join(f'<span><i class="{kind}"></i>{_html(text)}</span>' for kind, text in known.items())
+    marks = "".join(
+        f'<span><i class="{kind.partition(":")[0]}"></i>{_html(text)}</span>' for kind, text in known.items()
+    )
     return f'<div class="key">{marks}</div>'

@@ -1,5 +1,6 @@
 """The content of a report: rows, map and scores of each part, settings, a batch and the comparison."""
 
+import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.embeddings.reading import read_images
-from contrastive_core.engine import answers, catalog
+from contrastive_core.engine import answers, catalog, results
 from contrastive_core.evaluation.evaluate import evaluate
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records import OnProgress, data_home, prefixed, runs_home
+from contrastive_core.records import OnProgress, data_home, frozen, prefixed, runs_home
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -123,9 +124,21 @@ def _scores(space: EmbeddingRef, device: str, on_progress: OnProgress) -> dict[s
         evaluation = evaluate(run, device=device, on_progress=on_progress)
     if evaluation:
         sources = dict.fromkeys((space.layer, *SOURCES))
-        return {source: evaluation.scores[source] for source in sources if source in evaluation.scores}
+        own = {source: evaluation.scores[source] for source in sources if source in evaluation.scores}
+        return own | (_frozen(run) if run and space.split == "test" else {})
     made = answers.make("scores", {"space": space.values}, on_progress, device).meta["scores"]
     return {space.layer if k == "own" else k: scores_from_json(v) for k, v in made.items()}
+
+
+def _frozen(run: Run) -> dict[str, Scores]:
+    """Scores of the user's frozen encoders on the run's test images, as far as they were taken."""
+    found: dict[str, Scores] = {}
+    for encoder in frozen.read_list():
+        with contextlib.suppress(ValueError):
+            values = frozen.request(encoder, run.config, str(run.manifest.get("data_fingerprint") or ""))
+            if made := results.read(frozen.KIND, values):
+                found[encoder.source] = scores_from_json(made.meta["scores"])
+    return found
 
 
 def without_paths(text: str, run: Run | None = None) -> str:

@@ -12,7 +12,7 @@ from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.records import atomic
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES
+from contrastive_core.records.evaluation import name_of
 from contrastive_core.records.score import Score, Scores
 from contrastive_lab import format
 from contrastive_lab.compare.comparison_request import CLAIMED
@@ -211,7 +211,7 @@ def _scores(part: Part) -> Html:
     """Each score with its interval, beside the other layer and the references."""
     if not any(part.scores.values()):
         return el("p", "These rows have not been scored.", class_="note")
-    heads = [SOURCES.get(source, "these rows") for source in part.scores]
+    heads = [name_of(source) or "these rows" for source in part.scores]
     return _table(("", *heads), _rows(list(part.scores.values())), f"Scores of {part.title}")
 
 

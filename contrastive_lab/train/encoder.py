@@ -11,6 +11,8 @@ import streamlit as st
 from contrastive_core.engine import importing, queue
 from contrastive_core.engine.importing import preview as preview_import
 from contrastive_core.engine.run_tools import misfit
+from contrastive_core.records import frozen
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import LARGEST, TrainConfig, settings_of, with_settings
 from contrastive_lab import cache, format, query_params, state
@@ -35,6 +37,7 @@ class Encoder:
     start: Run | None = None
     place: Any = None
     pixels: int | None = None  # of a side that its library names
+    opened: tuple[str, ...] = ()  # what `import` opens, where that is not the library's model with `weights`
 
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
@@ -42,10 +45,13 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
     runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
     by_name = {run.name: run for run in runs if run.weights.exists()}
     words, help = {NEW: ""}, _("Another run's encoder, with its weights, instead of a new one.")
-    starts = [NEW, *by_name]
+    named = {_start_of(e): e for e in frozen.read_list() if not e.name.startswith(frozen.RUN)}
+    starts = [NEW, *by_name, *named]
     start = query_params.one_of(
         st.selectbox, _("Start from"), starts, name="start", text=lambda n: words.get(n, n), help=help
     )
+    if start in named:
+        return _of_frozen(named[start])
     if start != NEW:
         return _of_run(by_name[start])
     encoder = query_params.one_of(
@@ -58,7 +64,8 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
     """Import a file of weights as a run; gives the arguments of a training from it. Raises ValueError, OSError."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
     name = queue.free_name(f"{stem or 'file'}-weights")
-    importing.begin(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
+    words = encoder.opened or (encoder.name, "--weights", encoder.weights)
+    importing.begin(name, [*words, "--dataset", data])
     return ("--start", name)
 
 
@@ -85,6 +92,22 @@ def _of_run(run: Run) -> Encoder:
     knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})  # it has the run's form
     arguments = ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
     return Encoder(name, arguments, start=run, place=place)
+
+
+def _start_of(encoder: FrozenEncoder) -> str:
+    return frozen.source_title(encoder.source)
+
+
+def _of_frozen(encoder: FrozenEncoder) -> Encoder:
+    """A frozen encoder that the user named: its weights are opened as a run first."""
+    words = (encoder.name, *(("--weights", encoder.weights) if encoder.weights else ()))
+    try:
+        about = _looked_up(encoder.name, encoder.weights)
+    except (ValueError, OSError) as error:
+        return Encoder(encoder.title, wrong=sentence(error))
+    name = str(about.get("encoder", encoder.title))
+    st.caption(format.plain(_("Its encoder is {name}. Training goes on from its weights.").format(name=name)))
+    return Encoder(name, weights=encoder.title, opened=words, pixels=about.get("pixels") or None)
 
 
 def _of_library() -> Encoder:
@@ -123,8 +146,9 @@ def _known(name: str, about: dict[str, Any], file: str) -> str:
 
 
 def _looked_up(name: str, file: str) -> dict[str, Any]:
-    """What its library says of a model, kept for the session. Raises ValueError, OSError."""
+    """What its library says of a model, or what a file holds, kept for the session. Raises ValueError, OSError."""
     words = [name, *(("--weights", file) if file else ())]
+    file = file or ("" if name.startswith(LIBRARIES) else name)
     changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
     known = st.session_state.setdefault("encoders looked up", {})
     key = cache.digest(*words, changed)

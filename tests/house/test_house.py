@@ -79,7 +79,8 @@ def test_notebooks_and_reports_import_no_streamlit() -> None:
 LAB_ORDER = """
 command_files locale loss_description plots export format tables setting_names query_params number_inputs path_input
 guard scrolling colors components figures loss_setting desktop widgets cache state progress pictures forming_map
-embedding_map recordings methods train activity samples compare report loss_lab home explore runs server __main__
+embedding_map recordings frozen_encoders methods train activity samples compare report loss_lab home explore runs
+server __main__
 """.split()
 
 

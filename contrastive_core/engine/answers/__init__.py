@@ -17,7 +17,7 @@ from contrastive_core.evaluation.compare import recorded_scores
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
-from contrastive_core.records import runs
+from contrastive_core.records import frozen, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef, graph_path
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores
@@ -29,6 +29,7 @@ KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_
 KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
+KINDS |= {frozen.KIND: "frozen.scores"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
 FILES = ("evaluation", "embedding", "samples")  # what keeps files of its own
 
