@@ -198,9 +198,7 @@ def test_two_of_one_title_are_refused(tmp_path: Path) -> None:
 # --- commands ------------------------------------------------------------------------------------
 
 
-def test_evaluate_shows_it_beside_the_run(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluate_shows_it_beside_the_run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("contrastive_core.metrics.names", lambda: ["knn"])  # a linear probe takes seconds
     assert main(["frozen", COLOR]) == 0
     assert "run:simclr-shapes: small" in capsys.readouterr().out
