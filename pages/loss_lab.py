@@ -12,7 +12,7 @@ from contrastive_lab.loss_lab.lesson_panel import choose_lesson, leave
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings import has_rows
 
-MODES = {"batch": N_("A batch of real images"), "circle": N_("Points on a circle")}
+MODES = {"batch": N_("A real batch"), "circle": N_("Points on a circle")}
 
 
 def page() -> None:

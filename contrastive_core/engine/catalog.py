@@ -124,7 +124,18 @@ def _method(methods: Any, name: str) -> JsonObject:
 def _loss(losses: Any, name: str) -> JsonObject:
     loss = losses.create(name)
     card = {key: getattr(loss.card, key) for key in LOSS}
-    return {**card, "score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
+    about = {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
+    return {**card, **about, "across": loss.check(_two_towers()) is None}
+
+
+@lru_cache
+def _two_towers() -> Any:
+    """Pairs between two towers, to ask each loss whether it runs between them."""
+    import torch
+
+    from contrastive_core import pairs
+
+    return pairs.from_towers(torch.eye(2), torch.eye(2))
 
 
 def _metric(metrics: Any, name: str) -> JsonObject:

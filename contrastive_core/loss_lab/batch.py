@@ -15,31 +15,29 @@ from contrastive_core.embeddings import attached_images
 from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
 from contrastive_core.evaluation.embed import data_of, load_model, random_encoder_of
 from contrastive_core.loss_lab.memory import bank_of, queue_of
+from contrastive_core.loss_lab.towers import batch_of_towers
 from contrastive_core.messages import N_, message
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.records import embedding_ref, recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.lab_towers import TowerBatch
 from contrastive_core.records.lab_view import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory
 from contrastive_core.records.recorded_rows import PROBE, Recorded
 from contrastive_core.records.run import Run
+from contrastive_core.records.towers import towers_of, why_ordinary
 from contrastive_core.runs import checkpoints
 
 AT_ONCE = 500  # images per forward pass, where they are large
 PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
 
 
-def load_batch(run: Run, request: BatchRequest) -> LabBatch:
-    """The rows that are asked for. Raises ValueError when there are no such rows."""
+def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
+    """The rows that are asked for; of two towers where a file has them. Raises ValueError when there are no such
+    rows."""
     source, rows, seed = request.source, request.images * request.views, request.seed
     if source.startswith("file:"):
-        space = embedding_ref.of_vectors(source.removeprefix("file:"))
-        try:
-            vectors = read_rows(space)
-        except FileNotFoundError:
-            raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
-        assert vectors is not None  # loaded vectors need no making
-        return _batch_of_vectors(vectors, read_images(space), rows, seed)
+        return _batch_of_file(source.removeprefix("file:"), rows, seed)
     if run.is_recording:
         return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
@@ -50,6 +48,18 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch:
     if source.startswith(SNAPSHOT):
         return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
     return _batch_of_images(run, request, dataset)
+
+
+def _batch_of_file(key: str, rows: int, seed: int) -> LabBatch | TowerBatch:
+    space = embedding_ref.of_vectors(key)
+    try:
+        vectors = read_rows(space)
+    except FileNotFoundError:
+        raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
+    assert vectors is not None  # loaded vectors need no making
+    if not (unused := why_ordinary(vectors)) and (towers := towers_of(vectors)) is not None:
+        return batch_of_towers(towers, read_images(space), rows, seed)
+    return replace(_batch_of_vectors(vectors, read_images(space), rows, seed), about=unused)
 
 
 def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:

@@ -1,7 +1,7 @@
 """A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,46 +10,80 @@ from contrastive_core import losses, pairs
 from contrastive_core.losses._anatomy import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.messages import N_, join, message
+from contrastive_core.records.lab_towers import TowerBatch
 from contrastive_core.records.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, Trade
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
 TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
 
 
-def compute_view(batch: LabBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
-    """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs."""
+class Compared(NamedTuple):
+    """Pairs with which thumbnail each anchor and each candidate has, and their names; `columns`: the candidates that
+    are shown."""
+
+    pairs: Any
+    row_thumbs: list[int]
+    column_thumbs: list[int]
+    names: list[str]
+    column_names: list[str]
+    columns: slice = slice(None)
+
+
+def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+    """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs.
+
+    Args: pairing: one of PAIRINGS; of two towers one of DIRECTIONS."""
     criterion = losses.create(loss, **knobs)
-    pairs, rows, columns, names = _pairs(batch, pairing)
-    anatomy = criterion.anatomy(pairs)
+    compared = _across(batch, pairing) if isinstance(batch, TowerBatch) else _pairs(batch, pairing)
+    anatomy = criterion.anatomy(compared.pairs)
+    shown = compared.columns
     mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
     for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
         mask[part] = number
     reason = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing)
     views = None
-    if isinstance(criterion, TwoViewLoss) and not reason:
+    if isinstance(criterion, TwoViewLoss) and isinstance(batch, LabBatch) and not reason:
         reason = _by_dimensions(criterion.card.title, anatomy)
         if criterion.card.matrix:
             views, reason = _views_to_show(batch, reason)
     extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
     return LabView(
-        anatomy.scores.float().numpy(),
-        mask.numpy(),
+        np.ascontiguousarray(anatomy.scores.float()[:, shown]),
+        np.ascontiguousarray(mask[:, shown]),
         criterion.kernel(),
-        rows,
-        columns,
-        [batch.name(r) for r in rows],
-        names,
+        *compared[1:5],
         _score_name(anatomy.score_kind, criterion.normalize),
         float(anatomy.output.value),
         anatomy.output.n_valid,
         anatomy.output.per_anchor.numpy(),
-        anatomy.weight.numpy(),
-        anatomy.grad_scores.numpy(),
+        np.ascontiguousarray(anatomy.weight[:, shown]),
+        np.ascontiguousarray(anatomy.grad_scores[:, shown]),
         extras,
         reason,
         batch.note,
         views,
+        **_about_towers(batch, pairing),
     )
+
+
+def _about_towers(batch: LabBatch | TowerBatch, direction: str) -> dict[str, Any]:
+    """Names of the towers and what their rows say; {} of one encoder."""
+    if not isinstance(batch, TowerBatch):
+        return {}
+    texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
+    titles = [tower.title for tower in batch.sides(direction)]
+    return {"towers": titles, "texts": texts, "column_texts": column_texts}
+
+
+def _across(batch: TowerBatch, direction: str) -> Compared:
+    """Rows of one tower as anchors, of the other as candidates."""
+    anchors, candidates = batch.sides(direction)
+    a, b = (torch.from_numpy(np.ascontiguousarray(tower.rows, np.float32)) for tower in (batch.a, batch.b))
+    groups_a, groups_b = (torch.from_numpy(tower.groups.astype(np.int64)) for tower in (batch.a, batch.b))
+    made = pairs.from_towers(a, b, groups_a, groups_b, direction)
+    n = len(batch.a.rows)
+    shown = slice(n, None) if direction == "a_to_b" else slice(n)
+    return Compared(made, anchors.thumbs, candidates.thumbs, anchors.names, candidates.names, shown)
 
 
 def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str]:
@@ -84,7 +118,13 @@ def _score_name(kind: str, normalize: bool) -> str:
     return kind.replace("_", " ")
 
 
-def _pairs(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
+def _pairs(batch: LabBatch, pairing: str) -> Compared:
+    """Pairs of a batch of one encoder."""
+    made, rows, columns, names = _related(batch, pairing)
+    return Compared(made, rows, columns, [batch.name(row) for row in rows], names)
+
+
+def _related(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], list[str]]:
     """Pairs, which thumbnail each anchor and each candidate has, and the candidates' names."""
     if pairing not in PAIRINGS:
         values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
@@ -130,7 +170,9 @@ def _with_memory(
     return replace(bank, population=memory.size), queries, thumbs, memory.names
 
 
-def _why_undefined(anatomy: Any, batch: LabBatch, pairing: str) -> str:
+def _why_undefined(anatomy: Any, batch: LabBatch | TowerBatch, pairing: str) -> str:
+    if isinstance(batch, TowerBatch):
+        return N_("No row has a negative here: all rows belong together. Take more rows of each tower.")
     if not bool(anatomy.positive.any()):
         reason = message("No anchor has a positive in this batch, so the loss is undefined for all of them. ")
         if pairing == "views" and batch.rows.shape[1] == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +69,9 @@ class LabView:
     reason: str = ""
     note: str = ""  # what is to be known of the rows
     views: np.ndarray | None = None  # (b, 2, d) float32, where the browser shows a matrix of dimensions
+    towers: Sequence[str] = ()  # names of the anchors' tower and of the candidates', where rows are of two
+    texts: Sequence[str] = ()  # what the anchors say, "" for nothing; () where none says anything
+    column_texts: Sequence[str] = ()
 
     def with_knobs(self, **values: float | None) -> LabView:
         """The view with other values of knobs that its kernel computes with."""
@@ -125,6 +129,7 @@ class LabBatch:
     classes: tuple[str, ...]
     ids: list[str]
     memory: Memory | None = None
+    about: str = ""  # what is to be known of where they come from
 
     def name(self, row: int) -> str:
         """A row, image-major, in words: its image, view and class."""
@@ -137,9 +142,11 @@ class LabBatch:
 
     @property
     def note(self) -> str:
-        """A note on these rows: the owner of the memory, and zero rows."""
+        """A note on these rows: where they come from, the owner of the memory, and zero rows."""
         every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
-        parts = [] if self.memory is None else [self.memory.note]
+        parts = [self.about] if self.about else []
+        if self.memory is not None:
+            parts.append(self.memory.note)
         if zero := sum(int((~rows.any(-1)).sum()) for rows in every):
             parts.append(message(ZERO, zero=zero))
         return join(" ", parts)

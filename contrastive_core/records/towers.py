@@ -10,8 +10,9 @@ import numpy as np
 from jaxtyping import Int64
 
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.messages import N_
+from contrastive_core.messages import N_, message
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.regular_files import printable
 
 TOWER, PAIR, TEXT = "tower", "pair", "text"
 RESERVED = (TOWER, PAIR)
@@ -27,6 +28,11 @@ NO_GROUP = N_("no row of {a} shares its group with a row of {b}: {a} has groups 
 NAMES = N_("two towers need two different names, not {a} and {b}")
 LENGTHS = N_("{name} has {n} rows but {groups} groups")
 THREE = N_("the column tower holds {count} names ({names}); two towers have two")
+NO_PAIR = N_(
+    "The column tower names two towers, but no column pair says which rows belong together: all rows are shown as one "
+    "set."
+)
+ORDINARY = N_("The column tower holds {count} names ({names}), and two towers have two: all rows are shown as one set.")
 Groups = Sequence[str] | Sequence[int] | np.ndarray
 
 
@@ -73,12 +79,29 @@ def towers_of(rows: EmbeddingSet) -> Towers | None:
         return None
     found = list(dict.fromkeys(names.tolist()))
     if len(found) > 2:
-        raise UnusableEmbedding(THREE, count=len(found), names=", ".join(map(repr, found[:4])))
+        raise UnusableEmbedding(THREE, **_counted(found))
     if len(found) < 2:
         return None
     a, b = np.flatnonzero(names == found[0]), np.flatnonzero(names == found[1])
     group_a, group_b = _numbers(pairs[a], pairs[b])
     return Towers(rows, a, b, group_a, group_b, (found[0], found[1]))
+
+
+def why_ordinary(rows: EmbeddingSet) -> str:
+    """Return why rows with a column `tower` are not two towers, in a sentence; "" where nothing is to be said."""
+    names = rows.columns.get(TOWER)
+    if names is None or names.dtype.kind != "U":
+        return ""
+    found = list(dict.fromkeys(names.tolist()))
+    if PAIR not in rows.columns:
+        return NO_PAIR if len(found) == 2 else ""
+    return message(ORDINARY, **_counted(found)) if len(found) > 2 else ""
+
+
+def _counted(names: Sequence[str]) -> dict[str, object]:
+    """How many towers, and the names of some, for a sentence."""
+    more = ["…"] if len(names) > 4 else []
+    return {"count": len(names), "names": ", ".join([*(printable(repr(n), 40) for n in names[:4]), *more])}
 
 
 def joined(

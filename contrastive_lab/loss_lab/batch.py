@@ -10,6 +10,7 @@ import streamlit as st
 
 from contrastive_core.engine import client
 from contrastive_core.records import lab_files, lab_view, loaded_vectors, runs
+from contrastive_core.records.lab_towers import DIRECTIONS, TowerBatch
 from contrastive_core.records.lab_view import SOURCES, BatchRequest, LabBatch, LabView
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params, recordings
@@ -20,12 +21,13 @@ from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_r
 from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
 from contrastive_lab.loss_lab.dimensions import draw_dimensions, key_of_part
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
+from contrastive_lab.loss_lab.towers import losses_across
 from contrastive_lab.loss_setting import dragged, knobs_to_compute, live_knob, setting_of
 from contrastive_lab.report import button
 
 SETTINGS = "lab-settings"  # the expander
 OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
-FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these images, not their embeddings.")
+FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these pairs, not their embeddings.")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def _keep_open() -> None:
 def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
     """Classes of the anchors and of the candidates; None where rows of a memory stand beside."""
     batch = _batch(*setting.rows)
-    if batch.memory is not None:
+    if isinstance(batch, TowerBatch) or batch.memory is not None:
         return None
     views = batch.rows.shape[1]
     return batch.labels[np.array(view.row_thumbs) // views], batch.labels[np.array(view.column_thumbs) // views]
@@ -119,7 +121,8 @@ def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], p
     """The live view, with what may be set beside it."""
     key, other_rows = key_of("lab", lesson), _other_rows(run, setting.rows[2].source)
     anchor = lab_view.confusable_anchor(view) if panels.anchor is None else panels.anchor
-    others = [(f"loss:{n}", about["title"]) for n, about in losses.items() if n != setting.loss]
+    offered = losses_across(losses) if setting.pairing in DIRECTIONS else losses
+    others = [(f"loss:{n}", about["title"]) for n, about in offered.items() if n != setting.loss]
     shown = LossView(
         _as_drawn(setting, view),
         PairAxes.of(view, _sheet(run, setting)),
@@ -192,8 +195,8 @@ def _second(
 
 
 @st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Encoding a batch…")))
-def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch:
-    batch: LabBatch = client.call("contrastive_core.loss_lab.batch:load_batch", runs.load(run), request)
+def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch | TowerBatch:
+    batch: LabBatch | TowerBatch = client.call("contrastive_core.loss_lab.batch:load_batch", runs.load(run), request)
     return batch
 
 

@@ -10,6 +10,7 @@ from contrastive_core.records.lab_view import PAIRINGS, SNAPSHOT, SOURCES, STEP,
 from contrastive_core.records.run import Run
 from contrastive_lab import format, number_inputs, query_params
 from contrastive_lab.locale import N_, _
+from contrastive_lab.loss_lab import towers
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings import choose_step
 
@@ -26,15 +27,26 @@ PAIRED = N_(
     "queries, compared with a slot for each image. A quarter of the columns are the queries' own."
 )
 
+ACROSS = N_(
+    "Rows of one tower are the anchors, rows of the other the candidates. The loss of the batch is that of this "
+    "direction; symmetric losses such as CLIP's take the mean of both."
+)
+
 
 def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     """What is chosen, before the settings are drawn: they are folded under this line."""
     sources = _sources(run)
-    loss = query_params.current("loss", losses, *_first_loss(run, losses))
     source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
+    directions = towers.current_directions(source)
+    offered = towers.losses_across(losses) if directions else losses
+    loss = query_params.current("loss", offered, *_first_loss(run, offered, bool(directions)))
+    size = int(query_params.current("size", [*SIZES, *map(str, SIZES)], str(FIRST_SIZE)))  # type: ignore[list-item]
+    if directions:
+        how = query_params.current("direction", directions, next(iter(directions)))
+        parts = [losses[loss]["title"], directions[how], _("at most {n} rows of each tower").format(n=size)]
+        return format.plain(" · ".join(parts))
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
-    sizes = [*SIZES, *map(str, SIZES)]  # as it was chosen, or as the address has it
-    request = request_of(source, pairing, int(query_params.current("size", sizes, str(FIRST_SIZE))), 0)  # type: ignore[arg-type]
+    request = request_of(source, pairing, size, 0)
     template = _("{views} views of {images} images") if request.views > 1 else _("{images} images")
     many = template.format(views=request.views, images=request.images)
     if request.memory:
@@ -45,32 +57,60 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
 
 
 def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchRequest | None]:
-    """Loss, pairing and batch; no batch as long as no file of vectors has been opened."""
-    a, b, c, d, e = st.columns([3, 3, 3, 2, 2])
-    titles = {name: about["title"] for name, about in losses.items()}
-    first, key = _first_loss(run, losses)
-    loss = query_params.one_of(
-        a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
-    )
+    """Loss, pairing or direction, and batch; no batch as long as no file of vectors has been opened."""
+    row, below = st.container(), st.container()
+    a, b, c, d, e = row.columns([3, 3, 3, 2, 2])
     sources, key = _sources(run), key_of_rows(run)
     source = query_params.one_of(
         c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
-    paired = _first_pairing(run, source)
-    if source == STEP:
-        source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
-    pairing = query_params.one_of(
-        b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, format_func=PAIRINGS.get, help=PAIRED
+    paired, file, directions = _first_pairing(run, source), None, {}
+    with below:
+        if source == STEP:
+            source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
+        if source == "file" and (file := choose_vectors()) is not None:
+            directions = towers.directions_of_file(file)
+        if directions:
+            st.caption(format.plain(towers.refused(losses)))
+    offered = towers.losses_across(losses) if directions else losses
+    titles = {name: about["title"] for name, about in offered.items()}
+    first, key = _first_loss(run, offered, bool(directions))
+    loss = query_params.one_of(
+        a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
     )
-    columns = _("Candidates: columns of the matrix.")
-    size = query_params.one_of(d.selectbox, _("Images (views)"), SIZES, name="size", default=FIRST_SIZE, help=columns)
-    other = _("Another number draws other images and other augmentations.")
-    seed = number_inputs.number(e.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
+    if directions:
+        pairing = query_params.one_of(
+            b.selectbox,
+            _("Anchors → candidates"),
+            directions,
+            name="direction",
+            format_func=directions.get,
+            help=ACROSS,
+        )
+    else:
+        how: dict[str, Any] = {"format_func": PAIRINGS.get, "help": PAIRED}
+        pairing = query_params.one_of(b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, **how)
+    size, seed = _choose_size(d, e, bool(directions))
     if source == "file":
-        if (file := choose_vectors()) is None:
+        if file is None:
             return loss, pairing, None
         source = f"file:{file}"
+    if directions:
+        return loss, pairing, towers.request_of_towers(source, size, seed)
     return loss, pairing, request_of(source, pairing, size, seed)
+
+
+def _choose_size(place: Any, beside: Any, has_towers: bool) -> tuple[int, int]:
+    """How many rows, and which batch."""
+    columns = _("Candidates: columns of the matrix.")
+    other = _("Another number draws other images and other augmentations.")
+    label = _("Images (views)")
+    if has_towers:
+        label, columns = _("Rows of each tower"), _("At most so many, with all their partners.")
+        other = _("Another number draws other rows.")
+    size = query_params.one_of(place.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
+    seed = number_inputs.number(beside.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
+    return size, seed
 
 
 def _sources(run: Run) -> dict[str, str]:
@@ -81,10 +121,13 @@ def _sources(run: Run) -> dict[str, str]:
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
-def _first_loss(run: Run, losses: dict[str, Any]) -> tuple[str, str]:
+def _first_loss(run: Run, losses: dict[str, Any], has_towers: bool = False) -> tuple[str, str]:
     """The loss that stands there at first, and the key of its widget."""
     trained_with = run.config.get("loss")
-    return str(trained_with) if trained_with in losses else "nt_xent", f"lab-loss-{trained_with in losses}"
+    key = f"lab-loss-{trained_with in losses}"
+    if has_towers and run.config.get("method") != "clip":
+        return towers.FIRST_LOSS, key
+    return str(trained_with) if trained_with in losses else "nt_xent", key
 
 
 def _first_pairing(run: Run, source: str) -> str:
@@ -107,7 +150,9 @@ def choose_vectors() -> str | None:
     if file_key and file_key not in loaded:
         a.warning(_("The vectors in this link are no longer stored here. Open their file again."))
     titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
-    key = query_params.one_of(a.selectbox, _("Vectors"), titles, name="file", key="lab-file", format_func=titles.get)
+    key = query_params.one_of(
+        a.selectbox, _("Vectors"), titles, name="file", key=towers.FILE_KEY, format_func=titles.get
+    )
     reasons = {"zero": _("zero vectors have no direction"), "not_finite": _("not finite")}
     left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
     if left_out:
@@ -128,7 +173,7 @@ def _open_upload(place: Any) -> None:
         st.session_state["lab-opened"] = upload.file_id
         try:
             key = open_upload(upload.name, upload.getbuffer())
-            query_params.choose("lab-file", key)
+            query_params.choose(towers.FILE_KEY, key)
             if note := loaded_vectors.loaded()[key]["note"]:
                 place.warning(format.plain(note))
         except ValueError as error:

@@ -41,10 +41,18 @@ softmax = {
     "base": None,
     "sign": 1,
 }
+of_towers = kind == "towers"
+if of_towers:  # n images and n captions, two of each fourth image
+    owner = np.arange(n) - (np.arange(n) % 4 == 3)
+    captions = rows[owner] + rng.standard_normal((n, 32)) / np.sqrt(32)
+    captions /= np.linalg.norm(captions, axis=1, keepdims=True)
+    dots = (rows @ captions.T).astype(np.float32)
+    mask = np.where(np.arange(n)[:, None] == owner, 1, 2).astype(np.uint8)
 hinge = {"family": "hinge", "knob": "margin", "margin": 0.5}
 far = np.maximum(0, 2 - 2 * dots)
 view = {
     "softmax": (dots, softmax, temperature, "similarity"),
+    "towers": (dots, softmax | {"denominator": "own_positive"}, temperature, "cosine similarity"),
     "one group": (dots, softmax, temperature, "similarity"),
     "lonely": (dots, softmax, temperature, "similarity"),
     "pair": (np.sqrt(far), hinge | {"form": "pair", "squared": False}, margin, "distance"),
@@ -83,10 +91,15 @@ first = LossSetting(
     "No anchor has a positive in this batch." if kind == "lonely" else "",
 )
 thumbs = thumbnail_sheet(rng.integers(0, 255, (n, 3, 8, 8)).astype(np.uint8))
+axes = PairAxes(names, names, thumbs, range(n), range(n))
+if of_towers:
+    texts = [f"of {names[owner[i]]}, " + "long " * 30 for i in range(n)]
+    captions = [f"caption {i}" for i in range(n)]
+    axes = replace(axes, column_names=captions, column_thumbs=[-1] * n, towers=("image", "caption"), column_texts=texts)
 found = draw_loss_view(
     LossView(
         first,
-        PairAxes(names, names, thumbs, range(n), range(n)),
+        axes,
         anchor=int(asked.get("anchor", 0)),
         start=start | {"second_value": chosen.get("second_value")},
         alternatives=Alternatives([(f"loss:{k}", k) for k in ("pair", "server", "refused")]),

@@ -23,7 +23,7 @@ FURTHER = {  # values of the knobs below the first
     "q": (0.1, 1.0),
     "negative_margin": (None, -0.1),
 }
-WITHIN = 1e-4
+WITHIN = 1e-5
 
 ALIKE = (  # of the anatomy, and of the kernel
     ("effective_negatives", "effective"),
@@ -43,13 +43,17 @@ RUN = """async ({S, M, n, w, kernel}) => {
 
 
 def batches() -> dict[str, pairs.Pairs]:
-    """Two views, classes with a lonely and an unlabeled row, a queue and a bank."""
+    """Two views, classes with a lonely and an unlabeled row, a queue, a bank, and two towers in both directions."""
     g = torch.Generator().manual_seed(0)
     z = torch.randn(9, 2, 5, generator=g).double()
     close = torch.nn.functional.normalize(z[:, :1] + 0.3 * z, dim=-1)
     labels = torch.tensor([0, 0, 1, 1, 1, 2, 2, 3, -1])
     queue = torch.nn.functional.normalize(torch.randn(11, 5, generator=g), dim=-1).double()
+    captions = close[:, 1].repeat_interleave(torch.tensor([2, 1, 1, 3, 1, 1, 1, 1, 1]), 0)
+    of_images = torch.arange(9), torch.tensor([0, 0, 1, 2, 3, 3, 3, 4, 5, 6, 7, -1])
     return {
+        "a to b": pairs.from_towers(close[:, 0], captions, *of_images, direction="a_to_b"),
+        "b to a": pairs.from_towers(close[:, 0], captions, *of_images, direction="b_to_a"),
         "views": pairs.from_views(close),
         "classes": pairs.from_labels(close[:, 0], labels),
         "classes, views": pairs.from_views(close, labels),

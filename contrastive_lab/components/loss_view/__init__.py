@@ -48,12 +48,17 @@ class PairAxes:
     thumbnails: ThumbnailSheet = NO_THUMBNAILS
     row_thumbs: Sequence[int] = ()
     column_thumbs: Sequence[int] = ()
+    towers: Sequence[str] = ()  # names of the anchors' tower and of the candidates'
+    texts: Sequence[str] = ()  # what the anchors say; () for nothing
+    column_texts: Sequence[str] = ()
 
     @classmethod
     def of(cls, view: Any, sheet: ThumbnailSheet) -> PairAxes:
         """Those of a view as the library computed it; without thumbnails where the sheet has none."""
-        thumbs = (view.row_thumbs, view.column_thumbs) if sheet.picture else ((), ())
-        return cls(view.names, view.column_names, sheet, *thumbs)
+        said = {"towers": view.towers, "texts": view.texts, "column_texts": view.column_texts}
+        if not sheet.picture:
+            return cls(view.names, view.column_names, **said)
+        return cls(view.names, view.column_names, sheet, view.row_thumbs, view.column_thumbs, **said)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 // The bars of the chosen anchor: its nearest candidates.
 
-import { isFar, isHinge, marginOf, ranked } from "./pairs.js";
+import { candidateText, isFar, isHinge, marginOf, ranked } from "./pairs.js";
 import { isAsked } from "./question.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, line, sizeCanvas } from "../shared/canvas.js";
@@ -72,9 +72,9 @@ export function drawBars(lab) {
     const size = gradients ? Math.abs(v) : v,
       told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
       how = !gradients || v === 0 ? told : pulled ? _("{told} pulled", { told }) : _("{told} pushed", { told }),
-      words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnNames[j]}`,
+      words = asked ? told : `${positive ? "+ " : ""}${how}  ${candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
-    g.fillText(words, x, y + BAR / 2, wide);
+    g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {
       g.strokeStyle = lab.accent;
       g.lineWidth = 2;
@@ -105,6 +105,15 @@ export function placeOf(start, edge, width) {
   if (edge > TOLD * width && start < edge) return [start, edge - CLEAR - start];
   const x = Math.max(start, edge + CLEAR);
   return [x, end - x];
+}
+
+const SQUEEZED = 1.25; // times the room that words may be squeezed into
+
+/** Words as long as fit, with a mark where they are cut. */
+function fitted(g, words, wide) {
+  const most = Math.max(0, wide) * SQUEEZED,
+    long = g.measureText(words).width;
+  return long <= most ? words : `${words.slice(0, Math.max(1, Math.floor((words.length * most) / long) - 1))}…`;
 }
 
 /** What the bars show, and what their marks mean. */

@@ -2,7 +2,7 @@
 
 import { choose, light, report } from "./drag.js";
 import { cellAt } from "./matrix.js";
-import { ranked } from "./pairs.js";
+import { isAcross, partnersOf, ranked } from "./pairs.js";
 import { isWrong } from "./question.js";
 
 /**
@@ -46,12 +46,17 @@ export function listen(lab) {
   };
 }
 
-/** The candidate that is lit becomes the anchor, where it is one. */
+/** The candidate that is lit becomes the anchor, where it is one; of two towers its partner does. */
 function follow(lab) {
-  const row = lab.hover && lab.hover[1] !== null ? lab.meta.names.indexOf(lab.meta.columnNames[lab.hover[1]]) : -1;
+  const row = lab.hover && lab.hover[1] !== null ? anchorOf(lab, lab.hover[1]) : -1;
   if (row < 0 || isWrong(lab, row)) return; // a wrong answer stays pointed at
   choose(lab, row, true);
   light(lab, [row, null]);
+}
+
+function anchorOf(lab, j) {
+  if (isAcross(lab)) return partnersOf(lab, null, j)[0] ?? -1;
+  return lab.meta.names.indexOf(lab.meta.columnNames[j]);
 }
 
 /**

@@ -1,5 +1,6 @@
 // The figures above the matrix.
 
+import { valueBothWays } from "./directions.js";
 import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
@@ -60,6 +61,8 @@ export function drawFigures(lab) {
   say(lab.pullTitle, many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"));
   const mean = o && meanNegatives(o, lab.n),
     counted = (x) => (hinge ? String(x) : few(x));
+  const both = valueBothWays(lab);
+  say(lab.both, both === null ? "" : _(" both ways {value}", { value: number(both) }));
   say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
   say(
     lab.effective,

@@ -43,7 +43,9 @@ export function build(parent, start) {
     },
   );
   lab.knobName = el("span", {});
-  for (const name of ["loss", "effective", "own", "ownEffective"]) lab[name] = el("dd", { class: name });
+  lab.loss = el("span", { class: "loss" });
+  lab.both = el("small", {});
+  for (const name of ["effective", "own", "ownEffective"]) lab[name] = el("dd", { class: name });
   lab.pull = el("span", { class: "pull" });
   lab.bound = el("small", {});
   for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
@@ -112,7 +114,7 @@ export function build(parent, start) {
     el(
       "dl",
       { class: "figures" },
-      figure(el("dt", {}, _("Loss of the batch")), lab.loss),
+      figure(el("dt", {}, _("Loss of the batch")), el("dd", {}, lab.loss, lab.both)),
       ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
       figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound)),
     ),

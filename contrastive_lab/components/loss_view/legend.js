@@ -2,7 +2,7 @@
 
 import { VIEWS } from "./choices.js";
 import { shares } from "./gradients.js";
-import { isFar, isHinge, isLeftOut } from "./pairs.js";
+import { anchorText, candidateText, isAcross, isFar, isHinge, isLeftOut, partnersOf } from "./pairs.js";
 import { isAsked } from "./question.js";
 import { APART, LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
@@ -23,14 +23,7 @@ export function tell(lab) {
     blank = lab.overlay ? _("tint alone") : _("blank");
   if (lab.toldOf === name) return;
   lab.toldOf = name;
-  lab.matrix.setAttribute(
-    "aria-label",
-    _("{view}: {n} anchors by {w} candidates. Up and down choose the anchor, left and right a candidate.", {
-      view: _(VIEWS[lab.view]),
-      n: lab.n,
-      w: lab.w,
-    }),
-  );
+  lab.matrix.setAttribute("aria-label", nameOf(lab));
   const item = (color, text, alpha = 1) => {
     const i = el("i", {});
     i.style.background = rgb(color, alpha);
@@ -71,6 +64,26 @@ export function tell(lab) {
     lab.legend.append(marked ? item(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
     lab.legend.append(el("span", {}, _("tint: positive (blue), negative (orange)")));
+  if (isAcross(lab)) {
+    const [rows, columns] = lab.meta.towers;
+    lab.legend.append(el("span", {}, _("rows: {rows}, columns: {columns}", { rows, columns })));
+  }
+}
+
+/** What the matrix is, and its keys. */
+function nameOf(lab) {
+  const values = { view: _(VIEWS[lab.view]), n: lab.n, w: lab.w };
+  if (!isAcross(lab))
+    return _(
+      "{view}: {n} anchors by {w} candidates. Up and down choose the anchor, left and right a candidate.",
+      values,
+    );
+  const [rows, columns] = lab.meta.towers;
+  return _(
+    "{view}: {n} anchors of {rows} by {w} candidates of {columns}. Up and down choose the anchor, left and right a " +
+      "candidate.",
+    { ...values, rows, columns },
+  );
 }
 
 /**
@@ -86,30 +99,57 @@ export function describe(lab) {
   const [g, , side] = sizeCanvas(lab.faces),
     { rowThumbs, columnThumbs } = lab.meta;
   g.imageSmoothingEnabled = false;
-  if (i !== null) thumb(lab, g, rowThumbs[i], 0, 0, side);
-  if (j !== null) thumb(lab, g, columnThumbs[j], side + 8, 0, side);
+  thumb(
+    lab,
+    g,
+    i === null ? pictureOfPartner(lab, null, j) : (own(rowThumbs[i]) ?? pictureOfPartner(lab, i)),
+    0,
+    0,
+    side,
+  );
+  if (j !== null) thumb(lab, g, own(columnThumbs[j]) ?? pictureOfPartner(lab, null, j), side + 8, 0, side);
+}
+
+/** The number of a picture; undefined for none. */
+const own = (index) => (index >= 0 ? index : undefined);
+
+/** Of two towers, the picture of what belongs to an anchor, or to a candidate, such as a caption's image. */
+function pictureOfPartner(lab, i, j = null) {
+  const { rowThumbs, columnThumbs } = lab.meta;
+  return isAcross(lab) ? (i === null ? rowThumbs : columnThumbs)[partnersOf(lab, i, j)[0]] : undefined;
 }
 
 function atFirst(lab, i, j) {
-  const { names, columnNames } = lab.meta;
+  const told = j === null ? "" : [numbers(lab, i, j), ...partner(lab, null, j)].join(" · ");
   const pair =
     j === null
-      ? _("Anchor: {anchor}.", { anchor: names[i] })
-      : _("Its hardest negative: {negative} · {numbers}.", { negative: columnNames[j], numbers: numbers(lab, i, j) });
+      ? _("Anchor: {anchor}.", { anchor: anchorText(lab, i) })
+      : _("Its hardest negative: {negative} · {numbers}.", { negative: candidateText(lab, j), numbers: told });
   if (isTouched()) return _("{pair} Tap a cell to choose its anchor.", { pair });
   return _("{pair} Point at another pair; click a cell, or use the arrow keys, to choose its anchor.", { pair });
 }
 
 function inWords(lab, i, j) {
-  const { names, columnNames } = lab.meta;
   if (isAsked(lab) && i === lab.anchor && j !== null)
     return _("Is this the other view? Click the bar, or press Enter.");
-  if (i === null || j === null) return i === null ? columnNames[j] : names[i];
+  if (i === null || j === null)
+    return [i === null ? candidateText(lab, j) : anchorText(lab, i), ...partner(lab, i, j)].join(" · ");
   const k = i * lab.w + j,
     what = isLeftOut(lab, k)
       ? _("negative, left out")
       : [_("not compared"), _("positive"), _("negative"), _("itself")][lab.M[k]];
-  return `${names[i]} → ${columnNames[j]} · ${what} · ${numbers(lab, i, j)}`;
+  const told = lab.M[k] === 1 ? [] : partner(lab, null, j);
+  return [`${anchorText(lab, i)} → ${candidateText(lab, j)}`, what, numbers(lab, i, j), ...told].join(" · ");
+}
+
+/** Of two towers, what belongs to an anchor, or to a candidate. */
+function partner(lab, i, j) {
+  if (!isAcross(lab)) return [];
+  const found = partnersOf(lab, i, j),
+    name = found.length ? (i === null ? anchorText : candidateText)(lab, found[0]) : "";
+  if (!found.length) return [];
+  if (found.length === 1) return [_("belongs to {name}", { name })];
+  return [_("belongs to {name} and {count} more", { name, count: found.length - 1 })];
 }
 
 function numbers(lab, i, j) {

@@ -2,7 +2,7 @@
 
 import { describe, tell } from "./legend.js";
 import { orderOf } from "./order.js";
-import { isFar, isLeftOut } from "./pairs.js";
+import { isAcross, isFar, isLeftOut, partnersOf } from "./pairs.js";
 import { APART, BITS, LEFT_OUT, TABLES, divergingShades, largest, overlaid } from "./shades.js";
 import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, packed } from "../shared/canvas.js";
@@ -111,12 +111,22 @@ export function drawMatrix(lab) {
   g.strokeStyle = lab.accent;
   g.lineWidth = 1.5 * dpr;
   g.strokeRect(0, top(lab.anchor), c.width, Math.max(ch, 2));
+  const cell = (i, j) => g.strokeRect(left(j), top(i), Math.max(cw, 3), Math.max(ch, 3));
+  if (isAcross(lab)) markPartners(lab, g, cell, row, column);
   g.strokeStyle = lab.ink;
-  if (row !== null && column !== null) g.strokeRect(left(column), top(row), Math.max(cw, 3), Math.max(ch, 3));
+  if (row !== null && column !== null) cell(row, column);
   else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
   else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
   describe(lab);
   tell(lab);
+}
+
+/** What belongs to the row and to the column that are pointed at. */
+function markPartners(lab, g, cell, row, column) {
+  g.setLineDash([g.lineWidth * 2, g.lineWidth]);
+  if (column !== null) for (const i of partnersOf(lab, null, column)) cell(i, column);
+  if (row !== null) for (const j of partnersOf(lab, row)) cell(row, j);
+  g.setLineDash([]);
 }
 
 function axes(lab, g, strip, side) {

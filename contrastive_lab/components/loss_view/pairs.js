@@ -1,5 +1,7 @@
 // What is known of the pairs whatever the knob: which loss, what is near, who is ranked where.
 
+import { _ } from "../shared/locale.js";
+
 /**
  * @param {LossViewState} lab
  */
@@ -60,6 +62,56 @@ export function ranked(lab) {
   rows.sort((a, b) => sign * (lab.S[at + a] - lab.S[at + b]));
   lab.cache.rankedFor = lab.anchor;
   return (lab.cache.ranked = rows);
+}
+
+/**
+ * Whether anchors and candidates are rows of two towers.
+ *
+ * @param {LossViewState} lab
+ */
+export function isAcross(lab) {
+  return lab.meta.towers?.length === 2;
+}
+
+/**
+ * Candidates that belong to an anchor (`i`), or anchors that belong to a candidate (`j`, with no anchor).
+ *
+ * @param {LossViewState} lab
+ * @param {number | null} i
+ * @param {number | null} [j]
+ * @returns {number[]}
+ */
+export function partnersOf(lab, i, j = null) {
+  const { M, n, w } = lab,
+    found = [];
+  if (i !== null) {
+    for (let c = 0; c < w; c++) if (M[i * w + c] === 1) found.push(c);
+  } else if (j !== null) for (let r = 0; r < n; r++) if (M[r * w + j] === 1) found.push(r);
+  return found;
+}
+
+/**
+ * An anchor with what it says, where it says something.
+ *
+ * @param {LossViewState} lab
+ * @param {number} i
+ */
+export function anchorText({ meta }, i) {
+  return withText(meta.names[i], meta.texts?.[i]);
+}
+
+/**
+ * A candidate likewise.
+ *
+ * @param {LossViewState} lab
+ * @param {number} j
+ */
+export function candidateText({ meta }, j) {
+  return withText(meta.columnNames[j], meta.columnTexts?.[j]);
+}
+
+function withText(name, text) {
+  return text ? _("{name}: {text}", { name, text }) : name;
 }
 
 /**

@@ -1,7 +1,7 @@
 // What is saved: the view as a picture, every pair as CSV.
 
 import { VIEWS } from "./choices.js";
-import { isHinge } from "./pairs.js";
+import { anchorText, candidateText, isHinge } from "./pairs.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
 import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
@@ -55,8 +55,8 @@ export function saveCsv(lab) {
       const k = i * lab.w + j,
         what = ["not compared", "positive", "negative", "self"][lab.M[k]];
       rows.push([
-        lab.meta.names[i],
-        lab.meta.columnNames[j],
+        anchorText(lab, i),
+        candidateText(lab, j),
         what,
         lab.S[k],
         ...(o ? [o.pair[k], o.grad[k], o.loss[i], o.weight[i], o.effective[i]] : ["", "", "", "", ""]),

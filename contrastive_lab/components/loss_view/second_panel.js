@@ -45,8 +45,8 @@ export function openTwo(lab) {
   const forms = formsOf(lab),
     others = lab.meta.alternatives;
   const groups = [
-    [_("This loss, on the same images"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
-    [_("Another loss, on the same images"), others.losses],
+    [_("This loss, on the same rows"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
+    [_("Another loss, on the same rows"), others.losses],
     [_("This loss, on other vectors"), others.rows],
   ];
   const known = groups.flatMap(([, all]) => all.map(([key]) => key));

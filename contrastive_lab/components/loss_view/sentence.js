@@ -2,7 +2,7 @@
 
 import { few } from "./figures.js";
 import { shares } from "./gradients.js";
-import { isHinge } from "./pairs.js";
+import { candidateText, isHinge } from "./pairs.js";
 import { percent } from "../shared/dom.js";
 import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
@@ -19,7 +19,7 @@ export function sentence(lab) {
   if (!o || !lab.n) return "";
   const knob = lab.meta.knob,
     at = knob ? _("At {symbol} = {value}, ", { symbol: symbolOf(knob), value: knobText(lab.value) }) : _("Here, ");
-  const name = lab.meta.names[i] ?? _("image {number}", { number: i + 1 });
+  const name = lab.meta.names[i] ?? _("row {number}", { number: i + 1 });
   if (!o.weight[i] && !lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });
   if (!o.negatives[i]) return _("{name} has no negative in this batch: nothing is pushed away.", { name });
@@ -89,5 +89,5 @@ function ofHinge(lab, o, i) {
 
 /** @param {LossViewState} lab */
 function nameOf(lab, j) {
-  return (lab.meta.columnNames || lab.meta.names)[j] ?? _("image {number}", { number: j + 1 });
+  return (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
 }
