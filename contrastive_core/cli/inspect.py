@@ -22,6 +22,7 @@ from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
 from contrastive_core.evaluation.evaluate import evaluate_file, metric_names, scored_rows
 from contrastive_core.evaluation.projection import map_of
+from contrastive_core.evaluation.towers import tower_record
 from contrastive_core.exporters.onnx import export_onnx
 from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.progress import OnProgress, fraction_of
@@ -31,6 +32,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import name_of, read_evaluation
 from contrastive_core.records.score import Scores, recall_text, scores_from_json, scores_to_json
+from contrastive_core.records.towers import towers_of
 from contrastive_core.records.train_config import ImageForm
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.tables import write_table
@@ -61,12 +63,7 @@ def evaluate(args: Namespace) -> None:
     chosen, path = _names(args.metrics), Path(args.run)
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         if collectives.raise_together(lambda: sources.is_file(args.run)):
-            if args.split == "train":
-                raise ValueError("a file is scored on its test rows; --split train goes with a run")
-            train, labels = (Path(name) if name else None for name in (args.train, args.labels))
-            record: Mapping[str, Any] = evaluate_file(
-                path, train, chosen, args.device, on_progress, labels, args.leave_out
-            )
+            record: Mapping[str, Any] = _file_record(args, path, chosen, on_progress)
             scored = {path.name: scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
@@ -94,6 +91,20 @@ def evaluate(args: Namespace) -> None:
             if count:
                 print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
         print_result(args, record, _scores_text(args, record, scored))
+
+
+def _file_record(args: Namespace, path: Path, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
+    """The scores of a file, or of the two towers of one file or of two."""
+    if args.split == "train":
+        raise ValueError("a file is scored on its test rows; --split train goes with a run")
+    train, labels = (Path(name) if name else None for name in (args.train, args.labels))
+    if not (args.other or args.towers or args.by):
+        return evaluate_file(path, train, chosen, args.device, on_progress, labels, args.leave_out)
+    if train or chosen:
+        raise ValueError("two towers are scored by recall and their gap: --train and --metrics go with one tower")
+    towers = towers_of(collectives.raise_together(lambda: sources.read_file(args, args.run)))
+    assert towers is not None
+    return tower_record(towers, f"{path.name} + {Path(args.other).name}")
 
 
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:

@@ -49,7 +49,9 @@ COMMON = (
     _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
 )
 DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
-OF_FILE = "--labels, --leave-out and --pictures go with a file of vectors; what a run was trained on has its own"
+OF_FILE = (
+    "--labels, --leave-out, --pictures and --other go with a file of vectors; what a run was trained on has its own"
+)
 LABELS = _option(
     "--labels", metavar="FILE", help="of a file of vectors: a label for each row, .npy, .txt, .csv or .tsv"
 )
@@ -59,6 +61,17 @@ LEAVE_OUT = _option(
     type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
     default=[],
     help="of a table: columns of numbers that are no part of the vectors, comma-separated",
+)
+OTHER = (
+    _option("--other", metavar="FILE", help="a second file of vectors, whose rows are the other tower of the first"),
+    _option("--towers", metavar="A,B", help="names of the two towers; default: those of the files"),
+    _option(
+        "--by",
+        metavar="COLUMN",
+        default="",
+        help="which rows of both files belong together: a column of both, or row, for rows of the same number; "
+        "default: the first of pair, group and id that both have, else row",
+    ),
 )
 PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
 FROZEN = _option(
@@ -79,7 +92,7 @@ OF_TEST = (_split(), DEVICE)
 SPLIT = _option(
     "--split", choices=("train", "test"), help="default: test; of a file: all rows, or those marked as such"
 )
-OF_VECTORS = (LABELS, LEAVE_OUT, SPLIT, DEVICE)
+OF_VECTORS = (LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE)
 
 
 def _set(help: str) -> Option:
@@ -136,7 +149,7 @@ COMMANDS = {
         "samples.samples",
         "list every sample with its loss and what is odd about it",
         _option("run", help=SOURCE),
-        *(LABELS, LEAVE_OUT, DEVICE),
+        *(LABELS, LEAVE_OUT, *OTHER, DEVICE),
         _option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
         _option("--loss", help="default: the run's own"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
@@ -146,8 +159,9 @@ COMMANDS = {
     "pairs": Command(
         "pairs.pairs",
         "list mismatched pairs of two towers, and false negatives across them",
-        _option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers"),
-        *(LABELS, LEAVE_OUT, SPLIT, DEVICE),
+        _option("file", metavar="RUN", help="a run of clip, or a file of vectors with two towers, or with one"),
+        _option("second", nargs="?", metavar="FILE", help="of a file with one: the other tower, as --other FILE"),
+        *(LABELS, LEAVE_OUT, *OTHER, SPLIT, DEVICE),
         _option("--top", type=int, default=10, help="of each list to print (10)"),
         _option("--out", help=".parquet or .csv of all pairs with their evidence"),
     ),

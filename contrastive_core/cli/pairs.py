@@ -25,25 +25,33 @@ def pairs(args: Namespace) -> None:
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     if args.top < 0:
         raise ValueError(f"--top must be 0 or more; got {args.top}")
+    if args.second and args.other:
+        raise ValueError(f"the other tower is named twice: {printable(args.second)} and --other")
+    args.other = args.other or args.second
     name, rows = printable(args.file), _rows(args)
     towers = towers_of(rows)
     if towers is None:
         raise ValueError(
-            f"{name} holds one tower; pairs needs a run of clip, or two arrays of vectors in one .npz: "
-            "np.savez('both.npz', image=..., caption=...)"
+            f"{name} holds one tower; pairs needs a run of clip, two files of vectors, a table with two columns of "
+            "vectors, or two arrays in one .npz: np.savez('both.npz', image=..., caption=...)"
         )
     found = find_tower_pairs(towers)
     if out:
         write_table(out, _columns(rows, found))
     record = {
         "file": args.file,
+        "other": args.other,
         "pairs": len(found.query),
         "left_out": found.left_out,
         "out": out and str(out),
         "mismatched": [_mismatch(rows, found, i) for i in found.mismatched()[: args.top].tolist()],
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
     }
-    print_result(args, record, _text(str(out) if out else name, towers, found, record))
+    print_result(args, record, _text(str(out) if out else _title(args), towers, found, record))
+
+
+def _title(args: Namespace) -> str:
+    return printable(f"{args.file} + {args.other}" if args.other else args.file)
 
 
 def _rows(args: Namespace) -> EmbeddingSet:

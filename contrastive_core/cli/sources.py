@@ -8,6 +8,7 @@ import numpy as np
 
 from contrastive_core.cli.main import OF_FILE
 from contrastive_core.embeddings import file_formats, label_files, open_vectors
+from contrastive_core.embeddings.other_tower import join_towers, note_of_towers, other_tower, read_both
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -28,9 +29,10 @@ def is_file(name: str) -> bool:
 
 def read_file(args: Namespace, name: str) -> EmbeddingSet:
     """The rows of a file, with the labels and columns of the command's options. Raises ValueError; OSError."""
-    rows = file_formats.read(name, leave_out=args.leave_out)
-    if args.labels:
-        rows = label_files.labeled(rows, args.labels)
+    if args.other or args.towers or args.by:
+        rows = _read_both(args, Path(name))
+    else:
+        rows = _labeled(args, file_formats.read(name, leave_out=args.leave_out))
     if args.split is None:
         return rows
     marked = rows.columns.get("split", np.array([""] * len(rows))) == args.split
@@ -39,9 +41,23 @@ def read_file(args: Namespace, name: str) -> EmbeddingSet:
     return rows.take(np.flatnonzero(marked))
 
 
+def _read_both(args: Namespace, path: Path) -> EmbeddingSet:
+    """The rows of two files as two towers; labels are of the first."""
+    other = other_tower(args.other, args.towers, args.by)
+    assert other is not None
+    a, b = read_both(path, path.name, other, args.leave_out)
+    rows = join_towers(_labeled(args, a), b, path.name, other)
+    note_of_towers(rows)  # raises where no pair is usable
+    return rows
+
+
+def _labeled(args: Namespace, rows: EmbeddingSet) -> EmbeddingSet:
+    return label_files.labeled(rows, args.labels) if args.labels else rows
+
+
 def run_of(name: str, args: Namespace) -> Run:
     """A run by its name. Raises ValueError, also for options that go with a file."""
-    if args.labels or args.leave_out:
+    if args.labels or args.leave_out or args.other:
         raise ValueError(OF_FILE)
     return runs.load(name)
 
@@ -58,9 +74,10 @@ def space_of(name: str, args: Namespace, default: str = "test") -> EmbeddingRef:
     Raises: ValueError; OSError."""
     pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
     if is_file(name):
-        key = open_vectors.open_vectors(name, _title(name, args), pictures, args.leave_out, args.labels)
+        other = other_tower(args.other, args.towers, args.by)
+        key = open_vectors.open_vectors(name, _title(name, args), pictures, args.leave_out, args.labels, other)
         name = loaded_vectors.PREFIX + key
-    elif args.labels or args.leave_out or pictures:
+    elif args.labels or args.leave_out or pictures or args.other:
         raise ValueError(OF_FILE)
     space = embedding_ref.of_name(name, args.split or default, layer or "h")
     if args.split and space.is_loaded and not space.splits:
@@ -69,7 +86,9 @@ def space_of(name: str, args: Namespace, default: str = "test") -> EmbeddingRef:
 
 
 def spaces_of(args: Namespace) -> list[EmbeddingRef]:
-    """All rows that a command names, each once."""
+    """All rows that a command names, each once. Raises ValueError, also where a second tower has several files."""
+    if args.other and len(files := [name for name in args.runs if is_file(name)]) > 1:
+        raise ValueError(f"--other goes with one file of vectors; got {', '.join(map(printable, files))}")
     return list(dict.fromkeys(space_of(name, args) for name in args.runs))
 
 

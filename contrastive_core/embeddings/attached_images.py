@@ -16,16 +16,17 @@ import numpy as np
 
 from contrastive_core.data import datasets
 from contrastive_core.data.image_decoding import open_image
+from contrastive_core.embeddings.tower_columns import PICTURES, picture_tower
 from contrastive_core.messages import N_, join, message
 from contrastive_core.paths import follow_links
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import Towers, towers_of
 from contrastive_core.records.train_config import form_of
 from contrastive_core.storage import json_files
 from contrastive_core.storage.regular_files import is_regular, open_regular, printable, thousands
 
 SIDE = 64  # pixels along the side of a kept picture
 ARRAYS = ("images", "image", "pictures")
-COLUMNS = ("image", "image_path", "path", "file", "filename", "picture")
 GRAY = 128
 OUTSIDE, MISSING = N_("their names point outside its folder"), N_("they are not there")
 LINK = N_("they are links; set CONTRASTIVE_LAB_FOLLOW_LINKS=1 to follow links")
@@ -44,17 +45,18 @@ def pictures_of(path: Path, rows: EmbeddingSet, folder: Path | None = None) -> A
     """Thumbnails of the rows of a file that `file_formats.read` has read. `folder`: where file names start, and what
     they may not leave, if a person has named one; the file's own folder always counts too. Raises: ValueError when
     `folder` is not a folder."""
+    towers = towers_of(rows)
     if path.suffix == ".npz":
-        return Attached(_array(path, len(rows)))
+        return Attached(_array(path, len(rows)) if towers is None else _array_of_towers(path, towers))
     if folder is not None and not folder.is_dir():
         raise ValueError(message("There is no folder {folder} of pictures.", folder=folder))
-    columns = [rows.columns[name] for name in COLUMNS if name in rows.columns]
+    columns = [rows.columns[name] for name in PICTURES if name in rows.columns]
     if len(rows) > MOST:
         note = message("Pictures are kept for at most {most} rows.", **thousands(most=MOST))
         return Attached(None, note if columns else "")
     names = next((column for column in columns if column.dtype.kind == "U"), None)
     if names is None:
-        return Attached(_stacked(_stored(path), len(rows)) if path.suffix == ".parquet" else None)
+        return Attached(_stored_images(path, rows, towers) if path.suffix == ".parquet" else None)
     roots = [Path(os.path.abspath(f)) for f in (folder, path.parent) if f is not None]
     files = [_below(str(name), roots) if name else None for name in names]
     images = _stacked((f if isinstance(f, Path) else None for f in files), len(rows))
@@ -95,6 +97,51 @@ def _note(names: Sequence[str], files: Sequence[Path | str | None]) -> str:
     return join(" ", parts)
 
 
+def _stored_images(path: Path, rows: EmbeddingSet, towers: Towers | None) -> np.ndarray | None:
+    """Thumbnails of a column of images. Where a row of the table makes two rows, they are those of one tower."""
+    if towers is None or len(towers.a) != len(towers.b) or not _is_of_pairs(path, len(rows)):
+        return _stacked(_stored(path), len(rows))
+    small = _stacked(_stored(path), len(towers.a))
+    return None if small is None else spread(small, towers.rows_of(picture_tower(towers.names)), len(rows))
+
+
+def _is_of_pairs(path: Path, n: int) -> bool:
+    import pyarrow.parquet as pq
+
+    with open_regular(path) as file:
+        return 2 * int(pq.ParquetFile(file).metadata.num_rows) == n
+
+
+def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
+    """Images (k, c, h, w) as those of the rows `at` of n, gray elsewhere."""
+    every = np.full((n, *images.shape[1:]), GRAY, np.uint8)
+    every[at] = images
+    return every
+
+
+def stacked_towers(images: Sequence[np.ndarray | None], counts: tuple[int, int]) -> np.ndarray | None:
+    """Images of two towers, those of a first, in color where one is, gray where a row has none; None without any."""
+    known = [each for each in images if each is not None]
+    if not known:
+        return None
+    if len({each.shape[1:] for each in known}) > 1 or known[0].shape[1] != 3:
+        images = [None if each is None else _as_thumbnails(each) for each in images]
+    shape = next(each.shape[1:] for each in images if each is not None)
+    gray = [np.full((n, *shape), GRAY, np.uint8) for n in counts]
+    return np.concatenate([gray[k] if each is None else each for k, each in enumerate(images)])
+
+
+def _as_thumbnails(images: np.ndarray) -> np.ndarray:
+    """Images (n, c, h, w) as thumbnails in color, all of one size."""
+    from PIL import Image, ImageOps
+
+    small = np.empty((len(images), 3, SIDE, SIDE), np.uint8)
+    for row, image in enumerate(images):
+        picture = Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0))
+        small[row] = np.asarray(ImageOps.fit(picture.convert("RGB"), (SIDE, SIDE))).transpose(2, 0, 1)
+    return small
+
+
 def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
     """Thumbnails (n, 3, side, side), gray where there is none; None where there is none at all."""
     images = None
@@ -105,9 +152,19 @@ def _stacked(sources: Iterable[Any], n: int) -> np.ndarray | None:
     return images
 
 
-def _array(path: Path, n: int) -> np.ndarray | None:
+def _array_of_towers(path: Path, towers: Towers) -> np.ndarray | None:
+    """Images of the rows of one tower, by the names and the lengths of the arrays."""
+    first = picture_tower(towers.names)
+    for name in sorted(towers.names, key=lambda name: name != first):
+        at = towers.rows_of(name)
+        if (images := _array(path, len(at), (*(f"{name}_{of}" for of in ARRAYS), *ARRAYS))) is not None:
+            return spread(images, at, len(towers.rows))
+    return None
+
+
+def _array(path: Path, n: int, names: Sequence[str] = ARRAYS) -> np.ndarray | None:
     arrays = json_files.read_npz(path)
-    for name in ARRAYS:
+    for name in names:
         images = arrays.get(name)
         if images is None or images.dtype != np.uint8 or len(images) != n or images.ndim not in (3, 4):
             continue
@@ -131,7 +188,7 @@ def _stored(path: Path) -> Iterator[Any]:
 
     with open_regular(path) as file:
         schema = pq.ParquetFile(file).schema
-        if name := next((c for c in COLUMNS if c in schema.to_arrow_schema().names), None):
+        if name := next((c for c in PICTURES if c in schema.to_arrow_schema().names), None):
             stored = map(schema.column, range(len(schema)))
             encoded = [c.path for c in stored if c.physical_type == "BYTE_ARRAY"]
             table = pq.ParquetFile(file, read_dictionary=encoded)

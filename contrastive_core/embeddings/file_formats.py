@@ -16,9 +16,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from contrastive_core.embeddings.tower_columns import columns_of_towers, with_text
 from contrastive_core.errors import Damaged, NotRegular, UnusableEmbedding, explained
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import PAIR, joined
+from contrastive_core.records.towers import PAIR, TOWER, joined, recognized
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.storage.regular_files import open_regular, printable, thousands
@@ -54,7 +55,7 @@ def read(path: str | Path, part: Part = (0, 1), leave_out: Sequence[str] = ()) -
             raise Damaged("{name} cannot be read: {why}", name=name, why=why) from None
     if rows.width < 2:
         raise UnusableEmbedding("{name} has one number in each row; a vector takes two or more", name=name)
-    return rows
+    return recognized(rows) if TOWER in rows.columns else rows
 
 
 def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> EmbeddingSet:
@@ -67,8 +68,26 @@ def _read(file: BinaryIO, path: Path, part: Part, leave_out: Sequence[str]) -> E
     from contrastive_core.embeddings import tables  # pandas and pyarrow take half a second
 
     read_table = tables.read_parquet if ending == ".parquet" else tables.read_csv
-    rows = _set_of(*read_table(file, path, leave_out), path)
+    vectors, columns, origin = read_table(file, path, leave_out)
+    if len(vectors) == 2:
+        rows = _set_of_towers(vectors, columns, origin, path)
+    else:
+        rows = _set_of(next(iter(vectors.values())), columns, origin, path)
     return rows if part[1] == 1 else rows.take(np.arange(len(rows))[_rows_of(len(rows), part, path)])
+
+
+def table_columns(path: Path) -> tuple[str, ...]:
+    """The names of a table's columns, and of its series; () of a file of arrays. Raises what `read` does."""
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        return ()
+    from contrastive_core.embeddings import tables
+
+    with open_regular(path, VECTORS) as file:
+        try:
+            return tables.column_names(file, path)
+        except Exception as error:
+            why = printable(explained(error))
+            raise Damaged("{name} cannot be read: {why}", name=printable(path.name), why=why) from None
 
 
 def _rows_of(n: int, part: Part, path: Path) -> slice:
@@ -114,19 +133,27 @@ def _tower_arrays(heads: Mapping[str, Head]) -> tuple[str, str] | None:
 def _towers(archive: zipfile.ZipFile, heads: Mapping[str, Head], names: tuple[str, str], path: Path) -> EmbeddingSet:
     """Two arrays of vectors as two towers. An array such as `question_text` describes the rows of `question`;
     `question_pair` and `answer_pair` name the group of each row; any other array is of the rows of both."""
-    sets, groups = [], []
-    for name, other in (names, names[::-1]):
+    vectors, columns = {}, {}
+    for name in names:
         with archive.open(f"{name}.npy") as member:
             npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
-            features, _ = _vectors(member, heads[name], path, (0, 1))
-        columns = {}
-        for key, (shape, _, _) in heads.items():
-            if len(shape) == 1 and not key.startswith(f"{other}_"):
-                with archive.open(f"{key}.npy") as member:
-                    columns[key.removeprefix(f"{name}_")] = np.lib.format.read_array(member, allow_pickle=False)
-        groups.append(columns.pop(PAIR, None))
-        sets.append(_set_of(features, columns, {}, path))
-    return joined(sets[0], sets[1], (printable(names[0], 80), printable(names[1], 80)), *groups)
+            vectors[name], _ = _vectors(member, heads[name], path, (0, 1))
+    for key, (shape, _, _) in heads.items():
+        if len(shape) == 1:
+            with archive.open(f"{key}.npy") as member:
+                columns[key] = np.lib.format.read_array(member, allow_pickle=False)
+    return _set_of_towers(vectors, columns, {}, path)
+
+
+def _set_of_towers(
+    vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
+) -> EmbeddingSet:
+    """Two towers of one file: vectors (n, d) by tower, and what else is known of their rows."""
+    parts = columns_of_towers(columns, {name: len(features) for name, features in vectors.items()})
+    groups = [part.pop(PAIR, None) for part in parts]
+    sets = [_set_of(x, part, provenance, path) for x, part in zip(vectors.values(), parts, strict=True)]
+    a, b = (printable(name, 80) for name in vectors)
+    return joined(with_text(sets[0]), with_text(sets[1]), (a, b), *groups)
 
 
 def _vector_array(heads: Mapping[str, Head], path: Path) -> str:
@@ -224,7 +251,7 @@ def _set_of(
     label = next((v for v in label_columns if v is not None), None)
     labels, classes = class_numbers(label, plain.pop("class", None))
     vectors, names = np.ascontiguousarray(features, np.float32), () if ids is None else tuple(map(str, ids.tolist()))
-    about = {"file": path.name, **provenance}
+    about = {"file": path.name, "has_ids": ids is not None, **provenance}
     return EmbeddingSet(vectors, labels, names, classes=classes, columns=plain, provenance=about)
 
 

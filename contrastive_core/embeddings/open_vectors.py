@@ -5,13 +5,16 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from contrastive_core.embeddings import attached_images, file_formats, label_files
+from contrastive_core.embeddings.other_tower import OtherTower, join_towers, note_of_towers, read_both
 from contrastive_core.errors import Refused, UnusableEmbedding
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_, join, message
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable
 from contrastive_core.storage.sandbox import Limits, run_sandboxed
 
@@ -25,21 +28,25 @@ def open_vectors(
     pictures: str | Path | None = None,
     leave_out: Sequence[str] = (),
     labels: str | Path | None = None,
+    other: OtherTower | None = None,
 ) -> str:
-    """Keep the vectors of a file and the pictures that came along; returns the key they are kept
+    """Keep the vectors of a file, or of two, and the pictures that came along; returns the key they are kept
     under, as `loaded_vectors.loaded` lists it.
 
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
         start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
-        labels: a file of labels, one for each row, that count instead of the file's own.
+        labels: a file of labels, one for each row, that count instead of the file's own; other: a second file, whose
+        rows are the other tower of the first.
     Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path).expanduser().absolute()
     folder, own_labels = (Path(p).expanduser().absolute() if p is not None else None for p in (pictures, labels))
-    tables = ("contrastive_core.embeddings.tables",) if path.suffix.lower() in (".parquet", ".csv") else ()
+    asked = other and {**asdict(other), "path": str(Path(other.path).expanduser().absolute())}
+    endings = {Path(p).suffix.lower() for p in (path, *([other.path] if other else ()))}
+    tables = ("contrastive_core.embeddings.tables",) if endings & {".parquet", ".csv"} else ()
     child = Limits(_memory(), SECONDS, preload=("PIL.Image", *tables))
     try:
-        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, limits=child))
+        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, asked, limits=child))
     except Refused as error:
         raise UnusableEmbedding("{name} cannot be opened: {error}", name=printable(name), error=error) from None
 
@@ -71,15 +78,39 @@ def _memory() -> int:
         return MEMORY
 
 
-def _keep(path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None) -> str:
+def _keep(
+    path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None, other: JsonObject | None
+) -> str:
     """In the child: read, attach, keep."""
+    pictures = Path(folder) if folder else None
+    if other is not None:
+        return _keep_both(Path(path), name, pictures, leave_out, labels, OtherTower(**other))
     rows = file_formats.read(path, leave_out=leave_out)
     if labels is not None:
         rows = label_files.labeled(rows, labels)
-    attached = attached_images.pictures_of(Path(path), rows, Path(folder) if folder else None)
+    attached = attached_images.pictures_of(Path(path), rows, pictures)
     images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
-    return loaded_vectors.save_vectors(rows, name, images, f"{_taken(rows)} {note}".strip())
+    return loaded_vectors.save_vectors(rows, name, images, _sentences(_taken(rows), note_of_towers(rows), note))
+
+
+def _keep_both(
+    path: Path, name: str, folder: Path | None, leave_out: Sequence[str], labels: str | None, other: OtherTower
+) -> str:
+    """The same of two files."""
+    a, b = read_both(path, name, other, leave_out)
+    if labels is not None:
+        a = label_files.labeled(a, labels)
+    rows = join_towers(a, b, name, other)
+    files = (path, a), (Path(other.path), b)
+    attached = [attached_images.pictures_of(file, of_file, folder) for file, of_file in files]
+    images = attached_images.stacked_towers([each.images for each in attached], (len(a), len(b)))
+    notes = (note_of_towers(rows), *(each.note for each in attached))
+    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, _sentences(*notes))
+
+
+def _sentences(*parts: str) -> str:
+    return join(" ", filter(None, parts)) if any(parts) else ""
 
 
 def _taken(rows: EmbeddingSet) -> str:

@@ -1,7 +1,8 @@
 """Tables of vectors: Parquet, read on Arrow's buffers and never as Python values, and CSV.
 
 The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all
-columns of numbers. They go into float32 some rows at a time; what else is known of the rows is held
+columns of numbers. Two columns of lists, or two series of as many columns (image_0, …, text_0, …),
+are the vectors of two towers. They go into float32 some rows at a time; what else is known of the rows is held
 whole. A few kilobytes of Parquet can hold a value a billion times: what the rows would take is asked
 before they are read, and summed on the way, and texts stay an index into the different ones.
 """
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from contrastive_core.embeddings import file_formats
+from contrastive_core.embeddings.tower_columns import tower_names
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import message
 from contrastive_core.storage.json_files import JsonObject
@@ -30,19 +32,22 @@ BATCH = 4096  # rows that are read at a time
 BUFFER = 4 << 20  # bytes of a Parquet column that are read ahead: some files hold it all in one piece
 USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # columns of vectors
 KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")  # never part of a vector
-Table = tuple[np.ndarray, dict[str, np.ndarray], JsonObject]  # vectors (n, d), columns (n), origin
+NARROWEST = 3  # numbers in a vector of a series that is one of two
+Series = dict[str, list[str]]  # the columns of vectors, in their order, by the name of a tower; "" of one tower
+Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], JsonObject]  # vectors (n, d) by tower, columns (n), origin
 
 
 def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
     """Vectors and columns of a CSV file with a line of names, `batch` rows at a time; `leave_out` as in Parquet."""
-    taken: list[str] = []
+    series: Series = {}
     rest: list[pd.DataFrame] = []
     features, n, held = np.empty((0, 0), np.float32), 0, 0
     for frame in pd.read_csv(file, low_memory=False, chunksize=batch or BATCH):
         frame.columns = frame.columns.astype(str)
         if not rest:
             kinds = _kinds(frame, path)
-            taken = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+            series = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+            taken = [name for names in series.values() for name in names]
         elif _kinds(frame, path) != kinds:  # a text below numbers: what a column is, only all rows tell
             size = _size_of_mixed(file, path)
             file.seek(0)
@@ -57,12 +62,21 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
             features.resize((stop * 5 // 4, len(taken)), refcheck=False)
         features[n:stop] = frame[taken].to_numpy(np.float32)
         n = stop
-    if not taken:
+    if not series:
         raise UnusableEmbedding("{name} has no rows", name=path.name)
     features.resize((n, len(taken)), refcheck=False)
     others = pd.concat(rest)
     columns = {name: _array(others[name], name, path) for name in others}
-    return features, columns, _origin(taken)
+    return _by_tower(features, series), columns, _origin(series)
+
+
+def column_names(file: BinaryIO, path: Path) -> tuple[str, ...]:
+    """The names of all columns, and of all series."""
+    if path.suffix.lower() == ".parquet":
+        names = pq.ParquetFile(file).schema_arrow.names
+    else:
+        names = [*map(str, pd.read_csv(file, nrows=0).columns)]
+    return (*names, *_numbered(names))
 
 
 def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
@@ -111,11 +125,12 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     schema = pq.ParquetFile(file).schema_arrow
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
-    lists = _list_column(schema)
+    lists = _list_columns(schema, leave_out)
     names = [f.name for f in schema if _is_column(f.type)]
     numbers = [f.name for f in schema if _is_number(f.type)]
-    taken = [] if lists else _vector_columns(numbers, names, path, leave_out)
-    others = [name for name in names if name not in {lists, *taken}]
+    series = {} if lists else _vector_columns(numbers, names, path, leave_out)
+    taken = [name for columns in series.values() for name in columns]
+    others = [name for name in names if name not in {*lists, *taken}]
     n = table.metadata.num_rows
     counts = {"n": n, "num_columns": table.metadata.num_columns, "max_rows": MAX_ROWS, "max_columns": MAX_COLUMNS}
     if n > MAX_ROWS or counts["num_columns"] > MAX_COLUMNS:
@@ -128,28 +143,38 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     _check_size(4 * n * len(taken), file_formats.VECTORS, path)
     _check_size(8 * n * len(others), file_formats.LIMIT, path)
     columns = {name: _column(table, name, path) for name in others}
+    origin = _stored_origin(schema.metadata or {}) | _origin(series)
     if lists:
-        features = _lists(table, lists, path)
-    else:
-        features = np.empty((n, len(taken)), np.float32)
-        for j, name in enumerate(taken):
-            start = 0
-            for part in _parts(table, name):
-                features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
-                start += len(part)
-    return features, columns, _stored_origin(schema.metadata or {}) | _origin(taken)
+        towers = tower_names(lists) if len(lists) > 1 else ("",)
+        return {tower: _lists(table, name, path) for tower, name in zip(towers, lists, strict=True)}, columns, origin
+    features = np.empty((n, len(taken)), np.float32)
+    for j, name in enumerate(taken):
+        start = 0
+        for part in _parts(table, name):
+            features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
+            start += len(part)
+    return _by_tower(features, series), columns, origin
 
 
-def _list_column(schema: pa.Schema) -> str | None:
-    """The column of vectors: one with a usual name, else of fractions (not token numbers), else the first."""
+def _by_tower(features: np.ndarray, series: Series) -> dict[str, np.ndarray]:
+    """Vectors (n, d) of each tower, of the columns of all (n, d + d)."""
+    return dict(zip(series, np.split(features, len(series), axis=1), strict=True))
+
+
+def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]:
+    """The column of vectors: one with a usual name, else of fractions (not token numbers), else the first. Two of
+    fractions without a usual name are those of two towers."""
 
     def rank(field: pa.Field) -> tuple[int, bool]:
         name = field.name.lower()
         usual = USUAL.index(name) if name in USUAL else len(USUAL)
         return usual, not types.is_floating(_storage(field.type).value_type)
 
-    lists = [f for f in schema if _is_vector(f.type)]
-    return min(lists, key=rank).name if lists else None
+    lists = [f for f in schema if _is_vector(f.type) and f.name not in leave_out]
+    of_fractions = [f.name for f in lists if not rank(f)[1]]
+    if len(of_fractions) == 2 and min(map(rank, lists))[0] == len(USUAL):
+        return of_fractions
+    return [min(lists, key=rank).name] if lists else []
 
 
 def _storage(kind: pa.DataType) -> pa.DataType:
@@ -236,37 +261,43 @@ def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
         return {}
 
 
-def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> list[str]:
+def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> Series:
     """Which columns are the vectors, where no column of lists holds them: the numbered ones among the columns of
     numbers, or all of these. `names`: all columns."""
+    numbered = _numbered(numbers)
     for name in leave_out:
-        if name not in names:
+        if name not in names and name not in numbered:
             raise UnusableEmbedding("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
-    numeric = [name for name in numbers if name not in (*KNOWN, *leave_out)]
+    left_out = {*KNOWN, *leave_out, *(column for tower in leave_out for column in numbered.get(tower, ()))}
+    numeric = [name for name in numbers if name not in left_out]
     if not numeric:
         raise UnusableEmbedding("{name} has no columns of numbers to take as vectors", name=path.name)
-    taken = _numbered(numeric) or numeric
+    numbered = _numbered(numeric)
+    taken = max(numbered.values(), key=len, default=numeric)
+    if len(numbered) == 2 and all(len(columns) == len(taken) >= NARROWEST for columns in numbered.values()):
+        return numbered
     if len(taken) < 2:
         values = {"name": path.name, "taken": f"{printable(taken[0], 80)!r}"}
         raise UnusableEmbedding(
             "{name} has one column of numbers that can be a vector, {taken}; a vector takes two or more", **values
         )
-    return taken
+    return {"": taken}
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
-    """The longest series d0, d1, … of columns, in the order of their numbers; [] where there is
-    none: a series has two columns or more, and at least every second of its numbers."""
+def _numbered(names: Sequence[str]) -> Series:
+    """Every series d0, d1, … of columns, in the order of its numbers, by the name of a tower: a series has two columns
+    or more, and at least every second of its numbers."""
     series: dict[str, dict[int, str]] = {}
     for name in names:
         digits = len(name) - len(name.rstrip("0123456789"))
         if 0 < digits < 10:
             series.setdefault(name[:-digits], {})[int(name[-digits:])] = name
-    full = [s for s in series.values() if len(s) > 1 and 2 * len(s) > max(s) - min(s)]
-    longest = max(full, key=len, default={})
-    return [longest[number] for number in sorted(longest)]
+    full = {stem: s for stem, s in series.items() if len(s) > 1 and 2 * len(s) > max(s) - min(s)}
+    ordered = [[columns[number] for number in sorted(columns)] for columns in full.values()]
+    return dict(zip(tower_names([*full]), ordered, strict=True))
 
 
-def _origin(taken: Sequence[str]) -> JsonObject:
+def _origin(series: Series) -> JsonObject:
     """Which columns the vectors are."""
-    return {"columns": [printable(name, 80) for name in taken]} if taken else {}
+    columns = [printable(name, 80) for names in series.values() for name in names]
+    return {"columns": columns} if columns else {}

@@ -22,6 +22,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.reading import split_masks
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
+from contrastive_core.evaluation.towers import tower_record
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.metrics import Metric
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
@@ -30,6 +31,7 @@ from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evalua
 from contrastive_core.records.loaded_vectors import check_usable
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import INFLUENCE, Score, Scores, scores_to_json
+from contrastive_core.records.towers import towers_of
 from contrastive_core.storage.json_files import JsonObject
 
 __all__ = ["evaluate", "evaluate_file", "evaluate_sets", "metric_names"]
@@ -193,6 +195,8 @@ def evaluate_file(
     rows = HERE if collectives.is_single_process() else SPREAD
     on_progress("reading", None)
     read = _read(path, leave_out, rows, labels)
+    if chosen is None and (towers := towers_of(read)) is not None and rows is HERE:
+        return tower_record(towers, path.name)
     every, left_out = collectives.raise_together(lambda: _usable(read, path, rows))
     train_rows, test = _split(every, rows) if train is None else (None, every)
     if train is not None:

@@ -9,8 +9,9 @@ from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
-from contrastive_core.records.score import Score, Scores, wilson
+from contrastive_core.records.score import Score, Scores, scores_to_json, wilson
 from contrastive_core.records.towers import Towers
+from contrastive_core.storage.json_files import JsonObject
 
 KS = (1, 5, 10)
 BLOCK = 1 << 24  # similarities that are held together
@@ -107,6 +108,20 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"
     except CannotScore as error:
         own["modality_gap"] = Score(N_("Modality gap"), GAP, missing=str(error))
     return own, chance, ranks
+
+
+def tower_record(towers: Towers, name: str) -> JsonObject:
+    """Return the scores of a file of two towers, as `evaluate_file` does for one."""
+    own, chance, _ = tower_scores(towers)
+    return {
+        "file": name,
+        "n": len(towers.rows),
+        "n_test": sum(len(at) for at, _ in towers.usable_sides()),
+        "n_train": 0,
+        "left_out": {reason: len(at) for reason, at in towers.rows.problems.items()},
+        "scores": scores_to_json(own),
+        "chance": scores_to_json(chance),
+    }
 
 
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:

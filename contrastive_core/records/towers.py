@@ -53,6 +53,10 @@ class Towers:
         """How many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
+    def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:
+        """Return the row numbers of the tower of that name."""
+        return self.a if name == self.names[0] else self.b
+
     def usable_sides(self) -> list[tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]]:
         """Return, of a and of b, row numbers and groups of the rows that have a direction."""
         kept = [np.isin(at, self.rows.usable) for at in (self.a, self.b)]
@@ -102,6 +106,30 @@ def _counted(names: Sequence[str]) -> dict[str, object]:
     """How many towers, and the names of some, for a sentence."""
     more = ["…"] if len(names) > 4 else []
     return {"count": len(names), "names": ", ".join([*(printable(repr(n), 40) for n in names[:4]), *more])}
+
+
+def recognized(rows: EmbeddingSet) -> EmbeddingSet:
+    """Return a table's rows with its columns `tower` and `pair` as texts, if it has both. Without `pair`, rows of two
+    towers with the same id are partners. Raises: UnusableEmbedding where there are more than two towers."""
+    tower, pair = rows.columns.get(TOWER), rows.columns.get(PAIR)
+    if tower is None or (pair is None and not _is_of_pairs(rows, tower)):
+        return rows
+    columns = {TOWER: _texts(tower), PAIR: _texts(np.array(rows.ids) if pair is None else pair)}
+    ids = rows.ids
+    if len({*ids}) < len(ids):
+        ids = tuple(f"{name}:{i}" for name, i in zip(columns[TOWER].tolist(), ids, strict=True))
+    rows = replace(rows, ids=ids, columns=rows.columns | columns)
+    towers_of(rows)
+    return rows
+
+
+def _is_of_pairs(rows: EmbeddingSet, tower: np.ndarray) -> bool:
+    """Whether rows of two towers share ids."""
+    names = np.unique(tower)
+    if tower.dtype.kind != "U" or len(names) != 2:
+        return False
+    ids = np.array(rows.ids)
+    return bool(np.isin(ids[tower == names[0]], ids[tower == names[1]]).any())
 
 
 def joined(

@@ -13,8 +13,9 @@ from importlib import metadata
 from typing import NoReturn
 
 from contrastive_core.cli import main as core
-from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, PICTURES, Parser
+from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, OTHER, PICTURES, Parser
 from contrastive_core.cli.output import error_line, print_note
+from contrastive_core.engine.vectors import other_tower
 from contrastive_core.errors import sentence_of
 from contrastive_core.records import Locked, runs
 from contrastive_lab.desktop import serving, shortcut, things, tickets, window
@@ -56,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     help = "a run, a folder of images, vectors, a checkpoint or a sweep file: it opens on the page that shows it"
     thing = options.add_argument("thing", nargs="?", metavar="THING", help=help)
     thing.completer = _things  # type: ignore[attr-defined]
-    for flags, settings in (LABELS, LEAVE_OUT, PICTURES):
+    for flags, settings in (LABELS, LEAVE_OUT, PICTURES, *OTHER):
         options.add_argument(*flags, **settings)
     options.add_argument("--port", type=int, help="of the server; default: any that is free")
     how = options.add_mutually_exclusive_group()
@@ -77,7 +78,8 @@ def _open(args: argparse.Namespace) -> int:
     serving.check_homes()
     server, started = serving.begin(args.port)
     try:
-        of_vectors = {"labels": args.labels, "leave_out": args.leave_out, "pictures": args.pictures}
+        other = other_tower(args.other, args.towers, args.by)
+        of_vectors = {"labels": args.labels, "leave_out": args.leave_out, "pictures": args.pictures, "other": other}
         place = things.prepare(thing, **of_vectors) if thing else "/"  # while it starts
         serving.wait_until_ready(server)
         if not started and args.port not in (None, server.port):

@@ -72,8 +72,8 @@ def recognize(name: str) -> Thing:
 
 
 def prepare(thing: Thing, **of_vectors: Any) -> str:
-    """The page that shows a thing, as a path and query of the server. Args: of_vectors: labels, leave_out and pictures
-    of a file of vectors, as `open_vectors` takes them. Raises: ValueError; OSError."""
+    """The page that shows a thing, as a path and query of the server. Args: of_vectors: labels, leave_out, pictures and
+    other of a file of vectors, as `open_vectors` takes them. Raises: ValueError; OSError."""
     if thing.kind != "vectors" and any(of_vectors.values()):
         raise ValueError(OF_FILE)
     match thing.kind:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from contrastive_core.engine.vectors import file_formats, label_files, open_vectors, uploaded
+from contrastive_core.engine.vectors import OtherTower, file_formats, label_files, open_vectors, uploaded
 from contrastive_core.records import loaded_vectors, printable
 from contrastive_lab import format, query_params
+from contrastive_lab.explore import tower_fields
 from contrastive_lab.locale import _
 
 
@@ -18,6 +19,21 @@ class Given(NamedTuple):
 
     path: str
     name: str
+
+
+class OpenRequest(NamedTuple):
+    """What the popover's fields say when its button is pressed."""
+
+    vectors: Given
+    labels: Given | None
+    other: OtherTower | None
+    pictures: str
+    left_out: list[str]
+
+    @property
+    def files(self) -> list[Given]:
+        other = [] if self.other is None else [Given(str(self.other.path), self.other.name)]
+        return [self.vectors, *other, *([] if self.labels is None else [self.labels])]
 
 
 def chosen() -> str | None:
@@ -47,13 +63,16 @@ def opener() -> None:
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
         is_asked = st.button(_("Look at it"), type="primary", disabled=not (upload or path))
         said = st.container()
+        with st.expander(_("The other tower, if there is one")):
+            second = tower_fields.draw(number)
         with st.expander(_("Labels, pictures and columns")):
             label_upload, label_path, pictures, left_out = _more_fields(number)
         if is_asked:
             with said, ExitStack() as copies:
                 vectors, labels = _given(copies, upload, path), _given(copies, label_upload, label_path)
+                other = _given(copies, second.upload, second.path)
                 if vectors is not None:
-                    _open(vectors, labels, pictures, left_out)
+                    _open(OpenRequest(vectors, labels, other and second.tower(*other), pictures, left_out))
         _recent_files()
 
 
@@ -91,11 +110,19 @@ def _given(copies: ExitStack, upload: Any, path: str) -> Given | None:
     return Given(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
 
 
-def _open(vectors: Given, labels: Given | None, pictures: str, left_out: list[str]) -> None:
-    files = [vectors] if labels is None else [vectors, labels]
+def _open(request: OpenRequest) -> None:
+    vectors, labels = request.vectors, request.labels
+    files = request.files
     try:
         with st.spinner(_("Reading {name}…").format(name=format.plain(vectors.name))):
-            key = open_vectors(vectors.path, vectors.name, pictures or None, left_out, labels and labels.path)
+            key = open_vectors(
+                vectors.path,
+                vectors.name,
+                request.pictures or None,
+                request.left_out,
+                labels and labels.path,
+                request.other,
+            )
     except FileNotFoundError:
         gone = [f.path for f in files if not Path(f.path).expanduser().exists()] or [vectors.path]
         st.error(format.plain(_("There is no file {gone}.").format(gone=gone[0])))

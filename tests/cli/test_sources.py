@@ -92,3 +92,58 @@ def test_the_options_of_the_page_are_those_of_the_command(command: str, source: 
     if command in ("project", "samples"):
         assert main([*arguments, "--leave-out", "price", "--labels", "label.npy", "--device", "cpu"]) == 0
         assert main([*arguments, "--split", "train", "--device", "cpu"]) == 2
+
+
+PAIRED = {
+    "evaluate": (["evaluate", "a.npy", "--other", "b.npy"], "Recall@10, a → b"),
+    "project": (["project", "a.npy", "--other", "b.npy", "--method", "pca", "--out", "out.csv"], "120 points"),
+    "samples": (["samples", "a.npy", "--other", "b.npy", "--out", "out.csv"], "120 samples"),
+    "pairs": (["pairs", "a.npy", "b.npy", "--top", "1"], "a.npy + b.npy: 60 pairs of b and a"),
+    "pairs --other": (
+        ["pairs", "a.npy", "--other", "b.npy", "--towers", "question,answer"],
+        "pairs of answer and quest",
+    ),
+    "one file": (["pairs", "a.npy"], None),
+    "two others": (["pairs", "a.npy", "b.npy", "--other", "b.npy"], None),
+    "narrow": (["pairs", "a.npy", "narrow.npy"], None),
+    "short": (["evaluate", "a.npy", "--other", "short.npy"], None),
+    "no file": (["pairs", "a.npy", "none.npy"], None),
+    "a run": (["evaluate", "simclr-digits", "--other", "b.npy"], None),
+    "two files": (["compare", "a.npy", "b.npy", "--other", "b.npy"], None),
+    "metrics": (["evaluate", "a.npy", "--other", "b.npy", "--metrics", "knn"], None),
+    "names": (["pairs", "a.npy", "b.npy", "--towers", "x"], None),
+    "no other": (["evaluate", "a.npy", "--by", "id"], None),
+}
+NO = {
+    "one file": "holds one tower",
+    "two others": "named twice",
+    "narrow": "rows of a have 8 numbers and rows of narrow 7",
+    "short": "a has 60 rows and short 50",
+    "no file": "none.npy",
+    "a run": "go with a file of vectors",
+    "two files": "--other goes with one file",
+    "metrics": "go with one tower",
+    "names": "--towers takes two names",
+    "no other": "--towers and --by go with --other FILE",
+}
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_a_second_tower_goes_with_every_command_that_reads_a_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(1).normal(size=(60, 8)).astype(np.float32)
+    for file, rows in {"a": x, "b": x + 0.3, "narrow": x[:, :7], "short": x[:50]}.items():
+        np.save(f"{file}.npy", rows)
+    arguments, words = PAIRED[name]
+    has_device = any("--device" in flags for flags, _ in COMMANDS[arguments[0]].options)
+    status = main([*arguments, *(["--device", "cpu"] if has_device else [])])
+    said = capsys.readouterr()
+    if words is None:
+        assert status == 2
+        assert NO[name] in said.err
+        assert said.err.startswith("error: ")
+        return
+    assert status == 0, said.err
+    assert words in said.out

@@ -116,7 +116,7 @@ def test_the_command_prints_and_writes_both_lists(tmp_path: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("arrays", "says"),
     [
-        ({"features": np.eye(5, dtype=np.float32)}, "holds one tower; pairs needs two arrays"),
+        ({"features": np.eye(5, dtype=np.float32)}, "holds one tower; pairs needs a run of clip, two files"),
         (
             {"a": np.eye(5, dtype=np.float32), "b": np.eye(4, 5, dtype=np.float32)}
             | {"a_pair": np.arange(5), "b_pair": np.arange(10, 14)},
