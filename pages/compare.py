@@ -7,7 +7,15 @@ import streamlit as st
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_lab import guard, query_params, state
-from contrastive_lab.compare import disagreements, maps, score_tables, setting_curves, similarity, space_picker
+from contrastive_lab.compare import (
+    checkpoints,
+    disagreements,
+    maps,
+    score_tables,
+    setting_curves,
+    similarity,
+    space_picker,
+)
 from contrastive_lab.compare.verdict import comparable, verdict, with_scores
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
@@ -23,6 +31,7 @@ def page() -> None:
     ready = space_picker.ready()
     names, layer = space_picker.choose(ready)
     if len(names) < 2:
+        checkpoints.panel(names)
         return
     comparison, spaces = None, []
     with guard.on_its_own(_("Candidates")):
@@ -32,11 +41,14 @@ def page() -> None:
         comparison = verdict(spaces)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         group = st.segmented_control
-        view = query_params.one_of(group, _("Show"), VIEWS, name="view", label_visibility="collapsed", width="content")
+        views = [*VIEWS, *([checkpoints.VIEW] if checkpoints.with_towers(names) else [])]
+        view = query_params.one_of(group, _("Show"), views, name="view", label_visibility="collapsed", width="content")
         if comparison is not None:
             button.offer(names, "test", layer)
     if view == "Plot by setting":
         setting_curves.axis(ready, layer, names)
+    elif view == checkpoints.VIEW:
+        checkpoints.panel(names)
     elif comparison is not None:
         with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
             show(view, spaces, comparison)

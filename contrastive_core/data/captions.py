@@ -26,6 +26,11 @@ class Captions:
         texts = tuple(self.texts[k] for each in rows for k in each)
         return Captions(texts, np.repeat(np.arange(len(keep)), last - first))
 
+    def at_most(self, count: int) -> "Captions":
+        """Return the first captions of each image, at most so many."""
+        keep = np.arange(len(self.image)) - np.searchsorted(self.image, self.image) < count
+        return Captions(tuple(text for text, kept in zip(self.texts, keep, strict=True) if kept), self.image[keep])
+
 
 @dataclass(frozen=True)
 class Vocabulary:

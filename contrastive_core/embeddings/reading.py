@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,13 @@ import numpy as np
 from contrastive_core.data import datasets
 from contrastive_core.data.overrides import ImageRows
 from contrastive_core.embeddings.attached_images import dataset_pictures
+from contrastive_core.errors import Damaged
 from contrastive_core.messages import N_
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef, cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
-from contrastive_core.records.towers import PAIR
+from contrastive_core.records.towers import PAIR, with_captions
 
 HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
 
@@ -26,10 +27,25 @@ def read_rows(space: EmbeddingRef) -> EmbeddingSet | None:
         if not space.epoch:
             return cached(run, space.split, space.layer)
         arrays = run.snapshot(space.epoch)  # of the run's fixed sample of training images
+        if space.layer == TOWERS:
+            return towers_of_snapshot(arrays)
         return EmbeddingSet(arrays[space.layer].astype(np.float32), arrays["labels"].astype(np.int64))
     if place := space.recorded:
         return read_recorded(place, space.layer)
     return loaded_vectors.rows(space.key, space.split)
+
+
+def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
+    """Both towers of a run's fixed sample, as `Run.snapshot` reads it. Raises: Damaged."""
+    z, of = arrays.get("text_z"), arrays.get("text_of")
+    n = len(arrays["z"])
+    if z is None or of is None or z.ndim != 2 or of.shape != (len(z),) or of.dtype.kind not in "iu":
+        raise Damaged(N_("the snapshot holds no rows of captions"))
+    if len(of) and (of.min() < 0 or of.max() >= n or (np.diff(of) < 0).any()):
+        raise Damaged(N_("the snapshot's captions are of images that it does not hold"))
+    ids = tuple(map(str, arrays["index"].tolist()))
+    images = EmbeddingSet(arrays["z"].astype(np.float32), arrays["labels"].astype(np.int64), ids, "train", "z")
+    return with_captions(images, z.astype(np.float32), of.astype(np.int64))
 
 
 def read_recorded(place: Recorded, layer: str = "z") -> EmbeddingSet:

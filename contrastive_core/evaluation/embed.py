@@ -10,7 +10,6 @@ one process would take, so that the rows are the same.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_ref import TOWERS, cached, find, path_of
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
-from contrastive_core.records.towers import TEXT, joined
+from contrastive_core.records.towers import with_captions
 from contrastive_core.records.train_config import TrainConfig, from_dict
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
@@ -50,7 +49,6 @@ CHUNK = 500  # images per forward pass, at most
 ALL = slice(None)
 PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
-TOWER_NAMES = ("image", "caption")
 ONE = (0, 1)  # the part of a process that is alone
 
 
@@ -87,13 +85,8 @@ def _embed_towers(run: Run, split: str, device: str, progress: OnFraction) -> Em
     images = embed_run(run, split, "z", device, progress)
     dataset = data_of(run, split)
     captions = captions_of(dataset)
-    texts, of = captions.texts, captions.image
-    z = _encode_texts(load_model(run, dataset, device), texts)
-    counts = np.arange(len(of)) - np.searchsorted(of, of) + 1  # from 1, among the captions of its image
-    ids = tuple(f"{images.ids[i]}#{k}" for i, k in zip(of, counts, strict=True))
-    text_rows = replace(images.take(of), features=z, ids=ids)
-    text_rows.columns[TEXT] = np.array(texts)
-    rows = joined(images, text_rows, TOWER_NAMES, np.arange(len(images)), of)
+    z = _encode_texts(load_model(run, dataset, device), captions.texts)
+    rows = with_captions(images, z, captions.image, captions.texts)
     if collectives.world().is_rank0:
         json_files.write_npz(path_of(run, split, TOWERS), **rows.arrays())
     collectives.all_gather_object(None)

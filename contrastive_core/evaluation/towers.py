@@ -9,12 +9,12 @@ from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
+from contrastive_core.ops.partner_ranks import BLOCK, gap_of_means, partner_ranks, unit_rows
 from contrastive_core.records.score import Score, Scores, scores_to_json, wilson
 from contrastive_core.records.towers import Towers
 from contrastive_core.storage.json_files import JsonObject
 
 KS = (1, 5, 10)
-BLOCK = 1 << 24  # similarities that are held together
 UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
 READING = N_(
@@ -61,7 +61,9 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS) -
     at, group = at[is_query], group[is_query]
     if not len(at):
         raise CannotScore(UNPAIRED)
-    ranks = _ranks(_unit(towers.rows.features[at]), _unit(towers.rows.features[others]), group, other_group)
+    ranks = partner_ranks(
+        unit_rows(towers.rows.features[at]), unit_rows(towers.rows.features[others]), group, other_group, BLOCK
+    )
     partners = np.bincount(other_group[other_group >= 0], minlength=group.max() + 1)[group]
     n, recall = len(at), {}
     for k in ks:
@@ -160,38 +162,20 @@ def zero_shot(
     judged = np.isin(labels, named) & np.isfinite(images).all(1) & images.any(1)
     if not judged.any():
         raise CannotScore(UNLABELED)
-    unit = _unit(prompts)
-    means = _unit(np.stack([unit[classes == c].mean(0) for c in named]))
-    predicted = named[(_unit(images[judged]) @ means.T).argmax(1)]
+    unit = unit_rows(prompts)
+    means = unit_rows(np.stack([unit[classes == c].mean(0) for c in named]))
+    predicted = named[(unit_rows(images[judged]) @ means.T).argmax(1)]
     right, n = int((predicted == labels[judged]).sum()), int(judged.sum())
     return Share(right / n, wilson(right, n), 1 / len(named), n)
 
 
 def modality_gap(towers: Towers) -> float:
-    """Return the distance (0 to 2) between the means of the unit rows of both towers.
-    Source: Liang et al. 2022, arXiv 2203.02053. Raises: CannotScore where a tower has no usable row."""
+    """Return the distance (0 to 2) between the means of the unit rows of both towers, as of `gap_of_means`.
+    Raises: CannotScore where a tower has no usable row."""
     parts = [at for at, _ in towers.usable_sides()]
     if not all(len(part) for part in parts):
         raise CannotScore(UNPAIRED)
-    mean_a, mean_b = (_unit(towers.rows.features[part]).mean(0, dtype=np.float64) for part in parts)
-    return float(np.linalg.norm(mean_a - mean_b))
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-
-
-def _ranks(queries: np.ndarray, others: np.ndarray, group: np.ndarray, other_group: np.ndarray) -> np.ndarray:
-    """Rank (q), from 1, of the best partner of each query among the others (m) that are no partners or as good."""
-    ranks = np.empty(len(queries), np.int64)
-    step = max(1, BLOCK // len(others))
-    for start in range(0, len(queries), step):
-        part = slice(start, start + step)
-        s = queries[part] @ others.T  # (step, m)
-        is_partner = group[part, None] == other_group[None]
-        best = np.where(is_partner, s, -np.inf).max(1)
-        ranks[part] = 1 + ((s >= best[:, None]) & ~is_partner).sum(1)
-    return ranks
+    return gap_of_means(*(towers.rows.features[part] for part in parts))
 
 
 def _chance(partners: np.ndarray, m: int, k: int) -> Float64[np.ndarray, " q"]:

@@ -4,7 +4,7 @@ the only place where its memory changes."""
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -114,6 +114,10 @@ class Method(nn.Module, ABC):
     def project(self, h: Float[Tensor, "b d"]) -> Float[Tensor, "b e"]:
         """z of h."""
         return self.head(h)
+
+    def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
+        """z of texts, of a method with a text tower."""
+        raise NotImplementedError
 
     def forward(self, images: Tensor) -> Tensor:
         """z of images in [0, 1]."""

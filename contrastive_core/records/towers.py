@@ -16,6 +16,7 @@ from contrastive_core.storage.regular_files import printable
 
 TOWER, PAIR, TEXT = "tower", "pair", "text"
 RESERVED = (TOWER, PAIR)
+OF_RUN = ("image", "caption")  # names of the towers of a run
 WIDTHS = N_(
     "rows of {a} have {width_a} numbers and rows of {b} {width_b}; both towers must embed into the same space, "
     "with vectors of equal width"
@@ -161,6 +162,20 @@ def joined(
         raise UnusableEmbedding(NO_GROUP, **words, first_a=first_a, first_b=first_b)
     tower = np.repeat(np.array(names), (len(a), len(b)))
     return _stack(a, b, {TOWER: tower, PAIR: np.concatenate(pairs)})
+
+
+def with_captions(
+    images: EmbeddingSet, features: np.ndarray, of: np.ndarray, texts: Sequence[str] | None = None
+) -> EmbeddingSet:
+    """Return images (n) and, below them, captions as rows of the other tower; a caption has the label and the columns
+    of its image. Args: features: (m, d) of the captions; of: (m) each one's image, sorted; texts: what they say.
+    Raises: UnusableEmbedding as `joined`."""
+    numbers = np.arange(len(of)) - np.searchsorted(of, of) + 1  # from 1, among the captions of an image
+    ids = tuple(f"{images.ids[i]}#{k}" for i, k in zip(of, numbers, strict=True))
+    captions = replace(images.take(of), features=features, ids=ids)
+    if texts is not None:
+        captions.columns[TEXT] = np.array(texts)
+    return joined(images, captions, OF_RUN, np.arange(len(images)), of)
 
 
 def _stack(a: EmbeddingSet, b: EmbeddingSet, reserved: dict[str, np.ndarray]) -> EmbeddingSet:

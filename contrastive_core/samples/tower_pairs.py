@@ -25,6 +25,7 @@ from jaxtyping import Float64, Int64
 
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_
+from contrastive_core.ops.partner_ranks import similarity_blocks
 from contrastive_core.records.towers import Towers
 
 __all__ = ["TowerPairs", "find_tower_pairs"]
@@ -130,9 +131,7 @@ def _across(
     n, k = len(x), min(K, len(others))
     found = np.empty((n, k), np.float32), np.empty((n, k), np.int64)
     best, rank, best_at = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    for part in _blocks(n, len(others)):
-        s = x[part] @ others.T  # (r, m)
-        is_partner = group[part, None] == other_group[None]
+    for part, s, is_partner in similarity_blocks(x, others, group, other_group, BLOCK):
         best_at[part] = np.where(is_partner, s, -np.inf).argmax(1)
         best[part] = np.take_along_axis(s, best_at[part, None], 1)[:, 0] if own is None else own[part]
         s[is_partner] = -np.inf

@@ -207,12 +207,15 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     amp = bool(config.amp)
     h, z = monitor.embed(setup.method, setup.sample.images, amp)
     scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, amp)
+    captions = monitor.embed_captions(setup.method, setup.sample, amp)
+    if captions:
+        scores |= monitor.tower_scores(z, **captions)
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
     t.log.epoch(position, mean_loss, {**scores, **similarity, **extra})
     epoch, every = position.epoch + 1, config.snapshot_every
     if epoch == config.epochs or (every and epoch % every == 0):
         sample = setup.sample
-        t.run.save_snapshot(epoch, index=sample.index, h=h, z=z, labels=sample.labels)
+        t.run.save_snapshot(epoch, index=sample.index, h=h, z=z, labels=sample.labels, **captions)
     one_point = scores.get("uniformity", -1.0) > -COLLAPSED
     t.collapsed_epochs = t.collapsed_epochs + 1 if one_point else 0
     if config.collapse_patience and t.collapsed_epochs >= config.collapse_patience:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.data.augmentations import make_views, to_float
+from contrastive_core.data.captions import Captions
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.errors import CannotScore
@@ -18,31 +19,37 @@ from contrastive_core.methods import Method
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.models.encoders import forward_batch_size
+from contrastive_core.ops.partner_ranks import gap_of_means, partner_ranks, unit_rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recipe import Recipe
 
 ALIGNED = 256  # images whose two views measure alignment
 CHUNK = 500  # images per forward pass, at most
+CAPTIONS = 5  # of an image of the sample, at most
 SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
 ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"))
 
 
 @dataclass(frozen=True, eq=False)
 class MonitoredSample:
-    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s)."""
+    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are."""
 
     index: np.ndarray
     images: Tensor
     labels: np.ndarray
+    captions: Captions | None = None
 
 
-def fixed_sample(images: Any, labels: np.ndarray, size: int, device: torch.device) -> MonitoredSample:
+def fixed_sample(
+    images: Any, labels: np.ndarray, size: int, device: torch.device, captions: Captions | None = None
+) -> MonitoredSample:
     """At most `size` rows, drawn once from a seed of their own, in rising order."""
     n = len(labels)
     chosen = np.random.default_rng(SEED).permutation(n)[:size]
     chosen = np.sort(chosen)
-    return MonitoredSample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen])
+    of_sample = captions and captions.take(chosen).at_most(CAPTIONS)
+    return MonitoredSample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen], of_sample)
 
 
 @torch.no_grad()
@@ -59,6 +66,30 @@ def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray
         z.append(projected.float())
     method.train(was_training)
     return torch.cat(h).cpu().numpy(), torch.cat(z).cpu().numpy()
+
+
+@torch.no_grad()
+def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
+    """`text_z` (m, e) float16, z of the sample's captions in evaluation mode, and `text_of` (m), the place of the image
+    of each in the sample; {} without captions."""
+    if sample.captions is None or not sample.captions.texts:
+        return {}
+    texts, was_training = sample.captions.texts, method.training
+    method.eval()
+    with torch.autocast(sample.images.device.type, torch.bfloat16, enabled=amp):
+        z = torch.cat([method.encode_texts(texts[i : i + CHUNK]).float() for i in range(0, len(texts), CHUNK)])
+    method.train(was_training)
+    return {"text_z": z.cpu().numpy().astype(np.float16), "text_of": sample.captions.image}
+
+
+def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:
+    """Recall@1 of the sample in both directions, and the modality gap."""
+    a, b, group = unit_rows(z), unit_rows(text_z.astype(np.float32)), np.arange(len(z))
+    is_captioned = np.isin(group, text_of)
+    forth = partner_ranks(a[is_captioned], b, group[is_captioned], text_of)
+    back = partner_ranks(b, a, text_of, group)
+    recall = {"recall_1_forth": float((forth == 1).mean()), "recall_1_back": float((back == 1).mean())}
+    return {**recall, "modality_gap": gap_of_means(a, b)}
 
 
 def scores(

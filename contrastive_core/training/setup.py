@@ -88,7 +88,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     decay, momentum = config.weight_decay or 0, config.momentum
     optimizer = create_optimizer(config.optimizer, method.parameters(), config.lr, decay, momentum, scales)
     generator = torch.Generator().manual_seed(config.seed * 1000)
-    sample = fixed_sample(dataset.images, dataset.labels, config.sample, device)
+    sample = fixed_sample(dataset.images, dataset.labels, config.sample, device, dataset.captions)
     return TrainSetup(
         config, reasons, dataset, loader, method, method.loss, optimizer, generator, sample, device, world
     )

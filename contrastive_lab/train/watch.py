@@ -13,6 +13,7 @@ from contrastive_lab import format, forming_map, guard, locale, plots, query_par
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
+from contrastive_lab.train import tower_curves
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
@@ -181,6 +182,8 @@ def curves(run: Run, metrics: MetricsReader) -> None:
         st.plotly_chart(plots.curves(loss, "step", _("Loss")), key=f"loss-{run.name}", config=plots.SVG)
     with right:
         vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
+    tower_curves.over_epochs(run.name, epochs)
+    tower_curves.learned(run.name, thin)
 
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:

@@ -28,6 +28,7 @@ Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
 KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
+KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
 KINDS |= {frozen.KIND: "frozen.scores"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}

@@ -10,14 +10,16 @@ from contrastive_core.engine.answers import Values, recorded_of, rows_of, test_r
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation.compare import NEAREST, Entry, common, compare, compare_scored
 from contrastive_core.evaluation.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
+from contrastive_core.evaluation.tower_checkpoints import compare_checkpoints
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, prefixed
 from contrastive_core.records import runs
 from contrastive_core.records.comparison import ACCURACIES
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import OF_SAMPLES
-from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.records.score import Scores, scores_from_json, scores_to_json
+from contrastive_core.records.towers import Towers, towers_of
 
 MOST = 2000  # rows; all against all in NumPy is a moment up to here
 SNAPSHOTS = 12  # of a run that are compared at most
@@ -116,3 +118,24 @@ def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
     graphs, _ = graphs_of([EmbeddingSet(x) for x in features], k, Graphs(device))
     arrays = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}
     return Result({"epochs": epochs, "k": k, "n": len(features[0])}, arrays)
+
+
+def checkpoints(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Recall and modality gap of two checkpoints of a run with two towers, and the differences."""
+    before, after = (_towers_at(values["run"], epoch) for epoch in values["epochs"])
+    on_progress(N_("the differences and their intervals"), None)
+    changes = compare_checkpoints(before, after)
+    scores = {
+        "before": scores_to_json({change.name: change.before for change in changes}),
+        "after": scores_to_json({change.name: change.after for change in changes}),
+    }
+    differences = {change.name: [change.value, *change.interval] for change in changes}
+    return Result({"scores": scores, "differences": differences, "n": [len(before.a), len(before.b)]})
+
+
+def _towers_at(name: str, epoch: int) -> Towers:
+    rows = read_rows(EmbeddingRef(name, "train", TOWERS, epoch=epoch))
+    towers = None if rows is None else towers_of(rows)
+    if towers is None:
+        raise ValueError(N_("these rows are not of two towers"))
+    return towers
