@@ -139,9 +139,10 @@ def keep_loss_lab(run: Run) -> None:
     assert batch.thumbs is not None  # of a data set
     firsts = {str(run.config["loss"]): run.config.get("loss_knobs", {})}
     if run.name == lessons.RUN:
-        addresses = [lesson.address for lesson in lessons.LESSONS if "rows" in lesson.address]
+        on_it = [lesson for lesson in lessons.LESSONS if lesson.address.get("size") == str(FIRST_SIZE)]
+        addresses = [lesson.address for lesson in on_it]
         firsts = {address["loss"]: _knobs(cards[address["loss"]], address) for address in addresses} | firsts
-        choices = [choice for lesson in lessons.LESSONS for choice in lesson.choices if choice.name == "loss"]
+        choices = [choice for lesson in on_it for choice in lesson.choices if choice.name == "loss"]
         firsts = {loss: {} for choice in choices for loss in choice.options} | firsts
     for loss, first in firsts.items():
         known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}

@@ -92,7 +92,7 @@ def setting_of(view: LabView, about: dict[str, Any], knobs: dict[str, Any], cont
     """A loss with its knobs on a batch; `content` changes when the batch does."""
     knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
     pairs, computed = (view.scores, view.mask, view.kernel), ComputedLoss(view.weight, view.grad, view.per_anchor)
-    more = further_knobs_of(about, knobs) if view.kernel is not None else []
+    more = further_knobs_of(about, knobs) if view.kernel is not None or about.get("matrix") else []
     return LossSetting(content, *pairs, computed, knob, view.value, view.score_name, view.reason, more)
 
 

@@ -48,9 +48,11 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
     line, is_open = in_one_line(run, losses), st.session_state.get(OPEN, of_file)
     with st.expander(f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open):
         loss, pairing, request = choose_batch(run, losses)
-        about, panels = losses[loss], panel_state(key)
+        about = losses[loss]
+        key = key_of_part(key, about)
+        panels = panel_state(key)
         trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-        knobs = knob_form(key_of_part(key, about), loss, about, trained)
+        knobs = knob_form(key, loss, about, trained)
         st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
     query_params.keep(**asdict(panels))
     if request is None:
@@ -71,11 +73,11 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
             return
         if view.note:
             st.caption(format.plain(view.note))
-        if view.views is None or lesson:
+        if view.views is None:
             draw(run, setting, view, losses, panels, lesson)
         else:
             content = cache.digest(setting.rows, setting.pairing, setting.loss)
-            draw_dimensions(view, loss, about, knobs, content, key)
+            draw_dimensions(view, (loss, about), knobs, content, key, lesson)
     if not keeps_formula:
         letters.empty()
     if live_knob(about) == "temperature":
@@ -119,7 +121,7 @@ def _was_computed(setting: LabSetting) -> bool:
 
 def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
     """The live view, with what may be set beside it."""
-    key, other_rows = key_of("lab", lesson), _other_rows(run, setting.rows[2].source)
+    key, other_rows = key_of_part(key_of("lab", lesson), setting.about), _other_rows(run, setting.rows[2].source)
     anchor = lab_view.confusable_anchor(view) if panels.anchor is None else panels.anchor
     offered = losses_across(losses) if setting.pairing in DIRECTIONS else losses
     others = [(f"loss:{n}", about["title"]) for n, about in offered.items() if n != setting.loss]

@@ -6,11 +6,13 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.engine import client
 from contrastive_lab import query_params
 from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
 from contrastive_lab.locale import _
+from contrastive_lab.loss_lab import collapse
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
@@ -20,6 +22,22 @@ LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": 
 
 
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
+    """A loss on the circle: points that follow its gradient, or, where only an encoder collapses, a small training."""
+    choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
+    with choices:  # a lesson sets them itself
+        shown = [n for n, about in losses.items() if about["kernel"] or n == collapse.LOSS]
+        titles, key = {n: losses[n]["title"] for n in shown}, "lab-loss-circle"
+        titles[collapse.LOSS] = _("{title} (BYOL, SimSiam)").format(title=_(titles[collapse.LOSS]))
+        loss = query_params.one_of(
+            st.selectbox, _("Loss"), titles, name="loss", default="nt_xent", key=key, format_func=titles.get
+        )
+    if loss == collapse.LOSS:
+        collapse.on_circle(losses[loss], lesson)
+    else:
+        _points(loss, losses[loss], lesson, choices)
+
+
+def _points(loss: str, about: dict[str, Any], lesson: int, choices: DeltaGenerator) -> None:
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     if not lesson:
         text = _(
@@ -27,13 +45,8 @@ def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
             "the loss's own gradient: arrows show the force on each. Drag a point and watch the forces change."
         )
         st.caption(text)
-    choices = st.expander(_("Settings"), icon=":material/tune:") if lesson else st.container()
-    with choices:  # a lesson sets them itself
-        titles, key = {n: about["title"] for n, about in losses.items() if about["kernel"]}, "lab-loss-circle"
-        loss = query_params.one_of(
-            st.selectbox, _("Loss"), titles, name="loss", default="nt_xent", key=key, format_func=titles.get
-        )
-        about, key = losses[loss], key_of(f"circle-{loss}", lesson)
+    key = key_of(f"circle-{loss}", lesson)
+    with choices:
         knobs = knob_form(key, loss, about, {}, SAME_ON_A_CIRCLE)
     live, start = live_knob(about), circle_start(key)
     query_params.keep(**asdict(start))

@@ -1,10 +1,12 @@
 """A loss over dimensions on a batch: the browser computes its matrix of dimensions and its terms."""
 
+from functools import partial
 from typing import Any
 
 from contrastive_core.records.lab_view import LabView
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.loss_lab.controls import reported
+from contrastive_lab.loss_lab.lesson_panel import hear, panel_of
 from contrastive_lab.loss_setting import further_knobs_of
 
 
@@ -14,11 +16,12 @@ def key_of_part(key: str, about: dict[str, Any]) -> str:
 
 
 def draw_dimensions(
-    view: LabView, loss: str, about: dict[str, Any], knobs: dict[str, Any], content: str, key: str
+    view: LabView, loss: tuple[str, dict[str, Any]], knobs: dict[str, Any], content: str, part: str, lesson: int
 ) -> None:
-    """Draw the view. content: changes when the batch or the loss does; key: of the page's live part."""
+    """Draw the view. loss: its name and entry in the catalog; content: changes when the batch or the loss does; part:
+    key of the page's live part."""
     assert view.views is not None  # the library gave rows to show
-    part = key_of_part(key, about)
+    name, about = loss
     count = len(view.names) // len(view.views)  # views of each image, the first two are compared
     names = [name for row, name in enumerate(view.names) if row % count < 2]
     shown = DimensionView(
@@ -26,9 +29,10 @@ def draw_dimensions(
         about["matrix"],
         view.views,
         names,
-        loss,
+        name,
         about["title"],
         further_knobs_of(about, knobs),
         reported(part).get("report"),
+        panel_of(lesson),
     )
-    draw_dimension_view(shown, part)
+    draw_dimension_view(shown, part, partial(hear, part))

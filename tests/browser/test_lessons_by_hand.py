@@ -1,8 +1,9 @@
-"""The six lessons in the app, each answered by doing it: by keys alone, and with a finger."""
+"""The eight lessons in the app, each answered by doing it: by keys alone, and with a finger."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,8 +29,22 @@ def app(shared_app: str) -> str:
 
 
 WORDS = {  # what a lesson says
-    "en": {"title": "Lesson {} of 6", "done": "Done.", "run": "Run", "third": "It is image 10, view a (square)"},
-    "zh": {"title": "第 {} 课，共 6 课", "done": "完成", "run": "运行", "third": "图像 10，视图 a（square）"},
+    "en": {
+        "title": "Lesson {} of 8",
+        "done": "Done.",
+        "run": "Run",
+        "third": "It is image 10, view a (square)",
+        "predictor": "Predictor",
+        "stopGradient": "Stop-gradient",
+    },
+    "zh": {
+        "title": "第 {} 课，共 8 课",
+        "done": "完成",
+        "run": "运行",
+        "third": "图像 10，视图 a（square）",
+        "predictor": "预测器",
+        "stopGradient": "停止梯度",
+    },
 }
 
 
@@ -70,6 +85,36 @@ def slide(page: Any, key: str, until: re.Pattern[str] | None = None) -> None:
         if until.search(page.locator(".goals").inner_text()) if until else page.locator(".lesson.done").count():
             return
     raise AssertionError("the goal is not reached")
+
+
+HALF = re.compile(r"(hinge: |的份额：)[0-4]?\d %")
+OFF = re.compile(r"(diagonal: |非对角线的份额：)\d")
+
+
+def turn(page: Any, knob: int, key: str) -> None:
+    """One of the sliders of the lesson on dimensions, by a key."""
+    page.locator(".further input[type=range]").nth(knob).focus()
+    for _ in range(3):
+        page.keyboard.press(key)
+
+
+BELOW = re.compile(r"(.*[：:] ?0\.0\d+[。.]){%d}")  # spreads of so many settings in the lesson on collapse
+
+
+def collapse(page: Any, press: Callable[[Any], None], language: str = "en") -> None:
+    """Without stop-gradient, then without predictor, then with both, until the lesson is done."""
+    words, goals = WORDS[language], page.locator(".lesson .goals")
+    boxes = [page.get_by_role("checkbox", name=words[name], exact=True) for name in ("predictor", "stopGradient")]
+    pace = page.get_by_role("slider").first
+    pace.focus()
+    page.keyboard.press("End")
+    press(page.get_by_role("button", name=words["run"], exact=True))
+    goals.filter(has_text=re.compile(BELOW.pattern % 1)).wait_for(timeout=SLOW)
+    press(boxes[1])
+    press(boxes[0])
+    goals.filter(has_text=re.compile(BELOW.pattern % 2)).wait_for(timeout=SLOW)
+    press(boxes[0])
+    done(page, language)
 
 
 @pytest.mark.parametrize("language", ["zh"])  # a finger goes through them in English
@@ -113,12 +158,26 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
         page.locator(f"[data-choice={choice}]").focus()
         keys.press("Enter")
         page.locator(f"[data-choice={choice}][aria-pressed=true]").wait_for(timeout=SLOW)
+    on(7)
+
+    def press(node: Any) -> None:
+        node.focus()
+        keys.press("Space")
+
+    collapse(page, press, language)
+    on(8)
+    turn(page, 3, "PageDown")
+    page.locator(".goals").filter(has_text=HALF).wait_for(timeout=SLOW)
+    page.locator("[data-choice=loss-barlow_twins]").focus()
+    keys.press("Enter")
+    page.locator(".goals").filter(has_text=OFF).wait_for(timeout=SLOW)
+    turn(page, 0, "PageUp")
     done(page, language).focus()
     keys.press("Enter")
     page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
-    page.locator(".matrix:visible").wait_for(timeout=SLOW)
+    page.locator(".matrix:visible").first.wait_for(timeout=SLOW)
     assert "lesson=" not in page.url
-    assert "form=in" in page.url  # free play goes on from there
+    assert "loss=barlow_twins" in page.url  # free play goes on from there
 
 
 def test_a_wrong_bar_is_said_to_be_wrong(app: str, page: Any) -> None:
@@ -183,7 +242,9 @@ def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -
     begun(page, 6)
     for choice in ("positives-classes", "form-in"):
         page.locator(f"[data-choice={choice}]").tap()
-    done(page)
+    done(page).tap()
+    begun(page, 7)
+    collapse(page, lambda node: node.tap())
     page.get_by_role("button", name="Leave").tap()
     page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
     context.close()

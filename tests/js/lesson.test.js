@@ -27,6 +27,16 @@ test("each check holds on its own side of the threshold", () => {
   assert.ok(holds("alignment_below", 0.05, { alignment: 0.01 }));
   assert.ok(!holds("other_view", 0, { otherView: false }));
   assert.ok(holds("other_view", 0, { otherView: true }));
+  assert.ok(!holds("collapsed_without_stop_gradient", 0.1, { spreadWithoutStopGradient: 0.1 }));
+  assert.ok(holds("collapsed_without_stop_gradient", 0.1, { spreadWithoutStopGradient: 0.09 }));
+  assert.ok(!holds("collapsed_without_predictor", 0.1, { spreadWithoutPredictor: 0.1 }));
+  assert.ok(holds("collapsed_without_predictor", 0.1, { spreadWithoutPredictor: 0.09 }));
+  assert.ok(!holds("steps_with_both_at_least", 500, { stepsWithBoth: 499 }));
+  assert.ok(holds("steps_with_both_at_least", 500, { stepsWithBoth: 500 }));
+  assert.ok(!holds("variance_share_below", 0.5, { varianceShare: 0.5 }));
+  assert.ok(holds("variance_share_below", 0.5, { varianceShare: 0.49 }));
+  assert.ok(!holds("off_diagonal_share_above", 0.5, { offDiagonalShare: 0.5 }));
+  assert.ok(holds("off_diagonal_share_above", 0.5, { offDiagonalShare: 0.51 }));
   assert.ok(!holds("positives_at_least", 2, { positives: 1 }));
   assert.ok(holds("positives_at_least", 2, { positives: 2 }));
   assert.ok(!holds("form_is_in", 0, { form: "out" }));

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 from test_pages import opened
 
+from contrastive_core import losses, pairs
 from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.paths import ROOT
@@ -83,6 +85,25 @@ def test_what_the_lesson_on_labels_says_is_so() -> None:
     assert pulls["out"][0] < 0 < pulls["out"][-1]  # the nearest is pushed, the farthest pulled
     assert pulls["in"].argmax() == 0
     assert pulls["in"][-1] < 0.02 * pulls["in"][0]
+
+
+def test_the_goals_of_the_lesson_on_dimensions_are_reached_by_doing() -> None:
+    address = BY_NAME["variance"].address
+    rows = load_batch(runs.load(RUN), request_of("z", "views", int(address["size"]), int(address["batch"]))).rows
+    compared = pairs.from_views(torch.from_numpy(rows))
+
+    def share(loss: str, term: str, weight: float, **knobs: float) -> float:
+        anatomy = losses.create(loss, **knobs).anatomy(compared)
+        return weight * float(anatomy.extras[term]) / float(anatomy.output.value)
+
+    assert share("vicreg", "variance", 25, deviation=float(address["deviation"])) > 0.9
+    assert share("vicreg", "variance", 25, deviation=0.2) < 0.4
+    assert 0.2 < share("barlow_twins", "off_diagonal", 0.005) < 0.4
+    assert share("barlow_twins", "off_diagonal", 0.02, off_diagonal=0.02) > 0.6
+    point = pairs.from_views(torch.from_numpy(rows[:1, :1]).expand(32, 2, -1))
+    assert float(losses.create("vicreg")(point).value) == pytest.approx(25, abs=0.3)
+    assert float(losses.create("barlow_twins")(point).value) == pytest.approx(64)
+    assert float(losses.create("negative_cosine")(point).value) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_words_name_what_is_there() -> None:

@@ -3,8 +3,9 @@ mounts the view, ../shared/dimensions.js computes matrices and terms, matrices.j
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,9 @@ class DimensionView:
     title: str
     knobs: Sequence[SliderKnob] = ()
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
+    lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
 
 
 def draw_dimension_view(view: DimensionView, key: str, on_change: Callable[[], None] | None = None) -> None:
-    """Draw the view; what was last let go is reported as `chosen`: `of`, `more` (values of knobs) and `report`."""
+    """Draw the view; what was last let go is reported as `chosen`: `of`, `more` (values of knobs), `report`."""
     mount("dimension_view", pack(view), "chosen", key, first={}, on_change=on_change)

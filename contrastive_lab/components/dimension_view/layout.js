@@ -4,6 +4,7 @@ import { cellAt, cellByKey } from "./matrices.js";
 import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther, putFurther } from "../shared/further_knobs.js";
+import { buildLesson, doneOf } from "../shared/lesson.js";
 import { N_, _ } from "../shared/locale.js";
 
 const SHADES = { value: N_("Values"), part: N_("In the loss") };
@@ -25,6 +26,7 @@ export function buildView(parent) {
     },
     told: () => report(lab),
   });
+  lab.lesson = buildLesson((pressed) => report(lab, pressed));
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
   lab.bar = el("div", { "aria-hidden": "true" });
   lab.bar.style.cssText = "display:flex;height:14px;border-radius:4px;overflow:hidden;margin:0 0 8px";
@@ -47,7 +49,8 @@ export function buildView(parent) {
   body.style.gridTemplateColumns = "repeat(auto-fit, minmax(min(100%, 280px), 1fr))";
   const held = el("div", { class: "held" }, lab.further.root, lab.sentence);
   const view = el("div", { class: "view" }, held, lab.bar, lab.table, controls);
-  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, view, body));
+  const both = el("div", {}, view, body);
+  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, both));
   parent.append(lab.root);
   for (const matrix of [lab.samples, lab.dimensions]) listen(lab, matrix);
   lab.resize = new ResizeObserver(() => schedule(lab));
@@ -90,13 +93,15 @@ function listen(lab, matrix) {
   };
 }
 
-/** A value was let go: the server hears of all of them. */
-function report(lab) {
+/** A value was let go, or something was pressed in a lesson: the server hears of all of it. */
+function report(lab, pressed = {}) {
   lab.dragging = false;
   lab.send("chosen", {
     of: lab.meta.name,
     more: lab.further.values,
     report: (lab.reports = (lab.reports ?? 0) + 1),
+    done: doneOf(lab.lesson),
+    ...pressed,
   });
   schedule(lab);
 }

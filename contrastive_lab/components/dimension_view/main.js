@@ -4,11 +4,12 @@
 import { buildView } from "./layout.js";
 import { drawMatrices, paintMatrices } from "./matrices.js";
 import { sentence } from "./sentence.js";
-import { drawTerms } from "./terms.js";
+import { drawTerms, totalOf } from "./terms.js";
 import { theme } from "../shared/canvas.js";
 import { cosines, dimensionsOf, termsOf } from "../shared/dimensions.js";
 import { say } from "../shared/dom.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
+import { checkLesson, showLesson } from "../shared/lesson.js";
 import { mountIn } from "../shared/locale.js";
 import { languageOf, unpack } from "../shared/transport.js";
 
@@ -32,6 +33,7 @@ export function mount(parent, blob, host) {
     putFurther(lab.further, lab.knobs);
   }
   lab.isNew = false;
+  showLesson(lab.lesson, meta.lesson);
   lab.schedule(true);
   return () => {
     cancelAnimationFrame(lab.frame);
@@ -64,7 +66,15 @@ function draw(lab) {
   say(lab.sentence, sentence(lab));
   drawTerms(lab);
   drawMatrices(lab);
+  checkLesson(lab.lesson, () => factsOf(lab.terms), { knobs: lab.further.root, matrix: lab.dimensions.canvas });
   lab.stale = false;
+}
+
+/** What a lesson's checks look at: the share of terms in the loss. */
+function factsOf(terms) {
+  const total = totalOf(terms),
+    share = (key) => (terms.find((term) => term.key === key)?.part ?? NaN) / total;
+  return { varianceShare: share("variance"), offDiagonalShare: share("off") };
 }
 
 /**

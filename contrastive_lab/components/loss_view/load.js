@@ -74,7 +74,7 @@ export function applyKernel(lab, meta, isNew = false) {
   for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || _(PANELS[b.dataset.key]);
   if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
   lab.kernel = kernel ? { ...kernel } : null;
-  showFurther(lab.further, kernel ? meta.more : []);
+  showFurther(lab.further, meta.more);
   putFurther(lab.further, lab.kernel);
   lab.slider.disabled = lab.slider.hidden = !knob;
   lab.knobName.textContent = knob ? knob.label : _("no setting to drag");

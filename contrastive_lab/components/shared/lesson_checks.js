@@ -27,6 +27,15 @@ export const CHECKS = {
     say: count,
   },
   positives_at_least: { of: (f) => f.positives, holds: (now, at) => now >= at, say: count },
+  collapsed_without_stop_gradient: {
+    of: (f) => f.spreadWithoutStopGradient,
+    holds: (now, at) => now < at,
+    say: number,
+  },
+  collapsed_without_predictor: { of: (f) => f.spreadWithoutPredictor, holds: (now, at) => now < at, say: number },
+  steps_with_both_at_least: { of: (f) => f.stepsWithBoth, holds: (now, at) => now >= at, say: count },
+  variance_share_below: { of: (f) => f.varianceShare, holds: (now, at) => now < at, say: percent },
+  off_diagonal_share_above: { of: (f) => f.offDiagonalShare, holds: (now, at) => now > at, say: percent },
   form_is_in: { of: (f) => f.form, holds: (now) => now === "in", say: String },
 };
 

@@ -16,7 +16,7 @@ DISTRIBUTION = "contrastive-lab"
 PLAIN = re.compile(r"[A-Za-z0-9 ._-]{1,80}")
 PARTS = {  # each with its style sheet in shared/
     **dict.fromkeys(("bench", "cut_off"), "bench"),
-    **dict.fromkeys(("circle", "dimension_view", "loss_view", "sample_view"), "lab"),
+    **dict.fromkeys(("circle", "dimension_view", "loss_view", "sample_view", "siamese"), "lab"),
     **dict.fromkeys(("figure_file", "gallery", "map_pictures", "scatter"), "map"),
 }
 
