@@ -6,7 +6,7 @@ import streamlit as st
 
 from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.methods import card, side_by_side
+from contrastive_lab.methods import card, family, side_by_side
 from contrastive_lab.progress import catalog_or_wait
 
 
@@ -27,7 +27,9 @@ def page() -> None:
         format_func=lambda n: f"{methods[n]['year']} {locale.text(methods[n]['title'])}",
         label_visibility="collapsed",
     )
-    if others := side_by_side.choose_others(name, methods):
+    others = side_by_side.choose_others(name, methods)
+    family.show(methods, [name, *others])
+    if others:
         side_by_side.show([name, *others], catalog)
         return
     about = methods[name]

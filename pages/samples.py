@@ -18,6 +18,7 @@ from contrastive_lab.samples import (
     encoder_quality,
     example,
     label_audit,
+    list_basis,
     lists,
     over_epochs,
     retrain,
@@ -71,6 +72,7 @@ def review(findings: Findings) -> None:
         if name == "mislabeled" and (run := findings.requests[0].run):
             encoder_quality.show(run)
         lists.show_precision(findings.tables, name)
+        list_basis.show(findings, name)
     with st.expander(_("Filter and order")):
         rows = listed(findings, name, audit, choices, under)
         rows = lists.filtered(findings, rows, followed(findings))

@@ -10,7 +10,9 @@ import numpy as np
 from contrastive_core import metrics
 from contrastive_core.advice.answer import answer_of
 from contrastive_core.advice.first_look import baselines
+from contrastive_core.advice.method_search import MethodSearch
 from contrastive_core.advice.search import Search
+from contrastive_core.advice.start_search import StartSearch
 from contrastive_core.data import datasets
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.verdicts import SettingScores, contrast
@@ -35,13 +37,15 @@ def advise(
     with lock(lock_of(plan.name)):
         began = time.monotonic()
         dataset = datasets.load(plan.dataset, "train", plan.root)
-        search = Search(plan, dataset, on_progress)
+        search = (StartSearch if plan.is_start else MethodSearch if plan.is_methods else Search)(
+            plan, dataset, on_progress
+        )
         search.wait_for_device = wait_for_device
-        search.baselines = _baselines(search, on_progress) if plan.labeled else {}
+        search.baselines = _baselines(search, on_progress) if plan.labeled and not plan.is_start else {}
         search.beside = time.monotonic() - began
         search.run(lambda search: json_files.write_json(folder / "answer.json", answer_of(search)))
         answer = answer_of(search)
-        if plan.labeled and answer["best"] is not None:
+        if plan.labeled and not (plan.is_start or plan.is_methods) and answer["best"] is not None:
             on_progress(N_("the test images, once"), 0.99)
             answer["test"] = _test(search, answer["best"])
         answer["done"] = True

@@ -15,9 +15,9 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import holm, t_test
 from contrastive_core.evaluation.verdicts import ALPHA, contrast, interval_of
 from contrastive_core.loss_lab.view import trade
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_, join, message
 from contrastive_core.records import runs
-from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint
+from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint, Decision, Regime
 from contrastive_core.records.embedding_ref import cached
 from contrastive_core.records.score import SEEDS
 from contrastive_core.storage.json_files import JsonObject
@@ -30,18 +30,19 @@ NEGATIVES = 256  # held-out rows that effective negatives are taken of
 
 def answer_of(search: Search) -> Answer:
     """Rows, verdict, curve and reasons as plain values, at any time of the search."""
+    decision, regimes = search.decision(), search.regimes()
     curve = search.curve()
     rows = _sorted([_row(search, t, curve) for t in search.trials.values() if t.epochs])
-    best = next((row for row in rows if row["epochs"] == rows[0]["epochs"]), None)
+    best = None if regimes else next((row for row in rows if row["epochs"] == rows[0]["epochs"]), None)
     return {
         "plan": search.plan.to_json(),
         "criterion": CRITERIA[search.plan.criterion],
         "rows": rows,
         "best": best,
-        "recommended": recommend(rows, best),
+        "recommended": _recommended(rows, best, decision, regimes),
         "untried": untried_labels(search),
         "baselines": search.baselines,
-        "verdict": verdict_text(search, rows, best),
+        "verdict": _verdict(search, rows, best, decision, regimes),
         "curve": _points(search),
         "smooth": curve.sampled() if curve else [],
         "why": reasons(search, best),
@@ -49,7 +50,40 @@ def answer_of(search: Search) -> Answer:
         "spent": search.spent,
         "test": None,
         "done": False,
+        "decision": decision,
+        "regimes": regimes,
     }
+
+
+def _verdict(
+    search: Search, rows: list[AnswerRow], best: AnswerRow | None, decision: Decision | None, regimes: list[Regime]
+) -> str:
+    """The answer in words: whether to train, which method, or which settings."""
+    if decision:
+        return decision["sentence"]
+    if not regimes:
+        return verdict_text(search, rows, best)
+    said = [message("{title}: {verdict}", title=one["title"], verdict=one["verdict"]) for one in regimes]
+    below = _below_untrained(search, rows) if rows else ""
+    return join(" ", [*said, *([below] if below else [])])
+
+
+def _recommended(
+    rows: list[AnswerRow], best: AnswerRow | None, decision: Decision | None, regimes: list[Regime]
+) -> AnswerRow | None:
+    """The row to train for longer; None where nothing is decided, or nothing is to be trained."""
+    if decision:
+        return _trained_row(rows, decision["answer"])
+    if regimes:
+        chosen = next((one["best"] for one in reversed(regimes) if one["best"]), "")
+        return next((row for row in rows if row["label"] == chosen), None)
+    return recommend(rows, best)
+
+
+def _trained_row(rows: list[AnswerRow], answer: str) -> AnswerRow | None:
+    """The row of the training that a decision asks for; None where it asks for none."""
+    labels = {"scratch": True, "continue": False}
+    return next((row for row in rows if row["is_default"] is labels.get(answer)), None)
 
 
 def _row(search: Search, trial: Trial, curve: Curve | None) -> AnswerRow:

@@ -19,12 +19,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from contrastive_core import losses, methods
+from contrastive_core.advice.fitting_methods import fitting_methods
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
 from contrastive_core.evaluation.paired_tests import Z95
 from contrastive_core.evaluation.verdicts import ALPHA
 from contrastive_core.messages import N_, message
-from contrastive_core.records.advice import QUESTIONS, CurvePlace
+from contrastive_core.records.advice import QUESTIONS, START, CurvePlace
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.score import SEEDS
 from contrastive_core.training.defaults import usual_settings
@@ -33,8 +34,6 @@ TEMPERATURES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 MARGINS = (0.05, 0.1, 0.2, 0.5, 1.0)
 HEAD = {"nonlinear": N_("nonlinear head"), "linear": N_("linear head"), "none": N_("no head")}
 NEAR = 1.2  # a value within this factor of the default is the default
-UNLABELED = ("simclr", "moco_v2", "inst_disc", "inva_spread")
-LABELED = (*UNLABELED, "sup_con", "metric")
 FEWEST = 3  # places that a curve needs
 PLACES = 200  # of a curve that are looked at
 NEW = 1.05  # a value within this factor of one that was tried tells nothing new
@@ -59,6 +58,8 @@ def check_questions(names: Sequence[str]) -> list[str]:
             raise BadSetting(f"--choose takes {', '.join(QUESTIONS)}; got {name!r}")
     if not names:
         raise BadSetting(f"--choose takes at least one of {', '.join(QUESTIONS)}")
+    if START in names and len(set(names)) > 1:
+        raise BadSetting("{start} is asked alone: whether to train comes before how", start=START)
     return list(dict.fromkeys(names))
 
 
@@ -77,8 +78,10 @@ def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
             labels = [message("batch {second}", second=b) for b in sizes]
             return [first, *(Candidate(question, x, {"batch_size": b}, b) for x, b in zip(labels, sizes, strict=True))]
         case "method":
-            names = LABELED if (dataset.labels >= 0).any() else UNLABELED
+            names, _ = fitting_methods(dataset)
             default, others = cls.card.title, {methods.get(m).card.title: {"method": m} for m in names if m != method}
+        case "start":
+            default, others = N_("from scratch"), {}  # going on from an encoder is known once these are judged
         case "head":
             head = {"head": "nonlinear", **usual.get("method_knobs", {})}["head"]
             default, others = HEAD[head], {HEAD[h]: {"method.head": h} for h in HEAD if h != head}

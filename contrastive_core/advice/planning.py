@@ -2,28 +2,33 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from contrastive_core import methods
 from contrastive_core.advice.candidates import candidates, check_questions
+from contrastive_core.advice.fitting_methods import fitting_methods
 from contrastive_core.advice.held_out import held_out_rows
 from contrastive_core.advice.suggestions import USUAL_BATCH, batch_of
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_
+from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.advice import (
     ETA,
     FINALISTS,
     OVERHEAD,
     SEEDS,
+    START,
     WITHOUT_LABELS,
     Plan,
     adviser_names,
     duration,
     load_plan,
+    method_duration,
 )
+from contrastive_core.records.frozen import parse_all
 from contrastive_core.records.runs import checked_name, free_name
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import usual_settings
@@ -47,6 +52,7 @@ class AdviceRequest:
     epochs: int = EPOCHS
     root: str | None = None
     device: str = "auto"
+    frozen: Sequence[str] | None = None  # encoders; None: those that the user named once
 
 
 def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progress) -> Plan:
@@ -65,7 +71,23 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
     seconds = seconds_per_epoch(config)
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
     chosen = dataclasses.replace(request, choose=choose, name=request.name or free_name(stem, adviser_names()))
+    if choose == ["method"]:
+        return make_plan(chosen, data, seconds, _paces(config, data, seconds, on_progress))
     return make_plan(chosen, data, seconds)
+
+
+def _paces(config: TrainConfig, data: Dataset, seconds: float, on_progress: OnProgress) -> dict[str, float]:
+    """Seconds per epoch of each method that fits, the default's first; one that cannot be timed is told when it is
+    trained."""
+    paces = {config.method: seconds}
+    names, _ = fitting_methods(data)
+    for number, name in enumerate(n for n in names if n != config.method):
+        on_progress(message("timing {title}", title=methods.get(name).card.title), number / len(names))
+        try:
+            paces[name] = seconds_per_epoch(dataclasses.replace(config, method=name))
+        except (ValueError, OSError, RuntimeError):
+            paces[name] = seconds
+    return paces
 
 
 def _resumed(earlier: Plan, request: AdviceRequest) -> Plan:
@@ -78,9 +100,13 @@ def _resumed(earlier: Plan, request: AdviceRequest) -> Plan:
     return dataclasses.replace(earlier, minutes=request.minutes)
 
 
-def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float) -> Plan:
-    """A plan that fits into the time. Raises BadSetting with the sentence to show: the time is too short for one
-    comparison, too few images, a question that has no answer here."""
+def make_plan(
+    request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float, paces: Mapping[str, float] | None = None
+) -> Plan:
+    """A plan that fits into the time. `paces`: seconds per epoch of each method, where methods alone are chosen.
+
+    Raises: BadSetting with the sentence to show: the time is too short for one comparison, too few images, a question
+        that has no answer here."""
     minutes, method = request.minutes, request.method
     if not minutes > 0 or not math.isfinite(minutes):
         raise BadSetting(f"--minutes must be above 0; got {minutes:g}")
@@ -88,6 +114,8 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     is_labeled = len(set(dataset.labels[dataset.labels >= 0].tolist())) > 1
     if not is_labeled and choose != ["temperature"]:
         raise BadSetting(WITHOUT_LABELS)
+    if choose == [START]:
+        return _start_plan(request, dataset, seconds_per_epoch)
     found = [candidates(q, method, dataset) for q in choose]
     trials = 1 + sum(len(one) - 1 for one in found)
     if trials < 2:
@@ -97,7 +125,39 @@ def make_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float
     batch = None if "batch" in choose else fitting_batch(method, dataset)
     about = (checked_name(request.name), dataset.name, request.root, method, tuple(choose), minutes, (request.epochs,))
     sizes = (trials, len(dataset) - count, count, is_labeled, seconds_per_epoch, request.device)
-    return _fitted(Plan(*about, *sizes, batch_size=batch, labels=labels), request.epochs)
+    plan = Plan(*about, *sizes, batch_size=batch, labels=labels)
+    if paces:
+        labels = tuple(one.label for one in found[0])
+        plan = dataclasses.replace(plan, labels=labels, paces=paces, left_out=fitting_methods(dataset)[1])
+        return _fitted_methods(plan, request.epochs)
+    return _fitted(plan, request.epochs)
+
+
+def _fitted_methods(plan: Plan, epochs: int) -> Plan:
+    """The plan with as many epochs as fit with every method; at least SHORTEST, and then as many methods as the time
+    allows. Raises BadSetting where it is too short for two."""
+    least = sum(sorted(plan.paces.values())[:2]) * SHORTEST + 2 * OVERHEAD
+    if least > RESERVE * plan.seconds:
+        values = {"minutes": f"{plan.minutes:g}", "needed": math.ceil(least / 60 / RESERVE)}
+        raise BadSetting("{minutes} min are too short to compare two methods; give it {needed} min or more", **values)
+    fitting = (n for n in range(epochs, SHORTEST, -1) if method_duration(plan, n) <= RESERVE * plan.seconds)
+    return dataclasses.replace(plan, rungs=(next(fitting, SHORTEST),))
+
+
+def _start_plan(request: AdviceRequest, dataset: Dataset, seconds_per_epoch: float) -> Plan:
+    """The plan of the question whether to train. Raises BadSetting where the time is too short for three seeds."""
+    encoders = parse_all(request.frozen)
+    count, trials = len(held_out_rows(dataset)), 1 + bool(encoders)
+    least = len(SEEDS) * trials * (SHORTEST * seconds_per_epoch + OVERHEAD) / RESERVE
+    if least > 60 * request.minutes:
+        values = {"minutes": f"{request.minutes:g}", "seeds": len(SEEDS), "needed": math.ceil(least / 60)}
+        raise BadSetting(
+            "{minutes} min are too short to train with {seeds} seeds; give it {needed} min or more", **values
+        )
+    about = (checked_name(request.name), dataset.name, request.root, request.method, (START,), request.minutes)
+    sizes = (trials, len(dataset) - count, count, True, seconds_per_epoch, request.device)
+    batch, frozen = fitting_batch(request.method, dataset), tuple(e.text for e in encoders)
+    return Plan(*about, (request.epochs,), *sizes, batch_size=batch, frozen=frozen)
 
 
 def _fitted(plan: Plan, epochs: int) -> Plan:

@@ -29,7 +29,7 @@ from contrastive_core.errors import CannotGoOn, Locked
 from contrastive_core.messages import message, sentence
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
-from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, folder_of, save_plan
+from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Decision, Plan, Regime, folder_of, save_plan
 from contrastive_core.records.run import Run
 from contrastive_core.records.sweep_grid import Cell, config_of
 from contrastive_core.records.train_config import from_dict
@@ -73,6 +73,14 @@ class Search:
         """Write the plan, and the ids that are set aside."""
         save_plan(self.plan)
         held_out.write_ids(self.folder / "held_out.txt", self.dataset, self.rows)
+
+    def decision(self) -> Decision | None:
+        """Whether to train at all; None where that is not the question."""
+        return None
+
+    def regimes(self) -> list[Regime]:
+        """Methods at equal epochs and at equal time; none where that is not the question."""
+        return []
 
     @property
     def default(self) -> Trial | None:

@@ -224,11 +224,13 @@ COMMANDS = {
         _option(
             "--choose",
             metavar="QUESTIONS",
-            help="comma-separated: temperature (default), method, augmentation, head, batch",
+            help="comma-separated: temperature (default), method, augmentation, head, batch; or start: whether to "
+            "train at all",
         ),
         _option("--method", default="simclr", help="default: simclr"),
         _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
         _option("--name", help="of the adviser; one that was begun goes on"),
+        FROZEN,
         _flag("--look", "only look at the images: nothing is trained"),
         _flag("--dry-run", "say what would be tried, and how long it takes"),
         *(ROOT, DEVICE),

@@ -39,6 +39,7 @@ class SettingScores:
     label: str
     scores: dict[int, float] = field(default_factory=dict)
     right: dict[int, np.ndarray] = field(default_factory=dict)
+    is_fixed: bool = False  # made without chance, as pixels and frozen encoders are: one score stands for all seeds
 
     @property
     def mean(self) -> float:
@@ -46,7 +47,7 @@ class SettingScores:
 
     @property
     def is_repeated(self) -> bool:
-        return len(self.scores) >= SEEDS
+        return len(self.scores) >= SEEDS or (self.is_fixed and bool(self.scores))
 
     @property
     def mean_right(self) -> np.ndarray | None:
@@ -102,11 +103,13 @@ def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
 
 
 def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
-    """Half of the interval over seeds, from the variance that all settings share."""
+    """Half of the interval over seeds, from the variance that all settings share; 0 between two fixed ones."""
+    if a.is_fixed and b.is_fixed:
+        return 0.0
     repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
     freedom = sum(len(values) - 1 for values in repeated)
     variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in repeated) / freedom
-    share = 1 / len(a.scores) + 1 / len(b.scores)
+    share = sum(1 / len(one.scores) for one in (a, b) if not one.is_fixed)
     return float(-stdtrit(freedom, ALPHA / 2 / tests)) * math.sqrt(variance * share)
 
 

@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,22 @@ from contrastive_core.data.dataset import Dataset
 from contrastive_core.device import choose, enough_memory
 from contrastive_core.errors import BadSetting, CannotImport, NotDownloaded, explained
 from contrastive_core.importers import pretrained
-from contrastive_core.importers.checkpoint import OpenedCheckpoint, open_checkpoint
+from contrastive_core.importers.checkpoint import OpenedCheckpoint, create_run, open_checkpoint
 from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import create_encoder, forward_batch_size
 from contrastive_core.ops.similarity import full_precision
-from contrastive_core.paths import data_home
+from contrastive_core.paths import data_home, runs_home
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.frozen import LIBRARIES, RUN, FrozenEncoder
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable
 from contrastive_core.training.image_size import IMAGENET
 
-__all__ = ["OpenedEncoder", "check_frozen", "embed_frozen", "open_frozen"]
+__all__ = ["OpenedEncoder", "check_frozen", "embed_frozen", "open_frozen", "start_from"]
 
 CHUNK = 250  # images per forward pass, at most
 VERSION = 1  # of kept embeddings
@@ -45,11 +46,14 @@ VERSION = 1  # of kept embeddings
 
 @dataclass(frozen=True, eq=False)
 class OpenedEncoder:
-    """A frozen encoder's network in evaluation mode; `content` is the hash of its weights and of how images enter."""
+    """A frozen encoder's network in evaluation mode, its name and settings; `content` is the hash of its weights and of
+    how images enter."""
 
     title: str
     network: Any
     content: str
+    name: str
+    knobs: JsonObject
     notes: tuple[str, ...] = ()
 
 
@@ -100,6 +104,19 @@ def open_frozen(encoder: FrozenEncoder, dataset: Dataset) -> OpenedEncoder:
     if made.ndim != 2:
         raise CannotImport("{title} gives no single vector for an image", title=encoder.title)
     return opened
+
+
+def start_from(encoder: FrozenEncoder, dataset: Dataset, run_name: str, root: str | None = None) -> JsonObject:
+    """Settings of a training that goes on from an encoder on these images. Its weights are imported as the run
+    `run_name`, unless they are a run's or that run exists. Raises ValueError with one sentence."""
+    opened, start = open_frozen(encoder, dataset), encoder.name.removeprefix(RUN)
+    if not encoder.name.startswith(RUN):
+        start = run_name
+        if not (runs_home() / run_name).exists():
+            with _opened(encoder) as it:
+                fitted = replace(it, recognized=replace(it.recognized, encoder_knobs=opened.knobs))
+                create_run(fitted, dataset.name, run_name, root)
+    return {"start": start, "encoder": opened.name, **{f"encoder.{k}": v for k, v in opened.knobs.items()}}
 
 
 @contextlib.contextmanager
@@ -192,7 +209,8 @@ def _loaded(
     digest = hashlib.sha256(json.dumps([name, knobs, *images], sort_keys=True).encode())
     for key in sorted(weights):
         digest.update(key.encode() + weights[key].contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return OpenedEncoder(encoder.title, network.eval().requires_grad_(False), digest.hexdigest(), notes)
+    frozen = network.eval().requires_grad_(False)
+    return OpenedEncoder(encoder.title, frozen, digest.hexdigest(), name, dict(knobs), notes)
 
 
 def _encode(opened: OpenedEncoder, dataset: Dataset, device: str, progress: OnFraction) -> np.ndarray:

@@ -34,6 +34,7 @@ class BarlowTwinsLoss(TwoViewLoss):
         ),
         family="other",
         matrix="correlation",
+        per_sample="none",
     )
 
     off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))

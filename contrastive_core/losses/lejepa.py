@@ -36,6 +36,7 @@ class LeJEPALoss(TwoViewLoss):
             "distribution. One number trades the two."
         ),
         family="other",
+        per_sample="share",
     )
 
     trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))

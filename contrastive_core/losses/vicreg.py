@@ -37,6 +37,7 @@ class VICRegLoss(TwoViewLoss):
         ),
         family="other",
         matrix="covariance",
+        per_sample="share",
     )
 
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))

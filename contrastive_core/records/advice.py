@@ -4,9 +4,9 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, join, message
@@ -15,12 +15,14 @@ from contrastive_core.records.runs import checked_name
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
+START = "start"  # the question whether to train at all, which is asked alone
 QUESTIONS = {
     "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
     "method": N_("pairs that are compared"),
     "augmentation": N_("positive views"),
     "head": N_("layers between the encoder and the loss"),
     "batch": N_("how many images are compared at once"),
+    START: N_("whether to train at all: raw pixels, a frozen encoder, going on from it, or training from scratch"),
 }
 CRITERIA = {"knn": N_("kNN on held-out images"), "lidar": N_("LiDAR of held-out images")}
 AGREEMENT = N_(  # benchmarks/adviser.py: seven temperatures, three seeds each
@@ -33,6 +35,12 @@ WITHOUT_LABELS = N_(  # shapes, SimCLR with and without color steps
     "is 16.6 %, against 59.8 %."
 )
 TEST_IMAGES = N_("The test images are evaluated once, at the end, for the winner and the default.")
+OPTIONS = {  # what an adviser can answer, the cheapest first
+    "pixels": N_("raw pixels are enough"),
+    "frozen": N_("a frozen encoder is enough"),
+    "continue": N_("continue training the frozen encoder"),
+    "scratch": N_("train from scratch"),
+}
 ETA = 3  # of the settings tried for so long, one in three goes on for three times as long
 SEEDS = (0, 1, 2)
 OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
@@ -59,6 +67,9 @@ class Plan:
     seeds: tuple[int, ...] = SEEDS
     batch_size: int | None = None  # of every try, where the usual one leaves too few steps
     labels: tuple[str, ...] = ()  # of what is tried, the default first
+    frozen: tuple[str, ...] = ()  # encoders that are judged as they are, as a user writes them
+    paces: Mapping[str, float] = field(default_factory=dict)  # seconds per epoch by method, where methods are chosen
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why methods do not fit the data, by title
 
     @property
     def criterion(self) -> str:
@@ -71,15 +82,31 @@ class Plan:
         return self.choose == ("temperature",)
 
     @property
+    def is_methods(self) -> bool:
+        """Whether it chooses among methods alone: at equal epochs and at equal time."""
+        return self.choose == ("method",) and bool(self.paces)
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it asks if training is worth it at all."""
+        return self.choose == (START,)
+
+    @property
     def seconds(self) -> float:
         return 60 * self.minutes
 
     def expected(self) -> float:
         """Seconds that all trials and the seeds of the finalists take."""
+        if self.is_methods:
+            return method_duration(self, self.rungs[-1])
         return duration(self.trials, self.rungs, self.seconds_per_epoch, len(self.seeds))
 
     def sentence(self) -> str:
         """Describe the tries, the time and the held-out images."""
+        if self.is_start:
+            return join(" ", self._start_sentences())
+        if self.is_methods:
+            return join(" ", self._method_sentences())
         first, *later = self.rungs
         values = {"trials": self.trials, "choose": ", ".join(self.choose), "dataset": self.dataset}
         said: list[str] = [message("Tries {trials} settings of {choose} on {dataset}.", **values)]
@@ -99,6 +126,61 @@ class Plan:
         text = N_("{held_out} of {train} training images are held out to compare settings by {criteria}.")
         said.append(message(text, **values, criteria=CRITERIA[self.criterion]))
         return join(" ", [*said, TEST_IMAGES if self.labeled else AGREEMENT])
+
+    def _start_sentences(self) -> list[str]:
+        """What the question whether to train takes."""
+        count = len(self.frozen)
+        said: list[str] = [
+            message(
+                "Compares raw pixels, frozen encoders ({count}), going on from the best of these, and training from "
+                "scratch with {method} on {dataset}.",
+                count=count,
+                method=self.method,
+                dataset=self.dataset,
+            )
+            if count
+            else message(
+                "Compares raw pixels and training from scratch with {method} on {dataset}. No frozen encoder is named.",
+                method=self.method,
+                dataset=self.dataset,
+            )
+        ]
+        values = {"epochs": self.rungs[-1], "seeds": len(self.seeds), "minutes": f"{self.minutes:g}"}
+        said.append(
+            message(
+                "What is trained is trained with {seeds} seeds, for at most {epochs} epochs each, as many as fit into "
+                "{minutes} min.",
+                **values,
+            )
+        )
+        values = {"held_out": f"{self.held_out:,}", "train": f"{self.train + self.held_out:,}"}
+        text = N_("{held_out} of {train} training images are held out to compare them by {criteria}.")
+        return [*said, message(text, **values, criteria=CRITERIA[self.criterion])]
+
+    def _method_sentences(self) -> list[str]:
+        """What the choice among methods takes."""
+        count, names = len(self.labels), join(", ", self.labels)
+        said: list[str] = [
+            message("Compares {count} methods on {dataset}: {names}.", count=count, dataset=self.dataset, names=names)
+        ]
+        if self.left_out:
+            why = join("; ", [message("{name}: {why}", name=k, why=v) for k, v in self.left_out.items()])
+            said.append(message("Left out: {why}.", why=why))
+        epochs = self.rungs[-1]
+        seconds = f"{epochs * self.seconds_per_epoch:.0f}"
+        values = {"epochs": epochs, "seconds": seconds, "finalists": FINALISTS, "seeds": len(self.seeds)}
+        said.append(
+            message(
+                "Each is trained for {epochs} epochs, and once more for the time that the default takes, about "
+                "{seconds} s.",
+                **values,
+            )
+        )
+        said.append(message("The best {finalists} and the default are tried with {seeds} seeds.", **values))
+        values = {"held_out": f"{self.held_out:,}", "train": f"{self.train + self.held_out:,}"}
+        text = N_("{held_out} of {train} training images are held out to compare them by {criteria}.")
+        said.append(message(text, **values, criteria=CRITERIA[self.criterion]))
+        return [*said, self._duration_sentence()]
 
     def _duration_sentence(self) -> str:
         """How long the trials take, and what happens to those that do not fit."""
@@ -130,6 +212,32 @@ def duration(trials: int, rungs: tuple[int, ...], seconds_per_epoch: float, seed
         left = math.ceil(left / ETA)
     last = rungs[-1] * seconds_per_epoch + OVERHEAD
     return total + (seeds - 1) * min(FINALISTS + 1, trials) * last
+
+
+def epochs_in_time(plan: Plan, method: str, epochs: int) -> int:
+    """Epochs that a method gets in the time that the default takes for `epochs`."""
+    pace = plan.paces.get(method, plan.seconds_per_epoch)
+    return max(1, round(epochs * plan.paces.get(plan.method, plan.seconds_per_epoch) / max(pace, 1e-9)))
+
+
+def method_duration(plan: Plan, epochs: int) -> float:
+    """Seconds of a try of each method at equal epochs and at equal time, and of the finalists' other seeds."""
+    costs = []
+    for method, pace in plan.paces.items():
+        tries = {epochs, epochs_in_time(plan, method, epochs)}
+        costs.append(sum(count * pace + OVERHEAD for count in tries))
+    later = (len(plan.seeds) - 1) * min(FINALISTS + 1, len(costs))
+    return sum(costs) + later * (sum(costs) / max(1, len(costs)))
+
+
+class Regime(TypedDict):
+    """What the methods scored at equal epochs, or at equal time; `best`: the one to take, "" while not decided."""
+
+    regime: str
+    title: str
+    rows: list[JsonObject]
+    verdict: str
+    best: str
 
 
 class AnswerRow(TypedDict, total=False):
@@ -172,6 +280,17 @@ class CurvePlace(TypedDict):
     high: float | None
 
 
+class Decision(TypedDict):
+    """Whether to train: `answer` is one of OPTIONS, "" while it is not decided; `encoder`: the best frozen one's title;
+    `rows`: every option with its score; `pairs`: the comparisons that it rests on."""
+
+    answer: str
+    sentence: str
+    encoder: str
+    rows: list[JsonObject]
+    pairs: list[JsonObject]
+
+
 class Answer(TypedDict):
     """The answer so far; `done` after the evaluation on the test images."""
 
@@ -190,6 +309,8 @@ class Answer(TypedDict):
     spent: float
     test: JsonObject | None
     done: bool
+    decision: NotRequired[Decision | None]
+    regimes: NotRequired[list[Regime]]
 
 
 def folder_of(name: str) -> Path:

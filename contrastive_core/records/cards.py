@@ -58,6 +58,7 @@ class LossCard:
     score: str = "dot"  # or "distance", "squared_distance"
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
     matrix: str = ""  # of dimensions (d, d), where the loss compares them: "correlation" or "covariance"
+    per_sample: str = "whole"  # what a sample's own value is: the whole loss, a "share" of it, or "none"
 
 
 USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))

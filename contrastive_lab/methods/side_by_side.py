@@ -12,19 +12,20 @@ from contrastive_lab.methods import card
 from contrastive_lab.setting_names import flat, shown_name
 
 MOST = 3  # methods beside the first
-LABELS, WITHOUT = N_("labels"), N_("no negatives")
+LABELS, CAPTIONS, WITHOUT = N_("labels"), N_("captions"), N_("no negatives")
 
 
 def fitting(methods: dict[str, Any]) -> list[str]:
     """The methods that have all that is asked for, in the order of their years."""
-    options = {use: locale.text(use) for use in (LABELS, WITHOUT, *USES)}
+    options = {use: locale.text(use) for use in (LABELS, CAPTIONS, WITHOUT, *USES)}
     chosen = query_params.many_of(
         st.pills, _("Has"), options, name="has", selection_mode="multi", format_func=options.get
     )
 
     found = []
     for name, about in methods.items():
-        kind = [LABELS] * about["needs_labels"] + [WITHOUT] * (USES[0] not in about["uses"])
+        kind = [LABELS] * about["needs_labels"] + [CAPTIONS] * about["needs_captions"]
+        kind += [WITHOUT] * (USES[0] not in about["uses"])
         if {*about["uses"], *kind} >= set(chosen):
             found.append(name)
     return found

@@ -6,9 +6,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine import queue
-from contrastive_core.records.advice import Answer, AnswerRow, CurvePoint, plan_from_json
+from contrastive_core.records.advice import OPTIONS, Answer, AnswerRow, CurvePoint, Decision, Regime, plan_from_json
 from contrastive_core.records.sweep_grid import arguments_of
-from contrastive_lab import figures, format, guard, plots
+from contrastive_lab import figures, format, guard, locale, plots
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.tables import draw_table
@@ -19,11 +19,19 @@ LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 def show_answer(name: str, answer: Answer) -> None:
     """The verdict, the table, the curve and the reasons, as far as the search has come."""
-    is_better = answer.get("done") and (answer["best"] or {}).get("shown") == "better"
+    decision, regimes = answer.get("decision"), answer.get("regimes") or []
+    is_decided = any(one["best"] for one in regimes) or bool(decision and decision["answer"])
+    is_better = answer.get("done") and (is_decided or (answer["best"] or {}).get("shown") == "better")
     (st.success if is_better else st.info)(format.plain(answer["verdict"]))
     if test := answer.get("test"):
         st.markdown(format.plain(test["sentence"]))
-    draw_table([_table_row(row, answer) for row in answer["rows"]], hide_index=True)
+    if decision:
+        _show_decision(decision)
+    elif regimes:
+        for regime in regimes:
+            _show_regime(regime, answer)
+    else:
+        draw_table([_table_row(row, answer) for row in answer["rows"]], hide_index=True)
     if beside := answer.get("baselines"):
         parts = [f"{name}: {100 * share:.1f} %" for name, share in beside.items()]
         st.caption(format.plain(_("Without any training, on the same images: {parts}.").format(parts=", ".join(parts))))
@@ -34,13 +42,72 @@ def show_answer(name: str, answer: Answer) -> None:
     if len({p["value"] for p in answer["curve"]}) > 1:
         figures.draw(_curve(answer), name, f"curve-{name}")
     _show_reasons(name, answer)
-    if answer.get("done") and (best := answer["best"]):
+    if decision or regimes:
+        if answer.get("done") and (winner := answer["recommended"]):
+            _offer_longer([winner], name, answer)
+    elif answer.get("done") and (best := answer["best"]):
         chosen = answer.get("recommended") or best
-        for row in [chosen] if chosen["label"] == best["label"] else [chosen, best]:
-            label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])
-            key = f"longer-{name}-{row['label']}"
-            if st.button(format.plain(label), icon=":material/play_arrow:", key=key):
-                _train_longer(row, answer)
+        _offer_longer([chosen] if chosen["label"] == best["label"] else [chosen, best], name, answer)
+
+
+def _offer_longer(rows: Sequence[AnswerRow], name: str, answer: Answer) -> None:
+    """A button for each of some settings that trains it for longer."""
+    for row in rows:
+        label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])
+        key = f"longer-{name}-{row['label']}"
+        if st.button(format.plain(label), icon=":material/play_arrow:", key=key):
+            _train_longer(row, answer)
+
+
+def _show_decision(decision: Decision) -> None:
+    """Every option with its score, then the comparisons that the answer rests on."""
+    rows = [
+        {
+            N_("option"): _(OPTIONS[row["option"]]) if row["option"] else "",
+            "": row["label"],
+            N_("kNN on held-out images"): round(100 * row["mean"], 1),
+            "95 %": _interval(row["interval"], 100),
+            "seeds": row["seeds"] or "",
+            N_("answer"): "✓" if row["is_chosen"] else "",
+        }
+        for row in decision["rows"]
+    ]
+    draw_table(rows, hide_index=True)
+    with st.expander(_("Why: the comparisons")):
+        pairs = [
+            {
+                "A": pair["a"],
+                "B": pair["b"],
+                "A − B": f"{100 * pair['difference']:+.1f}",
+                "95 %": _interval(pair["interval"], 100),
+                "": pair["shown"],
+            }
+            for pair in decision["pairs"]
+        ]
+        draw_table(pairs, hide_index=True)
+        text = _(
+            "Intervals are over images and seeds, corrected for the number of comparisons. To answer “train”, training "
+            "has to beat raw pixels, the best frozen encoder, an untrained encoder and naming the largest class."
+        )
+        st.caption(text)
+
+
+def _show_regime(regime: Regime, answer: Answer) -> None:
+    """Methods at equal epochs, or at equal time."""
+    st.markdown(f"**{format.plain(locale.text(regime['title']))}**")
+    points = 100 if answer["plan"]["labeled"] else 1
+    rows = [
+        {
+            "method": row["label"],
+            answer["criterion"]: round(points * row["mean"], 1),
+            "95 %": _interval(row["interval"], points),
+            "epochs": row["epochs"],
+            N_("training, s"): round(row["seconds"], 1),
+            "seeds": row["seeds"],
+        }
+        for row in regime["rows"]
+    ]
+    draw_table(rows, hide_index=True)
 
 
 def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:

@@ -6,9 +6,10 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.engine.training import Task
-from contrastive_core.records import Progress, is_locked
+from contrastive_core.records import Progress, frozen, is_locked
 from contrastive_core.records.advice import (
     QUESTIONS,
+    START,
     WITHOUT_LABELS,
     Plan,
     adviser_names,
@@ -20,7 +21,7 @@ from contrastive_core.records.advice import (
     save_plan,
 )
 from contrastive_core.records.runs import free_name
-from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
+from contrastive_lab import cache, format, frozen_encoders, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.advice_answer import show_answer
@@ -91,12 +92,16 @@ def _show_start(data: str, method: str, questions: list[str]) -> None:
     )
     if questions != [*QUESTIONS]:
         st.caption(_(WITHOUT_LABELS))
+    elif START in choose:
+        frozen_encoders.manage()
     minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if not choose:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in questions]
         st.caption(_("Choose at least one question: ") + "; ".join(offered))
         return
     values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
+    if START in choose:
+        values["frozen"] = [encoder.text for encoder in frozen.read_list()]
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
     if number_inputs.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 from test_pages import opened
 
 from contrastive_core import methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods import side_by_side
+from contrastive_lab.methods import family, side_by_side
+from contrastive_lab.methods.diagram import CHOSEN
 
 
 def test_aspects_are_those_of_the_methods() -> None:
@@ -41,6 +44,10 @@ def test_up_to_three_stand_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None
     [
         (["no negatives", "predictor"], {"byol", "simsiam"}),
         (["labels"], {"sup_con", "metric"}),
+        (["captions"], {"clip"}),
+        (["captions", "labels"], set()),
+        (["momentum encoder"], {"byol", "moco_v1", "moco_v2", "moco_v3"}),
+        (["large batch", "negatives"], {"clip", "inva_spread", "moco_v3", "simclr", "sup_con"}),
         (["labels", "predictor"], set()),
     ],
 )
@@ -49,6 +56,20 @@ def test_methods_are_filtered_by_what_they_have(
 ) -> None:
     monkeypatch.setattr(side_by_side.query_params, "many_of", lambda *_, **__: chosen)
     assert set(side_by_side.fitting(catalog.read()["methods"])) == found
+
+
+def test_the_family_tree_draws_every_method_and_every_debt() -> None:
+    cards = catalog.read()["methods"]
+    svg = family.family_svg(cards, {"byol"})
+    assert svg.count("<rect") == len(cards)
+    assert svg.count("<path") == sum(len(m["builds_on"]) for m in cards.values())
+    assert svg.count(CHOSEN) == 1
+    ElementTree.fromstring(svg)
+    rows = {row["method"]: row for row in family.table_rows(cards)}
+    byol = rows["[BYOL](?method=byol)"]
+    assert "MoCo v1: momentum encoder" in byol["took"]
+    assert "SimSiam" in byol["went into"]
+    assert all(row["took"] or row["went into"] or "CLIP" in name or "CPC" in name for name, row in rows.items())
 
 
 def test_what_a_method_builds_on_is_an_older_method() -> None:

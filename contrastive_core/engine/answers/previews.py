@@ -68,8 +68,7 @@ def look(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the plan of an adviser and its time. Raises ValueError if the time is too short."""
-    request = AdviceRequest(
-        values["dataset"], values["minutes"], values["choose"], method=values["method"], device=device
-    )
+    about = (values["dataset"], values["minutes"], values["choose"])
+    request = AdviceRequest(*about, method=values["method"], device=device, frozen=values.get("frozen"))
     made = plan_advice(request, on_progress)
     return Result({"plan": made.to_json(), "sentence": made.sentence()})

@@ -1,0 +1,45 @@
+"""What a list rests on, in one sentence above it, where the loss or the method behind it says less than usual."""
+
+import streamlit as st
+
+from contrastive_core.records.cards import USES
+from contrastive_lab import cache, format
+from contrastive_lab.locale import _
+from contrastive_lab.samples.findings import Findings
+
+NONE, SHARE = "none", "share"  # of `LossCard.per_sample`
+
+
+def show(findings: Findings, name: str) -> None:
+    """The sentence of a list; nothing where it rests on what its name says."""
+    run = findings.requests[0].run
+    method = "" if run is None else str(run.config.get("method"))
+    if text := basis(name, findings.table.loss, method):
+        st.caption(format.plain(text))
+
+
+def basis(name: str, loss: str, method: str) -> str:
+    """What a list rests on, by the loss of the table and the method that trained the encoder ("": none)."""
+    catalog = cache.catalog()
+    card, about = catalog["losses"].get(loss, {}), catalog["methods"].get(method)
+    title, kind = card.get("title", loss), card.get("per_sample")
+    if name == "loss" and kind == NONE:
+        return _(
+            "{title} has no value per sample: all images share the batch's value, so this list has no order. The other "
+            "lists rest on neighbors in the embedding."
+        ).format(title=title)
+    if name == "loss" and kind == SHARE:
+        return _(
+            "Of {title}, only the distance between an image's two views is per sample. Its terms over dimensions are "
+            "the same for all images."
+        ).format(title=title)
+    if name == "false_negative" and about and not about["needs_labels"] and USES[0] not in about["uses"]:
+        return _(
+            "{title} has no negatives and pushes no pair apart. This list rests on neighbors: images that a loss with "
+            "negatives would push apart although they look the same."
+        ).format(title=about["title"])
+    if kind == NONE:
+        return _(
+            "This list rests on neighbors in the embedding, not on {title}, which has no value per sample."
+        ).format(title=title)
+    return ""
