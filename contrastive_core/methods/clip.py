@@ -62,6 +62,7 @@ class CLIP(Method):
         loss_knobs={"temperature": 0.07},
         needs_captions=True,
         uses=("negatives", "large batch"),
+        builds_on=(("cpc", N_("the InfoNCE loss")),),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ starts at 0.07, as in the paper, and is learned")

@@ -50,7 +50,7 @@ class MoCoV1(MoCo):
         ),
         loss_knobs={"temperature": 0.1},
         uses=("negatives", "momentum encoder", "memory of older rows"),
-        builds_on=(("inst_disc", N_("rows remembered beyond the batch")),),
+        builds_on=(("inst_disc", N_("rows remembered beyond the batch")), ("cpc", N_("the InfoNCE loss"))),
     )
     Settings = Settings
     temperature_reason = N_("as its authors' CIFAR-10 code")

@@ -44,7 +44,7 @@ class SupCon(Method):
         loss_knobs={"temperature": 0.2},
         needs_labels=True,
         uses=("negatives", "large batch"),
-        builds_on=(("simclr", N_("views, head and softmax")),),
+        builds_on=(("simclr", N_("views, head and softmax")), ("metric", N_("pairs by class"))),
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: with 0.1, short runs stay near log(batch size) for many steps")

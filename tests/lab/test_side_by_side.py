@@ -69,7 +69,7 @@ def test_the_family_tree_draws_every_method_and_every_debt() -> None:
     byol = rows["[BYOL](?method=byol)"]
     assert "MoCo v1: momentum encoder" in byol["took"]
     assert "SimSiam" in byol["went into"]
-    assert all(row["took"] or row["went into"] or "CLIP" in name or "CPC" in name for name, row in rows.items())
+    assert all(row["took"] or row["went into"] for row in rows.values())  # none stands alone
 
 
 def test_what_a_method_builds_on_is_an_older_method() -> None:
