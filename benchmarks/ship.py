@@ -70,7 +70,7 @@ def ship(run: Run, known: ScoreCache) -> Run:
     used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
     checkpoints.save_weights(made, used, half=True)
     _snapshots(run, made)
-    rescore(made)
+    rescore(made, known)
     prepare(made, known)
     return made
 

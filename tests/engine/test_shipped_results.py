@@ -121,7 +121,7 @@ def test_two_shipped_runs_of_a_data_set_are_compared_at_once(pair: tuple[str, st
 
 
 def test_eight_at_once_and_what_is_not_alike() -> None:
-    eight = comparisons.comparison_of_kept(asked(tuple(NAMES[::2])))
+    eight = comparisons.comparison_of_kept(asked(tuple(n for n in NAMES if n.endswith("digits"))))
     assert eight is not None
     assert eight.arrays["cka"].shape == (8, 8)
     with pytest.raises(ValueError, match="no samples in common"):
