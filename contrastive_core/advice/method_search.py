@@ -32,11 +32,10 @@ class MethodSearch(Search):
         self.trials = read_trials(self.folder / "scores")
         first = self.plan.seeds[0]
         for trial in self._methods():
-            self.trials.setdefault(trial.key, trial)
             for epochs in dict.fromkeys(self.epochs_of(trial, regime) for regime in TITLES):
                 scored = sum(t.epochs > 0 for t in self.trials.values())
                 if first in trial.by_seed(epochs) or scored < FEWEST or self._fits(trial, epochs):
-                    self.score(trial, epochs, first)
+                    self.score(self.trials.setdefault(trial.key, trial), epochs, first)
         for seed, regime in itertools.product(self.plan.seeds[1:], TITLES):
             for trial in self.finalists(regime):
                 epochs = self.epochs_of(trial, regime)

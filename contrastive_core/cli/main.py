@@ -153,6 +153,7 @@ COMMANDS = {
         _option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
         _option("--loss", help="default: the run's own"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
+        _option("--frozen", action="append", metavar="ENCODER", help="a frozen encoder that the lists rest on instead"),
         _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
         _option("--checks", type=int, default=120, help="rows to check (120)"),
     ),

@@ -8,9 +8,11 @@ from contrastive_core.cli.label_audit import audit_labels
 from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
 from contrastive_core.engine.answers.scores import sample_table
+from contrastive_core.errors import BadSetting
 from contrastive_core.progress import OnProgress
+from contrastive_core.records.frozen import FrozenEncoder, parse
 from contrastive_core.records.sample_request import request_of
-from contrastive_core.records.sample_table import SampleTable
+from contrastive_core.records.sample_table import WRONG, SampleTable
 from contrastive_core.samples import run_samples
 from contrastive_core.samples.table_builder import SampleInputs, build_table
 from contrastive_core.storage.tables import write_table
@@ -29,6 +31,13 @@ def samples(args: Namespace) -> None:
     kinds = ("estimate_", "exact_up_to")
     record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
     text = f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}"
+    if args.frozen:
+        record["frozen"] = args.frozen[0]
+        text += f"; lists by {args.frozen[0]}, frozen"
+    wrong = [table.facts[name] for name in WRONG if name in table.facts]
+    if len(wrong) == len(WRONG):
+        record |= dict(zip(WRONG, wrong, strict=True))
+        text += "\nlikely wrong labels: {:.0f} ({:.0f} to {:.0f})".format(*wrong)
     if args.audit:
         found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks)
         record, text = record | found, f"{text}\n{said}"
@@ -48,6 +57,13 @@ def _of_losses(table: SampleTable) -> str:
     )
 
 
+def _encoder(args: Namespace) -> FrozenEncoder:
+    """The one encoder that the lists are to rest on. Raises BadSetting."""
+    if len(args.frozen) != 1 or not collectives.is_single_process():
+        raise BadSetting("samples takes one --frozen encoder, and one process")
+    return parse(args.frozen[0])
+
+
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
     if collectives.raise_together(partial(sources.is_file, args.run)):
         rows = collectives.raise_together(partial(sources.read_file, args, args.run))
@@ -59,7 +75,10 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
         request = request_of(space.name, space.split, args.loss or own)
         return space.name, sample_table(request, on_progress, args.device)
     run, split = collectives.raise_together(partial(sources.run_of, args.run, args)), args.split or "train"
-    table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device)
+    if args.frozen:
+        table = run_samples.samples_by_frozen(run, _encoder(args), args.loss, split, on_progress, args.device)
+    else:
+        table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device)
     if collectives.world().is_rank0:
         note_left_out(run, split)
     return run.name, table

@@ -23,11 +23,13 @@ from contrastive_core.device import enough_memory
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
 from contrastive_core.evaluation.embed import data_of, embed_run, load_model
+from contrastive_core.importers.frozen_encoders import embed_frozen
 from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.records import sample_table
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.recorded_rows import PROBE
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest
@@ -67,6 +69,26 @@ def samples_of_run(
     if is_new and collectives.world().is_rank0:
         sample_table.keep_table(table, path)
     return table
+
+
+def samples_by_frozen(
+    run: Run,
+    encoder: FrozenEncoder,
+    loss: str | None = None,
+    split: str = "train",
+    on_progress: OnProgress = ignore_progress,
+    device: str = "auto",
+) -> SampleTable:
+    """The table of a run's split whose lists rest on a frozen encoder; the loss is the run's. It is not kept, but the
+    encoder's vectors are. Raises ValueError with one sentence where the encoder cannot be used."""
+    far = "test" if split == "train" else "train"
+    progress = fraction_of(on_progress, message("{name}, frozen", name=encoder.title))
+    every, other = (embed_frozen(encoder, data_of(run, one), device, progress) for one in (split, far))
+    inputs = _gather(run, loss or str(run.config.get("loss")), split, device, on_progress)
+    assert inputs.features is not None
+    rows = every.take([*map({name: i for i, name in enumerate(every.ids)}.__getitem__, inputs.features.ids)])
+    rows = dataclasses.replace(rows, labels=inputs.features.labels)
+    return build_table(dataclasses.replace(inputs, features=rows, other=other), on_progress)
 
 
 def samples_of_vectors(

@@ -3,15 +3,35 @@
 import streamlit as st
 
 from contrastive_core.engine import questions
+from contrastive_core.records import frozen
+from contrastive_core.records.evaluation import name_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
-from contrastive_lab import cache, format
+from contrastive_lab import cache, format, frozen_encoders, locale
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.retrain import run_before
 
 LONGER = 4  # times the epochs that are offered
 GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
+
+
+def _show_frozen(run: Run, own: Score) -> None:
+    """The accuracy of each named frozen encoder, and what to do where one is better."""
+    known = {k: score for k, s in frozen_encoders.known(run).items() if (score := s.get("knn")) and score.value}
+    if not known:
+        return
+    listed = ", ".join(f"{locale.text(name_of(k))} {format.figure_of(score)}" for k, score in known.items())
+    st.caption(format.plain(_("For comparison, kNN accuracy: {listed}.").format(listed=listed)))
+    best = max(known, key=lambda k: known[k].value or 0)
+    low = (known[best].interval or (0.0, 0.0))[0]
+    if low > (own.value or 0):
+        name = next(encoder.text for encoder in frozen.read_list() if encoder.source == best)
+        text = _(
+            "{name} scores higher than this encoder. The command for lists that rest on it: samples {run} --frozen "
+            "{name}"
+        )
+        st.info(format.plain(text.format(name=name, run=run.name)))
 
 
 def show(run: Run) -> None:
@@ -24,6 +44,7 @@ def show(run: Run) -> None:
     own, pixels = (record.score(source, "knn") for source in ("h", "raw"))
     if own is None or pixels is None:
         return
+    _show_frozen(run, own)
     values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels)}
     if not is_weak(own, pixels) or (own.value or 0) >= GOOD:
         text = _("Encoder behind this list: kNN accuracy {own} on test images, raw pixels {pixels}.")
