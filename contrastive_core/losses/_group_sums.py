@@ -14,7 +14,10 @@ def relation_counts(pairs: Pairs) -> tuple[Tensor, Tensor]:
     if not pairs.by_id:
         masks = pairs.masks()
         return masks.positive.sum(1), masks.negative.sum(1)
-    positive, same = _in_group(pairs, torch.stack([pairs.as_positive, pairs.as_negative], 1).long()).unbind(1)
+    order, first, last = pairs.group_places
+    so_far = torch.stack([pairs.as_positive, pairs.as_negative])[:, order].cumsum(1)  # (2, m)
+    so_far = torch.nn.functional.pad(so_far, (1, 0))
+    positive, same = so_far[:, last] - so_far[:, first]  # of the group
     positive, negative = positive - _own_candidate(pairs)[0], _possible_negatives(pairs) - same
     in_group = pairs.anchor_groups != NO_GROUP
     return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
@@ -29,13 +32,6 @@ def _possible_negatives(pairs: Pairs) -> Tensor:
     return torch.stack([second, possible.sum() - second])[pairs.anchor_views]
 
 
-def _group_keys(pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Numbers (n) and (m) that are equal where anchor and candidate share a group; across towers: that of the other."""
-    if not pairs.across:
-        return pairs.anchor_groups, pairs.candidate_groups
-    return 2 * pairs.anchor_groups + 1 - pairs.anchor_views, 2 * pairs.candidate_groups + pairs.candidate_views
-
-
 def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
     """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n)."""
     number = relation_counts(pairs)[0]
@@ -47,32 +43,24 @@ def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
 
 def most_in_a_group(pairs: Pairs) -> int:
     """The number of candidates of the largest group that an anchor is in."""
-    first, last = _places(pairs)[1:]
+    first, last = pairs.group_places[1:]
     return int((last - first).max()) if len(pairs) else 0
 
 
 def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
     """The pairs where each anchor meets only the candidates of its group, and which of these (n, k) are positives."""
-    order, first, last = _places(pairs)
+    order, first, last = pairs.group_places
     at = first[:, None] + torch.arange(most_in_a_group(pairs), device=first.device)  # (n, k)
     near = dataclasses.replace(pairs, columns=order[at.clamp_max(len(order) - 1)])
     return near, near.masks().positive & (at < last[:, None])
 
 
-def _places(pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
-    """Candidates in the order of their groups (m), and where in it each anchor's group begins and ends; (n)."""
-    wanted, groups = _group_keys(pairs)
-    groups, order = groups.sort(stable=True)
-    wanted = wanted.contiguous()
-    return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
-
-
 def _in_group(pairs: Pairs, x: Tensor) -> Tensor:
     """Σ of the candidates' x (m, k) over each anchor's group, itself included: (n, k)."""
-    groups = torch.cat(_group_keys(pairs)).unique(return_inverse=True)[1]
+    groups = torch.cat(pairs.group_keys).unique(return_inverse=True)[1]
     of_anchor, of_candidate = groups.tensor_split([len(pairs)])
     sums = x.new_zeros(len(groups), x.shape[1]).index_add_(0, of_candidate, x)
-    return deterministic_gather(sums, of_anchor) if x.is_floating_point() else sums[of_anchor]
+    return deterministic_gather(sums, of_anchor)
 
 
 def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -81,6 +69,6 @@ def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:
     at = torch.searchsorted(rows, pairs.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
     own = order[at]
     present = (rows[at] == pairs.anchor_rows) & (pairs.anchor_rows != NO_ROW)
-    wanted, groups = _group_keys(pairs)
+    wanted, groups = pairs.group_keys
     in_group = groups[own] == wanted
     return (present & in_group & pairs.as_positive[own]).long(), own

@@ -14,13 +14,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from contrastive_core.losses._base import Loss
 from contrastive_core.losses._group_sums import beside_positives, mean_of_positives, most_in_a_group, relation_counts
 from contrastive_core.losses._output import Details
 from contrastive_core.messages import N_
-from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean, softmax_over
+from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean, masked_sum, softmax_over
 from contrastive_core.ops.tiled_logsumexp import tiled_logsumexp
+from contrastive_core.ops.tiled_sum import tiled_softplus
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import Kernel
@@ -54,6 +56,23 @@ class LogitLoss(Loss):
     def logit_scale(self) -> float:
         """±1/τ: what a score is multiplied by."""
         return (1 if self.score == "dot" else -1) / self.temperature
+
+    @property
+    def negative_margin(self) -> float | None:
+        """Above which margin over the positives a negative is left out; some losses have it as a knob."""
+        return None
+
+    @property
+    def lists_positives(self) -> bool:
+        """Whether the formula asks for the logit of each positive, and not for their mean alone."""
+        return False
+
+    def is_tiled(self, pairs: Pairs) -> bool:
+        """Whether the loss of these pairs is computed tile by tile, without the matrix."""
+        if len(pairs) * pairs.width < TILED_FROM or self.score != "dot" or not pairs.by_id:
+            return False
+        listed = self.lists_positives or self.negative_margin is not None
+        return not (listed and most_in_a_group(pairs) > LISTED)
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Scores (n, w) as the softmax sees them."""
@@ -103,6 +122,11 @@ class MatrixLogits:
         if positive.dtype == torch.bool and positive.shape == negative.shape:
             return masked_logsumexp(times * self.values, positive | negative)
         return torch.logaddexp(self.logsumexp("positive", times), self.logsumexp("negative", times))
+
+    def sum_softplus(self, relation: str, bias: Tensor, sign: int = 1) -> Tensor:
+        """Σ log(1 + e^(sign · (ℓ + bias))) (n) over "positive" or "negative" candidates."""
+        logits, mask = self.of_positives if relation == "positive" else (self.values, self.masks.negative)
+        return masked_sum(-logsigmoid(-sign * (logits + bias)), mask)
 
     def positive_number(self) -> Tensor:
         """|P(i)| (n)."""
@@ -169,11 +193,21 @@ class TiledLogits(MatrixLogits):
         negatives = tiled_logsumexp(self.pairs, times * self.scale, "negative", self.on_fraction, limits)
         return negatives if relation == "negative" else torch.logaddexp(self.logsumexp("positive", times), negatives)
 
+    def sum_softplus(self, relation: str, bias: Tensor, sign: int = 1) -> Tensor:
+        if relation == "positive":
+            return super().sum_softplus(relation, bias, sign)
+        return tiled_softplus(self.pairs, sign * self.scale, relation, sign * bias, self.on_fraction)
+
+    @cached_property
+    def numbers(self) -> tuple[Tensor, Tensor]:
+        """|P(i)| and |N(i)| (n)."""
+        return relation_counts(self.pairs)
+
     def positive_number(self) -> Tensor:
-        return relation_counts(self.pairs)[0]
+        return self.numbers[0]
 
     def negative_number(self) -> Tensor:
-        return relation_counts(self.pairs)[1]
+        return self.numbers[1]
 
     def positive_mean(self) -> Tensor:
         return mean_of_positives(self.pairs, self.scale)
@@ -191,11 +225,6 @@ class SoftmaxLoss(LogitLoss):
     """A loss whose negatives count by their log-sum-exp alone."""
 
     @property
-    def negative_margin(self) -> float | None:
-        """Above which margin over the positives a negative is left out; some losses have it as a knob."""
-        return None
-
-    @property
     def takes_weights(self) -> bool:
         return self.negative_margin is None  # the most similar positive decides who is left out
 
@@ -208,11 +237,6 @@ class SoftmaxLoss(LogitLoss):
     def averages_positives(self) -> bool:
         """Whether −mean_P ℓ is a part of it, beside what hardly varies among positives."""
         return True
-
-    @property
-    def lists_positives(self) -> bool:
-        """Whether the formula asks for the logit of each positive, and not for their mean alone."""
-        return False
 
     @abstractmethod
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
@@ -229,15 +253,9 @@ class SoftmaxLoss(LogitLoss):
         return mean_of_positives(pairs, 1.0) if self.averages_positives and self.score == "dot" else None
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        if not self._is_tiled(pairs):
+        if not self.is_tiled(pairs):
             return super().over_blocks(pairs, on_fraction)
         return self._of(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
-
-    def _is_tiled(self, pairs: Pairs) -> bool:
-        if len(pairs) * pairs.width < TILED_FROM or self.score != "dot" or not pairs.by_id:
-            return False
-        listed = self.lists_positives or self.negative_margin is not None
-        return not (listed and most_in_a_group(pairs) > LISTED)
 
     def _of(self, logits: MatrixLogits, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Loss and weight (n): both 0 where no positive is."""

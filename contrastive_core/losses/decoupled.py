@@ -63,7 +63,7 @@ class Decoupled(SoftmaxLoss):
         return self.weighting == "none"
 
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        if self.weighting == "none" or self._is_tiled(pairs):
+        if self.weighting == "none" or self.is_tiled(pairs):
             return super().over_blocks(pairs, on_fraction)
         return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
-from contrastive_core.losses._softmax import LogitLoss, temperature_knob
+from contrastive_core.losses._softmax import LogitLoss, MatrixLogits, TiledLogits, temperature_knob
 from contrastive_core.messages import N_
-from contrastive_core.ops.similarity import compare, masked_sum
+from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs.types import Masks, Pairs
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.cards import Kernel, LossCard
@@ -50,8 +49,14 @@ class SigLIP(LogitLoss):
     def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
         return dataclasses.replace(pairs, bias=bias)
 
+    @property
+    def lists_positives(self) -> bool:
+        return True
+
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        bias = pairs.anchors.new_tensor(self.bias) if pairs.bias is None else pairs.bias.to(pairs.anchors.dtype)
+        bias = self._bias(pairs)
+        if self.is_tiled(pairs):
+            return self._of(TiledLogits(pairs, self.logit_scale, on_fraction), bias)
         values, weights = zip(*self.in_blocks(self._biased, pairs, bias, on_fraction=on_fraction), strict=True)
         return torch.cat(values), torch.cat(weights)
 
@@ -60,10 +65,16 @@ class SigLIP(LogitLoss):
         return self.per_anchor(compare(part, self.score), part.masks(), part)
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        x = self.logits(scores, pairs)  # (n, w)
-        each = masked_sum(-logsigmoid(x), masks.positive) + masked_sum(-logsigmoid(-x), masks.negative)
-        defined = (masks.positive > 0).any(-1) | (masks.negative > 0).any(-1)
-        return each, defined.to(scores.dtype)
+        return self._of(MatrixLogits(scores * self.logit_scale, masks), self._bias(pairs))
+
+    def _of(self, logits: MatrixLogits, bias: Tensor) -> tuple[Tensor, Tensor]:
+        """Σ_P log(1 + e^−(ℓ + b)) + Σ_N log(1 + e^(ℓ + b)), and the weight; (n) each."""
+        value = logits.sum_softplus("positive", bias, sign=-1) + logits.sum_softplus("negative", bias)
+        defined = (logits.positive_number() > 0) | (logits.negative_number() > 0)
+        return value, defined.to(value.dtype)
+
+    def _bias(self, pairs: Pairs) -> Tensor:
+        return pairs.anchors.new_tensor(self.bias) if pairs.bias is None else pairs.bias.to(pairs.anchors.dtype)
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         return scores / self.temperature + (self.bias if pairs.bias is None else pairs.bias)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,12 +28,30 @@ CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digi
 
 def normalize(z: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     """Rows scaled to unit length; a zero row stays zero and gets zero gradient."""
-    if not z.shape[-1]:
-        return z
-    largest = z.detach().abs().amax(-1, keepdim=True)
-    some = largest != 0  # a row that is not finite stays so
-    x = torch.where(some, z / torch.where(some, largest, 1.0), 1.0)  # its squares are in range
-    return torch.where(some, x / x.norm(dim=-1, keepdim=True), 0.0)
+    return _Normalize.apply(z)[0] if z.shape[-1] else z
+
+
+class _Normalize(torch.autograd.Function):
+    """Keeps unit rows and their lengths; that of a zero row is infinite. All steps can be differentiated again."""
+
+    @staticmethod
+    def forward(z: Tensor) -> tuple[Tensor, Tensor]:
+        largest = z.abs().amax(-1, keepdim=True)
+        largest = largest.masked_fill_(largest == 0, 1.0)  # a row that is not finite stays so
+        x = z / largest  # its squares are in range
+        norm = x.norm(dim=-1, keepdim=True)
+        norm = norm.masked_fill_(norm == 0, torch.inf)
+        return x.div_(norm), largest.mul_(norm)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*output)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, g_length: Tensor) -> Tensor:
+        unit, length = ctx.saved_tensors
+        along = (g * unit).sum(-1, keepdim=True) - g_length * torch.where(length == torch.inf, 0.0, length)
+        return torch.addcmul(g, along, unit, value=-1) / length
 
 
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:
@@ -120,7 +139,7 @@ def compare(pairs: Pairs, score: str) -> Float[Tensor, "n w"]:
         return SCORES[score](pairs.anchors, pairs.candidates)
     a, c = (pairs.anchors[:, None, :], deterministic_gather(pairs.candidates, pairs.columns))  # (n, 1, d), (n, k, d)
     if score == "dot":
-        return (c @ a.mT).squeeze(-1)
+        return (c * a).sum(-1) if c.shape[1] == 1 else (c @ a.mT).squeeze(-1)
     squared = (a - c).square().sum(-1)  # (n, k)
     return squared if score == "squared_distance" else safe_sqrt(squared)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -112,6 +113,21 @@ class Pairs:
             and self.anchor_groups is self.candidate_groups
             and self.anchor_rows is self.candidate_rows
         )
+
+    @property
+    def group_keys(self) -> tuple[Tensor, Tensor]:
+        """Numbers (n) and (m) that are equal where anchor and candidate share a group; across towers: that of the
+        other."""
+        if not self.across:
+            return self.anchor_groups.contiguous(), self.candidate_groups
+        return 2 * self.anchor_groups + 1 - self.anchor_views, 2 * self.candidate_groups + self.candidate_views
+
+    @cached_property
+    def group_places(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Candidates in the order of their groups (m), and where in it each anchor's group begins and ends; (n)."""
+        wanted, groups = self.group_keys
+        groups, order = groups.sort(stable=True)
+        return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
 
     def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
         """The same relations between other vectors, row for row."""

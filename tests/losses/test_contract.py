@@ -14,7 +14,7 @@ from losses_setup import SETTINGS, build, ids, make, usable
 
 from contrastive_core import losses, pairs
 from contrastive_core.losses import _base, _softmax
-from contrastive_core.ops import tiled_logsumexp
+from contrastive_core.ops import tiles as tiling
 
 EVERY = pytest.mark.parametrize(("name", "chosen"), SETTINGS, ids=ids)
 WITH_TAU = [(n, k) for n, k in SETTINGS if "temperature" in losses.knobs(n)]
@@ -32,7 +32,7 @@ def form(request, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(_softmax, "TILED_FROM", 0)
     if request.param == "tiles":
         monkeypatch.setattr(_base, "BLOCK", 100)
-        monkeypatch.setattr(tiled_logsumexp, "TILE", 8)
+        monkeypatch.setattr(tiling, "TILE", 8)
     return request.param
 
 

@@ -20,7 +20,7 @@ from contrastive_core import losses, pairs
 from contrastive_core.losses import Loss, _base
 from contrastive_core.losses._anatomy import Anatomy
 from contrastive_core.losses._two_views import TwoViewLoss
-from contrastive_core.ops import tiled_logsumexp
+from contrastive_core.ops import tiles as tiling
 from contrastive_core.pairs.types import Pairs
 
 EVERY = pytest.mark.parametrize(("name", "chosen"), SETTINGS, ids=ids)
@@ -93,7 +93,7 @@ def test_gradients_are_the_same_every_time(
 ) -> None:
     if size > 512:
         monkeypatch.setattr(_base, "BLOCK", 1 << 16)
-        monkeypatch.setattr(tiled_logsumexp, "TILE", 128)
+        monkeypatch.setattr(tiling, "TILE", 128)
     loss, z = make(name, chosen), rows(n=size, d=16, dtype=torch.float32).requires_grad_()
     made = pairs.from_labels(z, torch.arange(size) // 4)
     if not usable(loss, made):

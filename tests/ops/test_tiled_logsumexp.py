@@ -15,10 +15,12 @@ from contrastive_core.losses import _base, _softmax
 from contrastive_core.losses._group_sums import relation_counts
 from contrastive_core.losses._softmax import SoftmaxLoss
 from contrastive_core.losses._two_views import TwoViewLoss
-from contrastive_core.ops import tiled_logsumexp
+from contrastive_core.ops import tiled_sum
+from contrastive_core.ops import tiles as tiling
 from contrastive_core.pairs.types import Pairs
 
 SOFTMAX = [(n, k) for n, k in SETTINGS if issubclass(losses.get(n), SoftmaxLoss)]
+TILED = SOFTMAX + [(n, k) for n, k in SETTINGS if n == "siglip"]
 N = 192
 
 
@@ -60,7 +62,7 @@ KINDS = ("views", "labeled_views", "first_view", "labels", "queue", "bank", "sha
 
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiled_logsumexp, "TILE", 32)
+    monkeypatch.setattr(tiling, "TILE", 32)
     monkeypatch.setattr(_softmax, "TILED_FROM", 0)
     monkeypatch.setattr(_softmax, "LISTED", 1000)
 
@@ -78,12 +80,12 @@ def both(loss, kind: str, z: torch.Tensor, monkeypatch: pytest.MonkeyPatch):
     return found
 
 
-@pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
+@pytest.mark.parametrize(("name", "chosen"), TILED, ids=ids)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("one", [False, True], ids=["tiles", "one_tile"])
 def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None:
     if one:
-        monkeypatch.setattr(tiled_logsumexp, "TILE", 1024)
+        monkeypatch.setattr(tiling, "TILE", 1024)
     for temperature in (0.001, 0.1, 10.0):
         loss = make(name, chosen, temperature=temperature, base_temperature=0.07)
         if "temperature" not in losses.knobs(name) and temperature != 0.1:
@@ -98,7 +100,7 @@ def test_equals_dense(name, chosen, kind, one, small_tiles, monkeypatch) -> None
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize(("name", "chosen"), SOFTMAX, ids=ids)
+@pytest.mark.parametrize(("name", "chosen"), TILED, ids=ids)
 def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
     loss, z = make(name, chosen, temperature=temperature), rows(dtype=torch.float32)
     z = z if loss.normalize else z / 3
@@ -109,6 +111,32 @@ def test_float32(name, chosen, temperature, small_tiles, monkeypatch) -> None:
     assert abs(got - want) <= 1e-5 * max(1, abs(want))
     norm = float(z.norm(dim=1).max()) * t / total
     assert float((grad_a - grad_b).abs().max()) * norm <= max(1e-5, 2e-7 / t)
+
+
+@pytest.mark.parametrize("kind", ["views", "towers", "captions", "share"])
+@pytest.mark.parametrize("bias", [-10.0, 500.0])
+def test_a_learned_bias_has_the_same_gradient(kind: str, bias: float, small_tiles, monkeypatch) -> None:
+    found = []
+    for least in (0, 1 << 60):
+        monkeypatch.setattr(_softmax, "TILED_FROM", least)
+        learned = torch.tensor(bias, dtype=torch.float64, requires_grad=True)
+        out = losses.create("siglip")(build(kind, rows()), bias=learned)
+        weight = torch.linspace(0.5, 1.5, len(out.weight), dtype=torch.float64)
+        found.append(torch.autograd.grad((out.per_anchor * weight).sum(), learned)[0])
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["info_nce", "siglip"])
+def test_tiles_made_again_equal_those_kept(name: str, small_tiles, monkeypatch) -> None:
+    found = []
+    for most in (1 << 30, 0):
+        monkeypatch.setattr(tiled_sum, "KEPT", most)
+        leaf = rows().requires_grad_()
+        value = losses.create(name, temperature=0.1)(build("towers", leaf)).value
+        first = torch.autograd.grad(value, leaf, retain_graph=True)[0]
+        assert torch.equal(first, torch.autograd.grad(value, leaf)[0])
+        found.append(first)
+    assert torch.equal(*found)
 
 
 def test_same_result_with_any_number_of_threads(small_tiles) -> None:
@@ -141,7 +169,7 @@ def test_counts_by_id(kind: str) -> None:
 @pytest.mark.parametrize("which", ["negative", "compared"])
 def test_tiles_cover_every_wanted_pair_once(kind: str, which: str, small_tiles) -> None:
     made = build(kind, rows())
-    tiles, seen = tiled_logsumexp.Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
+    tiles, seen = tiling.Tiles(made, 0.0, which), torch.zeros(len(made), made.width, dtype=torch.float64)
     for i, columns in tiles.stripes:
         for j in columns:
             wanted = tiles.logits(made.anchors, made.candidates, i, j).exp()  # e^0 where it is wanted
@@ -153,15 +181,25 @@ def test_tiles_cover_every_wanted_pair_once(kind: str, which: str, small_tiles) 
     assert torch.equal(seen, want.double())
 
 
-def test_views_need_no_masks_off_the_diagonal(small_tiles, monkeypatch) -> None:
-    made, of_tiles = build("views", rows(960)), []
-    tiles, masks = tiled_logsumexp.Tiles(made, 0.0, "compared"), Pairs.masks
+@pytest.mark.parametrize("kind", ["views", "towers"])
+def test_small_groups_need_no_masks(kind: str, small_tiles, monkeypatch) -> None:
+    made = build(kind, rows(960))
+    monkeypatch.setattr(Pairs, "masks", lambda *_: pytest.fail("a mask was made"))
+    for relation in ("negative", "compared"):
+        tiles = tiling.Tiles(made, 0.0, relation)
+        for i, columns in tiles.stripes:
+            for j in columns:
+                tiles.logits(made.anchors, made.candidates, i, j)
+
+
+def test_large_groups_need_masks_where_groups_meet(small_tiles, monkeypatch) -> None:
+    made, of_tiles = pairs.from_labels(rows(960), torch.arange(960) // 96), []
+    tiles, masks = tiling.Tiles(made, 0.0, "negative"), Pairs.masks
     monkeypatch.setattr(Pairs, "masks", lambda pairs, r, c: of_tiles.append((r, c)) or masks(pairs, r, c))
     for i, columns in tiles.stripes:
         for j in columns:
             tiles.logits(made.anchors, made.candidates, i, j)
-    assert len(of_tiles) == 30
-    assert all(r == c for r, c in of_tiles)
+    assert {(r.start // 96, c.start // 96) for r, c in of_tiles} == {(k, k) for k in range(10)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
