@@ -10,6 +10,7 @@ from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader
+from contrastive_core.records.towers import are_tower_names
 from contrastive_lab import cache, format, locale, plots, query_params
 from contrastive_lab.locale import N_, _
 
@@ -90,7 +91,11 @@ SHOWN = {
     "active_negatives": N_("Negatives still pushed"),
     "rankme": N_("RankMe"),
     "knn": N_("kNN of the step"),
+    "recall_1_forth": N_("Recall@1, {a} → {b}"),
+    "recall_1_back": N_("Recall@1, {b} → {a}"),
+    "modality_gap": N_("Modality gap"),
 }
+SHARES = ("knn", "recall_1_forth", "recall_1_back")
 CURVES = {  # by title: names of figures, and the name of the axis
     N_("Loss"): ({"loss": "recorded", "caller_loss": N_("the caller's")}, "loss"),
     N_("Negatives"): (
@@ -107,7 +112,13 @@ CURVES = {  # by title: names of figures, and the name of the axis
     ),
     "RankMe": ({"rankme": N_("of the step"), "probe_rankme": N_("of the probe set")}, "dimensions"),
     "kNN": ({"knn": N_("of the step"), "probe_knn": N_("of the probe set")}, N_("share right, leave one out")),
+    N_("Recall@1 of the step"): (
+        {"recall_1_forth": N_("{a} → {b}"), "recall_1_back": N_("{b} → {a}")},
+        N_("share whose partner is nearest"),
+    ),
+    N_("Modality gap"): ({"modality_gap": N_("of the step")}, N_("distance of the means")),
     N_("Temperature"): ({"temperature": "τ"}, "τ"),
+    N_("Bias"): ({"bias": "b"}, "b"),
 }
 
 
@@ -162,29 +173,40 @@ def _figures(run: Run) -> None:
     if not reader.steps:
         st.info(_("No step has been recorded yet."))
         return
-    _newest(reader.latest[-1])
+    towers = _tower_names(run)
+    _newest(reader.latest[-1], towers)
     lines = sorted([*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs], key=lambda line: int(line["step"]))
     known = set().union(*lines)
     curves = [(t, names, unit) for t, (names, unit) in CURVES.items() if known & names.keys()]
     columns = st.columns(2)
     for place, (title, names, unit) in enumerate(curves):
-        series = {text: _series(lines, name) for name, text in names.items() if name in known}
+        series = {_named(text, towers): _series(lines, name) for name, text in names.items() if name in known}
         with columns[place % 2]:
             st.markdown(f"**{title}**")
             figure = plots.curves(series, "step", unit, height=220)
             st.plotly_chart(figure, key=f"recorded-{run.name}-{title}", config=plots.SVG)
 
 
-def _newest(line: dict[str, Any]) -> None:
+def _tower_names(run: Run) -> dict[str, str]:
+    """What a recording calls its two towers, as texts name them: {a} and {b}; {} of one encoder."""
+    names = run.manifest.get("recording", {}).get("towers")
+    return {"a": names[0], "b": names[1]} if are_tower_names(names) else {}
+
+
+def _named(text: str, towers: dict[str, str]) -> str:
+    return locale.text(text).format(**towers) if towers else locale.text(text)
+
+
+def _newest(line: dict[str, Any], towers: dict[str, str]) -> None:
     row = st.container(horizontal=True, gap="small")
     for name, title in SHOWN.items():
         value = line.get(name)
         if value is None or (name == "active_negatives" and "effective_negatives" in line):
             continue
-        text = f"{100 * value:.1f} %" if name == "knn" else f"{value:,.3g}"
+        text = f"{100 * value:.1f} %" if name in SHARES else f"{value:,.3g}"
         if name.endswith("negatives") and line.get("negatives") is not None:
             text = _("{value} of {negatives}").format(value=f"{value:,.0f}", negatives=f"{line['negatives']:,.0f}")
-        row.metric(locale.text(title), text, help=cache.definitions(name) or None)
+        row.metric(_named(title, towers), text, help=cache.definitions(name) or None)
     st.caption(_("At step {step}, of the images of that step.").format(step=f"{int(line['step']):,}"))
 
 

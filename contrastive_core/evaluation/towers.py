@@ -48,8 +48,9 @@ class Retrieval:
     recall: dict[int, Share]
 
 
-def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS) -> Retrieval:
-    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a.
+def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, most: int | None = None) -> Retrieval:
+    """Return the ranks of partners and recall@k from tower a to tower b, or from b to a; of at most `most` queries,
+    spread evenly, each among all candidates.
 
     A query is right at k where any of its partners is among the k most similar rows. Rows without a partner are no
     queries, but stay among the candidates. Rows that are zero or not finite are left out. Another row as similar as
@@ -59,6 +60,9 @@ def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS) -
     (at, group), (others, other_group) = sides[::-1] if reverse else sides
     is_query = (group >= 0) & np.isin(group, other_group)
     at, group = at[is_query], group[is_query]
+    if most is not None and len(at) > most:
+        chosen = np.linspace(0, len(at) - 1, most).round().astype(np.int64)
+        at, group = at[chosen], group[chosen]
     if not len(at):
         raise CannotScore(UNPAIRED)
     ranks = partner_ranks(

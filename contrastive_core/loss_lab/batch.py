@@ -139,14 +139,17 @@ def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: 
     return LabBatch(z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids)
 
 
-def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch:
+def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
     """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
     kind, _, number = request.source.partition(":")
     if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
         raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
     vectors, count = read_recorded(place), request.images * request.views
-    batch = _batch_of_vectors(vectors, attached_images.dataset_pictures(vectors), count, request.seed)
+    pictures = attached_images.dataset_pictures(vectors)
+    if (towers := towers_of(vectors)) is not None:
+        return batch_of_towers(towers, pictures, count, request.seed)
+    batch = _batch_of_vectors(vectors, pictures, count, request.seed)
     if not request.memory or f"{kind}:" == SNAPSHOT:
         return batch
     queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]

@@ -20,7 +20,9 @@ from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import Masks
 from contrastive_core.recording.rows import RecordedBatch
+from contrastive_core.recording.tower_rows import both_sides, tower_figures
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.registry import knobs_of
 
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64
 WHOLE = 1024  # rows of a loss that needs all of a batch
@@ -35,12 +37,14 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
     through its pairs of that class. Of large batches about `rows` anchors are asked, each against
     all candidates. Raises ValueError where the loss cannot use these rows.
     """
-    values = _spread_figures(batch)
+    values = _spread_figures(batch) | (tower_figures(batch) if batch.is_of_towers else {})
     per_row = np.full(len(batch), np.nan)
     if loss is not None:
         if batch.temperature is not None and hasattr(loss, "temperature"):
             loss = loss.at_temperature(batch.temperature)
-        every, at = _pairs_of(batch, loss, positives)
+        every, at = _pairs_of_towers(batch, positives) if batch.is_of_towers else _pairs_of(batch, loss, positives)
+        if batch.bias is not None and "bias" in knobs_of(type(loss)):
+            every = loss.with_bias(every, every.anchors.new_tensor(batch.bias))
         if loss.needs_whole_batch and len(every) > WHOLE:
             raise CannotScore("{title} is not computed above {whole} rows", title=loss.card.title, whole=WHOLE)
         if len(every) * every.width > SCORES and not loss.needs_whole_batch:
@@ -55,6 +59,8 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
             values["loss" if loss is None else "caller_loss"] = float(defined.mean())
     if batch.temperature is not None:
         values["temperature"] = batch.temperature
+    if batch.bias is not None:
+        values["bias"] = batch.bias
     return per_row, values
 
 
@@ -82,6 +88,14 @@ def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, 
     return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
 
 
+def _pairs_of_towers(batch: RecordedBatch, positives: str) -> tuple[Pairs, np.ndarray]:
+    """Rows of both towers, or as "keys" those of the first alone, with the rows of the other tower."""
+    (a, groups_a), (b, groups_b) = both_sides(batch)
+    direction = "a_to_b" if positives == "keys" else "both"
+    pairs = builders.from_towers(a, b, groups_a, groups_b, direction)
+    return pairs, np.argsort(batch.view, kind="stable")[: len(pairs)]
+
+
 def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]:
     """The loss of each anchor, NaN where it is undefined, and figures."""
     if problem := loss.check(pairs):
@@ -92,6 +106,8 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
     with torch.enable_grad():
         leaf = scores.requires_grad_()
         value, weight = loss.per_anchor(leaf, masks, unit)
+        if (balance := unit.tower_weight()) is not None:
+            weight = weight * balance
         defined = weight > 0
         total = torch.where(defined, value, 0.0).sum()
         grad = torch.autograd.grad(total, leaf, allow_unused=True)[0] if total.requires_grad else None
@@ -137,6 +153,8 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
 def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None:
     """Views (m, v, d) of the images of `first` where each has as many; else None."""
     mask = np.isin(batch.image, first.image)
+    if batch.is_of_towers and len(np.unique(first.image)) < len(first):
+        return None
     order = np.lexsort((batch.view[mask], batch.image[mask]))
     counts = np.unique(batch.image[mask], return_counts=True)[1]
     if counts[0] < 2 or (counts != counts[0]).any():

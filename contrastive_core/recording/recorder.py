@@ -17,9 +17,11 @@ from contrastive_core.recording import figures
 from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.rows import batch_of, sample_of
 from contrastive_core.recording.step_copies import ProbeCopy, StepCopy
+from contrastive_core.recording.tower_rows import tower_batch
 from contrastive_core.records import recorded_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
+from contrastive_core.records.towers import are_tower_names
 from contrastive_core.storage.json_files import JsonObject
 
 WAITING = 4  # steps in the queue
@@ -44,6 +46,7 @@ class Settings:
     classes: tuple[str, ...]
     gather: bool
     strict: bool
+    towers: tuple[str, str] | None = None  # the names of two encoders
 
     def __post_init__(self) -> None:
         for name in ("every", "rows"):
@@ -54,6 +57,9 @@ class Settings:
             if (value := getattr(self, name)) not in choices:
                 values = {"name": name, "choices": ", ".join(choices), "value": f"{value!r}"}
                 raise BadSetting("{name} must be one of {choices}; got {value}", **values)
+        if self.towers is not None and not are_tower_names(self.towers):
+            text = N_("towers must be two different names, such as {example}; got {value}")
+            raise BadSetting(text, example=repr(("image", "text")), value=repr(self.towers))
 
 
 class Recorder:
@@ -138,7 +144,13 @@ class Recorder:
             self.omissions.add("status", reason_of(error))
 
     def _record_step(self, copy: StepCopy) -> None:
-        batch = batch_of(copy, self.omissions)
+        if copy.copied is not None:
+            copy.copied.synchronize()
+        if copy.skipped:
+            self.omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
+        if copy.queue_skipped:
+            self.omissions.add(N_("rows of the queue"), N_("it has more than can be read"), copy.queue_skipped)
+        batch = (tower_batch if copy.is_of_towers else batch_of)(copy, self.omissions)
         self._note_changes(copy.step, batch.z.shape[1], batch.has_labels)
         settings, problem = self.settings, None
         try:

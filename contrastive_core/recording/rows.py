@@ -20,8 +20,9 @@ LONGEST = 200  # characters of an id
 
 @dataclass(frozen=True, eq=False)
 class RecordedBatch:
-    """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's
-    losses (n) where there are some, the queue (k, d) and τ that go along."""
+    """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's losses (n) where there
+    are some, the queue (k, d), τ and the bias that go along. Of two towers `image` numbers the groups of partners, and
+    `view` the towers (tower_rows.py)."""
 
     z: Tensor
     image: np.ndarray
@@ -31,6 +32,8 @@ class RecordedBatch:
     losses: np.ndarray | None = None
     queue: Tensor | None = None
     temperature: float | None = None
+    bias: float | None = None
+    is_of_towers: bool = False
 
     def __len__(self) -> int:
         return len(self.z)
@@ -51,13 +54,7 @@ class RecordedBatch:
 
 
 def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of a step. Raises ValueError where none can be used."""
-    if copy.copied is not None:
-        copy.copied.synchronize()
-    if copy.skipped:
-        omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
-    if copy.queue_skipped:
-        omissions.add(N_("rows of the queue"), N_("it has more than can be read"), copy.queue_skipped)
+    """The rows of a step of one encoder. Raises ValueError where none can be used."""
     tensors = [z.cpu().double() for z in copy.views]
     z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
     count, views = len(z), z.shape[1] if z.ndim == 3 else 1
@@ -68,12 +65,12 @@ def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     ids = _ids(copy, count)
     if views == 1 and copy.ids is not None:
         image, view = _views_by_id(ids)
-    labels = _labels(copy.labels, count, views, omissions)
-    losses = _losses(copy.losses, count, views, len(tensors) > 1, omissions)
+    labels = labels_of(copy.labels, count, views, omissions)
+    losses = losses_of(copy.losses, count, views, len(tensors) > 1, omissions)
     queue = None if copy.queue is None else copy.queue.cpu().double()
-    tau = None if copy.temperature is None else float(to_numpy([copy.temperature])[0])
-    batch = RecordedBatch(flat, image, view, labels, np.repeat(ids, views), losses, queue, tau)
-    return _finite(batch, omissions)
+    tau, bias = (None if x is None else float(to_numpy([x])[0]) for x in (copy.temperature, copy.bias))
+    batch = RecordedBatch(flat, image, view, labels, np.repeat(ids, views), losses, queue, tau, bias)
+    return finite_rows(batch, omissions)
 
 
 def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
@@ -84,7 +81,9 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
         omissions.add(N_("rows of a sample"), N_("their image's id is already recorded"), lost)
     batch, loss = batch.take(own), loss[own]
     images = np.unique(batch.image)
-    each = max(1, round(len(batch) / len(images)))
+    if batch.is_of_towers and len(batch) > rows:  # partners first: a row alone says little
+        images = np.intersect1d(batch.image[batch.view == 0], batch.image[batch.view == 1])
+    each = max(1, round(int(np.isin(batch.image, images).sum()) / len(images)))
     count = min(len(images), max(1, rows // each))
     chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
     kept = np.isin(batch.image, chosen)
@@ -103,7 +102,12 @@ def _ids(copy: StepCopy, count: int) -> np.ndarray:
     """An id for each image, as text; without any, step and place."""
     if copy.ids is None:
         return np.array([f"{copy.step}:{row}" for row in range(count)])
-    given = copy.ids if isinstance(copy.ids, list) else to_numpy(copy.ids).tolist()
+    return texts_of(copy.ids, count)
+
+
+def texts_of(ids: object, count: int) -> np.ndarray:
+    """The caller's ids (count) as text. Raises UnusableEmbedding for another number of them."""
+    given = ids if isinstance(ids, list) else to_numpy(ids).tolist()
     if len(given) != count:
         values = {"count": count, "given": len(given)}
         raise UnusableEmbedding("ids must be ({count},), one for each row or image; got {given}", **values)
@@ -120,7 +124,7 @@ def _views_by_id(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return image, view
 
 
-def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
+def labels_of(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
     """A label for each row (n); −1 where it has none, as for all if they cannot be used."""
     none = np.full(count * views, -1)
     if given is None:
@@ -133,7 +137,7 @@ def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.n
     return labels if len(labels) == len(none) else np.repeat(labels, views)
 
 
-def _losses(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
+def losses_of(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
     """The caller's losses, one for each row (n); of an image, all its rows have the same. For
     several tensors of views, losses of all rows come as these do: the first view's first."""
     if given is None:
@@ -148,7 +152,7 @@ def _losses(given: object, count: int, views: int, view_major: bool, omissions: 
     return losses.reshape(views, count).T.ravel() if view_major else losses
 
 
-def _finite(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
+def finite_rows(batch: RecordedBatch, omissions: Omissions) -> RecordedBatch:
     """Without images of which a row is not finite. Raises ValueError where none is left."""
     bad = ~np.isfinite(batch.z.numpy()).all(1)
     if batch.queue is not None and not (finite := torch.isfinite(batch.queue).all(1)).all():

@@ -19,7 +19,7 @@ from contrastive_core.recording.criterion import Wrapped
 from contrastive_core.recording.omissions import Omissions, logger, reason_of
 from contrastive_core.recording.probe import embed_probe
 from contrastive_core.recording.recorder import Recorder, Settings
-from contrastive_core.recording.step_copies import copy_step, gather_step
+from contrastive_core.recording.step_copies import copy_step, copy_towers, gather_step
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import checked_name, create, free_name
 from contrastive_core.registry import knobs_of
@@ -37,6 +37,7 @@ def watch(
     classes: Sequence[str] = (),
     gather: bool = False,
     strict: bool = False,
+    towers: tuple[str, str] | None = None,
     **knobs: Any,
 ) -> Watch:
     """Record somebody else's training: `with watch("my-run", loss="nt_xent", temperature=0.07) as
@@ -50,6 +51,9 @@ def watch(
         rows: kept of each recorded step, all views of an image counted.
         positives: "views" of an image, rows of one of the "labels", or "keys" (first view against
             the second ones); "auto": as the loss's paper pairs them, as far as there are both.
+        towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) of the
+            first and rows (m, d) of the second, and only rows of the other tower are compared.
+            With `positives="keys"` the rows of the first alone are anchors.
         dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows
             the images. classes: names of the labels 0, 1, ...
         gather: under torch.distributed, rows of all processes; else those of rank 0.
@@ -62,7 +66,7 @@ def watch(
     if knobs and criterion is None:
         raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
     settings = Settings(
-        loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather, strict
+        loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather, strict, towers
     )
     return Watch(checked_name(name), settings)
 
@@ -89,6 +93,8 @@ class Watch:
         knobs = {} if loss is None else {k: getattr(loss, k) for k in knobs_of(type(loss))}
         config = {"loss": settings.loss_name, "loss_knobs": knobs, "dataset": settings.dataset or None}
         about = {k: getattr(settings, k) for k in ("every", "rows", "positives", "split")}
+        if settings.towers is not None:
+            about["towers"] = [*settings.towers]
         run, own = None, name
         while run is None:
             try:
@@ -113,6 +119,7 @@ class Watch:
         ids: Any = None,
         losses: Any = None,
         temperature: Any = None,
+        bias: Any = None,
         caller_loss: Any = None,
         step: int | None = None,
     ) -> None:
@@ -123,7 +130,10 @@ class Watch:
                 (n, d) for each view, as queries and keys.
             queue: (k, d) older keys; labels: (n) or (b) whole numbers, −1 for none; ids: (n) or
                 (b) numbers or text; losses: (n) or (b), the caller's own; temperature: τ where it
-                is learned; caller_loss: the loss of the batch, as the caller has it.
+                is learned, and bias, SigLIP's; caller_loss: the loss of the batch, as the caller has it.
+                Of two towers labels, ids and losses are a pair, one for each, or one for both.
+                Rows with an equal id are partners; without ids row i belongs to row i, and towers
+                of different size pair rows of one label.
             step: the number of this step, rising; default: 1 more than before.
         """
         self._steps = self._steps + 1 if step is None else int(step)
@@ -134,7 +144,7 @@ class Watch:
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
         if not is_recorder or not self._is_due(self._steps) or self._pid != os.getpid():
             return  # a fork has neither the thread nor the lock
-        values = {"labels": labels, "ids": ids, "losses": losses, "temperature": temperature}
+        values = {"labels": labels, "ids": ids, "losses": losses, "temperature": temperature, "bias": bias}
         self._record(views, queue, {**values, "caller_loss": caller_loss})
 
     def _record(self, views: tuple[Any, ...], queue: Any, values: dict[str, Any]) -> None:
@@ -143,7 +153,8 @@ class Watch:
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
         try:
-            copy = copy_step(self._steps, views, speed, queue, **values)
+            copy_rows = copy_step if self.settings.towers is None else copy_towers
+            copy = copy_rows(self._steps, views, speed, queue, **values)
             if self.settings.gather:
                 copy = gather_step(copy)
             if self._recorder is not None:

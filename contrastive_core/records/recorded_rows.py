@@ -6,12 +6,14 @@ file each, spread over the whole recording: when there are too many, every secon
 Torch-free.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.runs import load
+from contrastive_core.records.towers import are_tower_names, joined
 from contrastive_core.storage import atomic, json_files
 
 T = TypeVar("T")
@@ -58,6 +61,11 @@ class Recorded:
         """Names these very rows: of another recording under the same name they are others."""
         return f"{self.run.manifest.get('id')}-{self.kind}-{self.number}"
 
+    @property
+    def tower_names(self) -> Any:
+        """What the recording calls its two towers; None where it is of one encoder."""
+        return self.run.manifest.get("recording", {}).get("towers")
+
     def rows(self, layer: str = "z") -> EmbeddingSet:
         """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
         if self.kind == PROBE:
@@ -65,10 +73,27 @@ class Recorded:
             ids = arrays.get("ids", arrays["index"]).astype(str)
             return self._set(arrays["h" if layer == "h" else "z"], arrays["labels"], ids, {})
         rows = self._read(partial(read, self.run))
+        if (names := self.tower_names) is not None:
+            return self._towers(rows, names)
         columns = {"view": rows.view} if rows.has_views else {}
         if np.isfinite(rows.loss).any():
             columns["loss"] = rows.loss
         return self._set(rows.z, rows.labels, rows.ids, columns)
+
+    def _towers(self, rows: StepRows, names: Any) -> EmbeddingSet:
+        """The rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding; Damaged."""
+        if not are_tower_names(names) or not np.isin(rows.view, (0, 1)).all():
+            why = N_("its rows are not of two towers")
+            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
+        if not {0, 1} <= set(rows.view.tolist()):
+            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=N_("it has one tower"))
+        ids = [rows.ids[rows.view == tower] for tower in (0, 1)]
+        a, b = (self._tower(rows, rows.view == tower) for tower in (0, 1))
+        return joined(a, b, (names[0], names[1]), *ids)
+
+    def _tower(self, rows: StepRows, at: np.ndarray) -> EmbeddingSet:
+        columns = {"loss": rows.loss[at]} if np.isfinite(rows.loss).any() else {}
+        return self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns)
 
     def has_h(self) -> bool:
         """Whether the probe set has rows h that are not z."""
@@ -127,6 +152,16 @@ def newest(run: Run) -> Recorded:
     for kind, numbers in kinds_of(run).items():
         return Recorded(run, kind, numbers[-1])
     raise UnusableEmbedding("{name} has not recorded any rows", name=run.name)
+
+
+def numbered(ids: np.ndarray) -> np.ndarray:
+    """Ids (n) as text; the second row of the same one ends in (2), and so on."""
+    counts: dict[str, int] = {}
+    found = []
+    for name in ids.tolist():
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return np.array(found, np.str_)
 
 
 # --- rows of single steps ----------------------------------------------------------------------------

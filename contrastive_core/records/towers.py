@@ -5,6 +5,7 @@ of the tower of each row, and `pair`, the group of each row. Rows of one group a
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 from jaxtyping import Int64
@@ -74,6 +75,13 @@ class Towers:
         row_b = np.searchsorted(np.cumsum(counts), chosen, "right")
         offset = chosen - (np.cumsum(counts) - counts)[row_b]
         return np.stack([self.a[order[start[row_b] + offset]], self.b[row_b]], 1), total
+
+
+def are_tower_names(names: object) -> TypeGuard[Sequence[str]]:
+    """Whether these are two different names."""
+    if not isinstance(names, (tuple, list)) or len(names) != 2 or not all(isinstance(one, str) for one in names):
+        return False
+    return names[0] != names[1] and all(one.strip() for one in names)
 
 
 def towers_of(rows: EmbeddingSet) -> Towers | None:

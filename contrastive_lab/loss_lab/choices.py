@@ -37,7 +37,7 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     """What is chosen, before the settings are drawn: they are folded under this line."""
     sources = _sources(run)
     source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
-    directions = towers.current_directions(source)
+    directions = towers.current_directions(run, source)
     offered = towers.losses_across(losses) if directions else losses
     loss = query_params.current("loss", offered, *_first_loss(run, offered, bool(directions)))
     size = int(query_params.current("size", [*SIZES, *map(str, SIZES)], str(FIRST_SIZE)))  # type: ignore[list-item]
@@ -64,7 +64,8 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     source = query_params.one_of(
         c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
-    paired, file, directions = _first_pairing(run, source), None, {}
+    paired, file = _first_pairing(run, source), None
+    directions = towers.directions_of_recording(run, source)
     with below:
         if source == STEP:
             source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
@@ -125,7 +126,7 @@ def _first_loss(run: Run, losses: dict[str, Any], has_towers: bool = False) -> t
     """The loss that stands there at first, and the key of its widget."""
     trained_with = run.config.get("loss")
     key = f"lab-loss-{trained_with in losses}"
-    if has_towers and run.config.get("method") != "clip":
+    if has_towers and run.config.get("method") != "clip" and not run.is_recording:
         return towers.FIRST_LOSS, key
     return str(trained_with) if trained_with in losses else "nt_xent", key
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from contrastive_core.records import embedding_ref, loaded_vectors
 from contrastive_core.records.lab_towers import direction_names
-from contrastive_core.records.lab_view import BatchRequest
+from contrastive_core.records.lab_view import STEP, BatchRequest
+from contrastive_core.records.run import Run
+from contrastive_core.records.towers import are_tower_names
 from contrastive_lab import cache, query_params
 from contrastive_lab.locale import _
 
@@ -22,8 +24,16 @@ def directions_of_file(key: str) -> dict[str, str]:
     return {} if towers is None else direction_names(towers.names)
 
 
-def current_directions(source: str) -> dict[str, str]:
-    """The same of the file that is chosen, before its widget is drawn."""
+def directions_of_recording(run: Run, source: str) -> dict[str, str]:
+    """Directions between the towers of a recording's steps; {} where they are of one encoder."""
+    names = run.manifest.get("recording", {}).get("towers") if source.startswith(STEP) else None
+    return direction_names((names[0], names[1])) if are_tower_names(names) else {}
+
+
+def current_directions(run: Run, source: str) -> dict[str, str]:
+    """The same of the step, or of the file, that is chosen, before its widget is drawn."""
+    if source != "file":
+        return directions_of_recording(run, source)
     loaded = list(loaded_vectors.loaded()) if source == "file" else []
     return directions_of_file(query_params.current("file", loaded, loaded[0], FILE_KEY)) if loaded else {}
 
