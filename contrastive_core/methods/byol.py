@@ -38,5 +38,5 @@ class BYOL(MomentumPredictorMethod):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        reason = N_("m 0.9, constant: in a short run a slower copy teaches what the encoder was, not what it is")
+        reason = N_("m 0.9, constant: in a short run a slower copy lags too far behind the encoder")
         return super().defaults(facts) | {"method_knobs": ({"momentum": 0.9, "momentum_cosine": False}, reason)}

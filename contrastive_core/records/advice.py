@@ -148,8 +148,8 @@ class Plan:
         values = {"epochs": self.rungs[-1], "seeds": len(self.seeds), "minutes": f"{self.minutes:g}"}
         said.append(
             message(
-                "What is trained is trained with {seeds} seeds, for at most {epochs} epochs each, as many as fit into "
-                "{minutes} min.",
+                "Each training has {seeds} seeds and at most {epochs} epochs. Fewer are used if {minutes} min "
+                "require it.",
                 **values,
             )
         )

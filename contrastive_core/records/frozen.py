@@ -74,7 +74,7 @@ class FrozenEncoder:
         try:
             about = file.stat()
         except OSError:
-            raise BadSetting("there is no file {file}; name the frozen encoder anew", file=file) from None
+            raise BadSetting("there is no file {file}; correct the path of the frozen encoder", file=file) from None
         return f"{about.st_mtime_ns}-{about.st_size}"
 
 

@@ -63,12 +63,11 @@ def _show_decision(decision: Decision) -> None:
     """Every option with its score, then the comparisons that the answer rests on."""
     rows = [
         {
-            N_("option"): _(OPTIONS[row["option"]]) if row["option"] else "",
-            "": row["label"],
+            N_("option"): row["label"],
             N_("kNN on held-out images"): round(100 * row["mean"], 1),
             "95 %": _interval(row["interval"], 100),
             "seeds": row["seeds"] or "",
-            N_("answer"): "✓" if row["is_chosen"] else "",
+            N_("answer"): _(OPTIONS[row["option"]]) if row["is_chosen"] else "",
         }
         for row in decision["rows"]
     ]

@@ -27,6 +27,7 @@ from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train.advice_answer import show_answer
 from contrastive_lab.train.folder import with_change
 
+SHOWN = {START: N_("whether to train")}  # of questions whose name says too little
 MINUTES = "adviser-minutes"  # the key of their field
 NAMES = {"batch_size": N_("Batch size"), "loss.temperature": N_("Temperature τ"), "recipe.flip": N_("Mirroring")}
 NAMES |= {"recipe.hue": N_("Color"), "exclude": N_("Copies"), "classes": N_("Classes")}
@@ -56,7 +57,9 @@ def _title(name: str) -> str:
     """Return the name of an adviser with its questions and time limit."""
     plan, template = load_plan(name), _("{name}: {choose}, {minutes} min")
     assert plan is not None
-    return template.format(name=name, choose=", ".join(map(locale.text, plan.choose)), minutes=f"{plan.minutes:g}")
+    return template.format(
+        name=name, choose=", ".join(locale.text(SHOWN.get(q, q)) for q in plan.choose), minutes=f"{plan.minutes:g}"
+    )
 
 
 def _is_of(name: str, data: str) -> bool:
@@ -88,7 +91,12 @@ def _show_look(data: str, method: str) -> bool:
 def _show_start(data: str, method: str, questions: list[str]) -> None:
     """What to choose and within how long; the plan is said before anything starts."""
     choose = query_params.many_of(
-        st.multiselect, _("What to choose"), questions, name="choose", default=["temperature"]
+        st.multiselect,
+        _("What to choose"),
+        questions,
+        name="choose",
+        default=["temperature"],
+        format_func=lambda name: locale.text(SHOWN.get(name, name)),
     )
     if questions != [*QUESTIONS]:
         st.caption(_(WITHOUT_LABELS))
