@@ -21,6 +21,7 @@ from contrastive_lab.samples import (
     list_basis,
     lists,
     over_epochs,
+    pairs,
     retrain,
 )
 from contrastive_lab.samples.current_sample import PARTS, RANDOM, choose_part, row_of, say_skipped
@@ -35,7 +36,10 @@ def page() -> None:
     requests = choose()
     if requests:
         with guard.on_its_own(requests[0].name):
-            show(requests)
+            if pairs.are_chosen(requests[0]):
+                pairs.show(requests)
+            else:
+                show(requests)
 
 
 def show(requests: list[SampleRequest]) -> None:

@@ -19,6 +19,16 @@ class Captions:
     texts: tuple[str, ...]
     image: np.ndarray
 
+    def names(self, images: Sequence[str]) -> list[str]:
+        """Return the id of each caption: its image's, and its number among that image's captions from 1."""
+        number = np.arange(len(self.image)) - np.searchsorted(self.image, self.image) + 1
+        return [f"{images[i]}#{k}" for i, k in zip(self.image.tolist(), number.tolist(), strict=True)]
+
+    def at(self, image: np.ndarray, keep: Sequence[int]) -> "Captions":
+        """Return the captions at the places `keep`, each with its image in `image` (m)."""
+        order = sorted(keep, key=lambda k: int(image[k]))
+        return Captions(tuple(self.texts[k] for k in order), image[np.asarray(order, np.int64)])
+
     def take(self, keep: np.ndarray) -> "Captions":
         """Return the captions of the images `keep`, in that order."""
         first, last = (np.searchsorted(self.image, keep, side) for side in ("left", "right"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text
 from contrastive_core.errors import BadSetting
@@ -36,22 +37,44 @@ class ImageRows:
 
 
 def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Dataset:
-    """The data set without the samples of `exclude`, with the classes of `relabel`; images are no copy."""
-    if exclude:
-        gone = set(read_ids(exclude))
-        _check_ids(gone, dataset, exclude)
+    """The data set without the samples of `exclude`, with the classes of `relabel`; images are no copy. Of a data set
+    with captions both may name captions, as `IMAGE#2`: without them, or with another image in place of a class."""
+    gone, changes = set(read_ids(exclude)) if exclude else set(), read_labels(relabel) if relabel else {}
+    if captions := dataset.captions:
+        dataset, gone, changes = _with_true_captions(dataset, captions, gone, changes)
+    if gone:
+        path = str(exclude or relabel)
+        _check_ids(gone, dataset, path)
         keep = np.array([i for i, id in enumerate(dataset.ids) if id not in gone], np.int64)
         if not len(keep):
-            raise BadSetting("{exclude} excludes every training image", exclude=exclude)
+            raise BadSetting("{exclude} excludes every training image", exclude=path)
         dataset = take(dataset, keep)
-    if relabel:
-        changes = read_labels(relabel)
+    if changes and relabel:
         _check_ids(set(changes), dataset, relabel)
         labels, at = dataset.labels.copy(), {id: i for i, id in enumerate(dataset.ids)}
         for id, name in changes.items():
             labels[at[id]] = _class_number(name, dataset.classes, relabel)
         dataset = dataclasses.replace(dataset, labels=labels)
     return dataset
+
+
+def _with_true_captions(
+    dataset: Dataset, captions: Captions, gone: set[str], changes: dict[str, str]
+) -> tuple[Dataset, set[str], dict[str, str]]:
+    """The data set without the captions of `gone`, others at the images that `changes` names; then what is left of
+    both, the images that lost all their captions among the first. Raises: BadSetting for an image that is not there."""
+    names, places = captions.names(dataset.ids), {id: i for i, id in enumerate(dataset.ids)}
+    moved = {name: changes[name] for name in names if name in changes}
+    for name, image in moved.items():
+        if image not in places:
+            values = {"caption": f"{printable(name, 80)!r}", "image": f"{printable(image, 80)!r}"}
+            raise BadSetting("the caption {caption} is given to {image}, which is no training image", **values)
+    owner = np.array([places.get(moved.get(name, ""), i) for name, i in zip(names, captions.image, strict=True)])
+    keep = [k for k, name in enumerate(names) if name not in gone]
+    made = captions.at(owner, keep)
+    alone = {dataset.ids[i] for i in np.setdiff1d(captions.image, made.image).tolist()}
+    left = {name: label for name, label in changes.items() if name not in moved}
+    return dataclasses.replace(dataset, captions=made), gone - {*names} | alone, left
 
 
 def take(dataset: Dataset, keep: np.ndarray) -> Dataset:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.data.augmentations import make_views, to_float
+from contrastive_core.data.caption_sources import add_captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
 from contrastive_core.embeddings import attached_images
@@ -44,6 +45,7 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
     split = "train" if in_training else request.split
     dataset = data_of(run, split)
     if split == "train":  # without what the run left out
+        dataset = add_captions(dataset) if run.has_towers else dataset
         dataset = curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
     if source.startswith(SNAPSHOT):
         return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)

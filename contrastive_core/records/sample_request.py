@@ -56,6 +56,13 @@ class SampleRequest:
         return data_home() / "marks" / name / "marks.jsonl"
 
 
+def pair_decisions_path(rows: EmbeddingRef, what: str) -> Path:
+    """The file of what was decided on pairs of two towers, for each list its own: the data set's, or the vectors'."""
+    if run := rows.run:
+        return decisions_path(run.config, f"{what}-{rows.split}")
+    return data_home() / "marks" / f"vectors-{rows.key}" / f"{what}.jsonl"
+
+
 def request_of(name: str, split: str, loss: str) -> SampleRequest:
     """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be of any split."""
     return SampleRequest(EmbeddingRef(name, "" if name.startswith(recorded_rows.PREFIX) else split), loss)

@@ -44,7 +44,7 @@ def choose() -> list[SampleRequest]:
         st.caption(locale.text(recordings.LACKS))
     elif loaded.get(name.removeprefix(loaded_vectors.PREFIX), {"splits": SPLITS})["splits"]:
         _open_asked(name)
-        label = _("Images")
+        label = _("Rows") if name.startswith(loaded_vectors.PREFIX) else _("Images")
         split = query_params.one_of(
             line.segmented_control, label, SPLITS, name="split", key=SPLIT, format_func=SPLITS.get, width="content"
         )

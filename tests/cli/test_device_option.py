@@ -128,9 +128,10 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "advice_plan": {"dataset": "digits", "method": "simclr", "minutes": 60, "choose": ["temperature"]},
         "catalog": {"sources": "of the present files"},
         "towers": {"space": one},
+        "tower_pairs": {"space": one},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
-    if kind == "towers":  # the run is embedded, and is of one
+    if kind in ("towers", "tower_pairs"):  # the run is embedded, and is of one
         assert status != 0
         assert "not of two towers" in said
     else:

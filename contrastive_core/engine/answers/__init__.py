@@ -30,6 +30,7 @@ KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
+KINDS |= {"tower_pairs": "pairs.tower_pairs"}
 KINDS |= {frozen.KIND: "frozen.scores"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
 FILES = ("evaluation", "embedding", "samples")  # what keeps files of its own
