@@ -7,6 +7,7 @@ import streamlit as st
 
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
+from contrastive_core.records.evaluation import OF_TOWERS
 from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader
@@ -15,7 +16,7 @@ from contrastive_lab import cache, format, locale, plots, query_params
 from contrastive_lab.locale import N_, _
 
 NEWEST = "newest"
-LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)"), TOWERS: N_("image and text z")}
+LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)"), TOWERS: OF_TOWERS}
 KINDS = {PROBE: N_("Probe set"), STEP: N_("Images of a step")}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.data.captions import LENGTH, Vocabulary
+from contrastive_core.data.captions import Captions, Vocabulary
 from contrastive_core.losses._output import LossOutput
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import create_encoder
@@ -33,10 +34,11 @@ def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
 def batch(seed: int = 0, n: int = BATCH) -> Batch:
     g = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 256, (n, *SHAPE), generator=g, dtype=torch.uint8)
-    index, counts = torch.randperm(N_TRAIN, generator=g)[:n], torch.arange(n) % 2 + 1
-    tokens = torch.randint(1, len(VOCABULARY), (int(counts.sum()), LENGTH), generator=g)
-    tokens[:, 5:] = 0
-    return Batch(images, torch.arange(n) % 2, index, None, tokens, counts)
+    index, of = torch.randperm(N_TRAIN, generator=g)[:n], np.repeat(np.arange(n), np.arange(n) % 2 + 1)
+    words = (*VOCABULARY.words, "unknown")
+    numbers = torch.randint(len(words), (len(of), 5), generator=g)
+    captions = Captions(tuple(" ".join(words[w] for w in row) for row in numbers.tolist()), of)
+    return Batch(images, torch.arange(n) % 2, index, None, captions)
 
 
 def optimizer(method: Method) -> torch.optim.Optimizer:

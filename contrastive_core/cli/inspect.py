@@ -77,7 +77,8 @@ def evaluate(args: Namespace) -> None:
             scored = {space.title: scores_from_json(record["scores"])}
         else:
             run, split = collectives.raise_together(lambda: sources.run_of(args.run, args)), args.split or "test"
-            evaluation = evaluate_run(run, chosen, split, args.device, on_progress).only(metric_names(chosen))
+            evaluation = evaluate_run(run, chosen, split, args.device, on_progress)
+            evaluation = evaluation.only(metric_names(chosen)) if chosen else evaluation
             record = evaluation.to_json()
             by_source = dict(evaluation.scores)
             for encoder, scores in frozen_scores(run, args, split, on_progress).items():
@@ -115,7 +116,7 @@ def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str
         lines += ["", f"{source}:"]
         for metric, score in scores.items():
             on = f"  on {rows[metric]:,} rows" if metric in rows and score.value is not None else ""
-            lines.append(f"  {score.title:<24}{score_text(score)}{on}")
+            lines.append(f"  {score.title:<23} {score_text(score)}{on}")
     return "\n".join(lines)
 
 

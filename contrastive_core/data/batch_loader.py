@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
-from contrastive_core.data.captions import LENGTH, Vocabulary
+from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import BadSetting
@@ -51,24 +51,23 @@ class BatchShare:
 
 @dataclass(frozen=True)
 class Batch:
-    """A training batch: uint8 images, labels (-1: none), indices, and its share of the global batch (None: all). Where
-    the method asks for captions: `tokens` of every caption, image by image, and how many each image has."""
+    """A training batch: uint8 images, labels (-1: none), indices, its share of the global batch (None: all), and the
+    captions of its images, in their order, where the data set has captions."""
 
     images: UInt8[Tensor, "b c h w"]
     labels: Int[Tensor, " b"]
     index: Int[Tensor, " b"]
     share: BatchShare | None = None
-    tokens: Int[Tensor, "m length"] | None = None
-    caption_counts: Int[Tensor, " b"] | None = None
+    captions: Captions | None = None
 
-    def draw_tokens(self, generator: torch.Generator) -> Int[Tensor, "b length"]:
-        """Return the tokens of one caption per image. The draw does not depend on the number of processes."""
-        assert self.tokens is not None
-        assert self.caption_counts is not None
-        share, counts = self.global_rows, self.caption_counts
-        u = torch.rand(share.total, generator=generator, device=generator.device)[share.rows].to(counts.device)
-        chosen = (u * counts).long().minimum(counts - 1)
-        return self.tokens[counts.cumsum(0) - counts + chosen]
+    def draw_captions(self, generator: torch.Generator) -> list[str]:
+        """Return one caption per image. The draw does not depend on the number of processes."""
+        assert self.captions is not None
+        share = self.global_rows
+        u = torch.rand(share.total, generator=generator, device=generator.device)[share.rows].cpu().numpy()
+        first, last = self.captions.bounds(np.arange(len(u)))
+        chosen = np.minimum((u * (last - first)).astype(np.int64), last - first - 1)
+        return [self.captions.texts[k] for k in first + chosen]
 
     @property
     def global_rows(self) -> BatchShare:
@@ -86,7 +85,6 @@ class BatchLoader:
     seed: int
     device: torch.device
     world: World
-    vocabulary: Vocabulary | None = None  # of a method that asks for captions
 
     @cached_property
     def resident(self) -> Tensor | None:
@@ -124,15 +122,8 @@ class BatchLoader:
         index = self._pinned(mine)
         images = self._pinned(self.dataset.images[mine]) if self.resident is None else self.resident[self._moved(index)]
         share = BatchShare(local.start, local.stop, len(rows))
-        return Batch(images, self._pinned(self.dataset.labels[mine]), index, share, *self._captions(mine))
-
-    def _captions(self, rows: np.ndarray) -> tuple[Tensor, Tensor] | tuple[None, None]:
-        """Tokens of every caption of the images `rows`, and the number of each image's captions."""
-        if self.vocabulary is None or self.dataset.captions is None:
-            return None, None
-        captions = self.dataset.captions.take(rows)
-        tokens = self.vocabulary.encode(captions.texts, LENGTH)
-        return self._pinned(tokens), self._pinned(np.bincount(captions.image, minlength=len(rows)))
+        captions = self.dataset.captions and self.dataset.captions.take(mine)
+        return Batch(images, self._pinned(self.dataset.labels[mine]), index, share, captions)
 
     def _pinned(self, array: np.ndarray) -> Tensor:
         """The array as a tensor; for CUDA in pinned memory, which is copied to the GPU asynchronously."""
@@ -147,9 +138,7 @@ class BatchLoader:
 
     def _on_device(self, batch: Batch) -> Batch:
         images, labels, index = map(self._moved, (batch.images, batch.labels, batch.index))
-        if batch.tokens is None or batch.caption_counts is None:
-            return Batch(images, labels, index, batch.share)
-        return Batch(images, labels, index, batch.share, self._moved(batch.tokens), self._moved(batch.caption_counts))
+        return Batch(images, labels, index, batch.share, batch.captions)
 
 
 def plan(kind: str, labels: np.ndarray, batch_size: int, seed: int, epoch: int) -> list[np.ndarray]:

@@ -31,10 +31,14 @@ class Captions:
 
     def take(self, keep: np.ndarray) -> "Captions":
         """Return the captions of the images `keep`, in that order."""
-        first, last = (np.searchsorted(self.image, keep, side) for side in ("left", "right"))
+        first, last = self.bounds(keep)
         rows = [range(i, j) for i, j in zip(first, last, strict=True)]
         texts = tuple(self.texts[k] for each in rows for k in each)
         return Captions(texts, np.repeat(np.arange(len(keep)), last - first))
+
+    def bounds(self, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first caption of each image, and the one behind its last."""
+        return np.searchsorted(self.image, images, "left"), np.searchsorted(self.image, images, "right")
 
     def at_most(self, count: int) -> "Captions":
         """Return the first captions of each image, at most so many."""

@@ -43,7 +43,16 @@ from contrastive_core.storage.large_arrays import RowBuffer, part_of
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.setup import create_method, weights_lock
 
-__all__ = ["data_of", "embed_run", "from_weights", "load_model", "parts", "random_encoder", "raw_pixels"]
+__all__ = [
+    "data_of",
+    "embed_run",
+    "encode_texts",
+    "from_weights",
+    "load_model",
+    "parts",
+    "random_encoder",
+    "raw_pixels",
+]
 
 CHUNK = 500  # images per forward pass, at most
 ALL = slice(None)
@@ -85,7 +94,7 @@ def _embed_towers(run: Run, split: str, device: str, progress: OnFraction) -> Em
     images = embed_run(run, split, "z", device, progress)
     dataset = data_of(run, split)
     captions = captions_of(dataset)
-    z = _encode_texts(load_model(run, dataset, device), captions.texts)
+    z = encode_texts(load_model(run, dataset, device), captions.texts)
     rows = with_captions(images, z, captions.image, captions.texts)
     if collectives.world().is_rank0:
         json_files.write_npz(path_of(run, split, TOWERS), **rows.arrays())
@@ -93,7 +102,7 @@ def _embed_towers(run: Run, split: str, device: str, progress: OnFraction) -> Em
     return cached(run, split, TOWERS) or rows
 
 
-def _encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
+def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
     """z (m, e) of texts."""
     device = next(method.parameters()).device
     with torch.no_grad(), full_precision(device):

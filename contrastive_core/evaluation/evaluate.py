@@ -23,11 +23,12 @@ from contrastive_core.embeddings.reading import split_masks
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
 from contrastive_core.evaluation.towers import tower_record
+from contrastive_core.evaluation.zero_shot import scores_of_towers
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.metrics import Metric
 from contrastive_core.progress import OnProgress, fraction_of, ignore_progress, prefixed
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES, Evaluation, read_evaluation, write_evaluation
+from contrastive_core.records.evaluation import SOURCES, TOWERS, Evaluation, read_evaluation, write_evaluation
 from contrastive_core.records.loaded_vectors import check_usable
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import INFLUENCE, Score, Scores, scores_to_json
@@ -59,6 +60,9 @@ def evaluate(
         scores[source] = scores.get(source, {}) | taken
         if source == "h":  # raw pixels and the random encoder may be of a sample
             counts = (rows.number(len(train)) if train else 0, rows.number(len(test)))
+    if run.has_towers and metrics is None:
+        on_progress(N_("recall and zero-shot accuracy"), None)
+        scores[TOWERS] = scores_of_towers(run, split, device)
     evaluation = Evaluation(run.name, split, run.weights_hash(), scores, *counts, time.time())
     if collectives.world().is_rank0:
         write_evaluation(run, evaluation)

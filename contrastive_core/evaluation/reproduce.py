@@ -52,7 +52,8 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     record = read_published(run)
     if record is None:
         return [N_("evaluation.json is missing or belongs to other weights")]
-    names = sorted({name for scores in record.scores.values() for name in scores})
+    published_by = {k: scores for k, scores in record.scores.items() if k in SOURCES}
+    names = sorted({name for scores in published_by.values() for name in scores})
     anew = computed_anew(run, names, record.split, device, cache)
     return [
         message(
@@ -63,7 +64,7 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
             published_value=published.value,
             accepted=f"{accepted(published):.2g}",
         )
-        for source, scores in record.scores.items()
+        for source, scores in published_by.items()
         for name, published in scores.items()
         if published.value is not None
         and ((value := anew.value(source, name)) is None or abs(value - published.value) > accepted(published))

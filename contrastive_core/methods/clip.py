@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
@@ -32,7 +32,9 @@ class Settings(HeadSettings):
     text_encoder: str = knob(
         "transformer", help=N_("Encoder of the captions: reads word order, or not."), choices=TEXT_ENCODERS
     )
-    learn_temperature: bool = knob(True, help=N_("Learn τ, starting at the loss's temperature. 1/τ is at most 100."))
+    learn_temperature: bool = knob(
+        True, help=N_("Learn τ, and SigLIP's bias, starting at the loss's values. 1/τ is at most 100.")
+    )
 
 
 class CLIP(Method):
@@ -73,32 +75,39 @@ class CLIP(Method):
         self.text_head = ProjectionHead(s.head, TextTower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
         self.temperature = LearnedTemperature()
         self.temperature.requires_grad_(s.learn_temperature)
+        self.bias: nn.Parameter | None = None  # of SigLIP's logits
 
     def use_loss(self, loss: Loss) -> None:
         super().use_loss(loss)
-        if self.has_temperature:
+        self.temperature.requires_grad_(self.learns("temperature"))
+        if self.learns("temperature"):
             self.temperature.start(loss.temperature)  # type: ignore[attr-defined]
+        start = self.temperature.log_scale.new_tensor(getattr(loss, "bias", 0.0))
+        self.bias = nn.Parameter(start) if self.learns("bias") else None
 
-    @property
-    def has_temperature(self) -> bool:
-        """Whether the loss has a temperature to learn."""
-        return self.loss is not None and "temperature" in knobs_of(type(self.loss))
+    def learns(self, name: str) -> bool:
+        """Whether a setting of the loss, temperature or bias, is learned: the loss has it, and it is asked for."""
+        return self.settings.learn_temperature and self.loss is not None and name in knobs_of(type(self.loss))
+
+    def learned(self) -> dict[str, Tensor]:
+        """What is learned of the loss, with its gradient."""
+        values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns("temperature") else {}
+        return values if self.bias is None else {**values, "bias": self.bias}
 
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
-        tokens = batch.draw_tokens(generator)  # (b, length)
+        tokens = self.text_tower.encode(batch.draw_captions(generator))  # (b, length)
         I_f, T_f = self.features(x), self.text_tower(tokens)  # (b, d_i), (b, d_t)
         I_e, T_e = self.project(I_f), self.text_head(T_f)  # (b, e) each
-        made = pairs.from_towers(I_e, T_e.to(I_e.dtype))
-        if not (self.settings.learn_temperature and self.has_temperature):
-            return made
-        return dataclasses.replace(made, temperature=self.temperature())
+        made, learned = pairs.from_towers(I_e, T_e.to(I_e.dtype)), self.learned()
+        return dataclasses.replace(made, temperature=learned.get("temperature"), bias=learned.get("bias"))
 
     def load_parts(self, weights: Mapping[str, Tensor]) -> None:
         super().load_parts(weights)
         self.text_tower = TextTower.from_state(part_of(weights, "text_tower"))  # with the words of its training
         for name in ("text_head", "temperature"):
             self.get_submodule(name).load_state_dict(part_of(weights, name))
+        self.bias = nn.Parameter(weights["bias"]) if "bias" in weights else None
 
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
         """z of texts."""
@@ -109,9 +118,7 @@ class CLIP(Method):
         self.temperature.clamp()
 
     def step_metrics(self) -> dict[str, float]:
-        if not (self.settings.learn_temperature and self.has_temperature):
-            return {}
-        return {"temperature": float(self.temperature().detach())}
+        return {name: float(value.detach()) for name, value in self.learned().items()}
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from contrastive_core.data.captions import LENGTH, PADDING, Vocabulary
+from contrastive_core.data.captions import LENGTH, PADDING, Vocabulary, split_words
 from contrastive_core.errors import BadSetting
 
 TEXT_ENCODERS = ("transformer", "bag_of_words")
@@ -47,8 +47,20 @@ class TextTower(nn.Module):
         return tower
 
     def encode(self, texts: Sequence[str]) -> Int[Tensor, "b length"]:
-        """Return tokens of texts, on the tower's device."""
-        return torch.from_numpy(self.vocabulary.encode(texts, len(self.positions))).to(self.positions.device)
+        """Return tokens of texts, as many as the longest has, on the tower's device."""
+        tokens = self.vocabulary.encode(texts, len(self.positions))
+        used = max(1, int((tokens != PADDING).sum(1).max(initial=0)))
+        return torch.from_numpy(tokens[:, :used]).to(self.positions.device)
+
+    def known_words(self, text: str) -> list[str]:
+        """Return the words of a text that the tower has learned."""
+        known = set(self.vocabulary.words)
+        return [word for word in split_words(text) if word in known and word[0].isalnum()]
+
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that the tower has not learned."""
+        known = set(self.vocabulary.words)
+        return [word for word in split_words(text) if word not in known and word[0].isalnum()]
 
     def forward(self, tokens: Int[Tensor, "b length"]) -> Float[Tensor, "b d"]:
         is_padding = tokens == PADDING

@@ -33,6 +33,8 @@ SOURCES = {
     "random": N_("untrained encoder"),
 }
 BESIDE = ("raw", "random")  # references of every run
+TOWERS = "towers"  # of a run with a text tower: recall, gap, zero-shot accuracy
+OF_TOWERS = N_("image and text z")
 KEPT = ("knn", "linear_probe")  # whose arrays are kept
 OF_SAMPLES = ("per_sample", "predicted", "influence")
 PARTS = (*OF_SAMPLES, "confusion_labels")
@@ -81,7 +83,7 @@ RECORD = dataclasses.replace(EVALUATION, keys={**_KEYS, "scores": mapping_of(pla
 
 def name_of(source: str) -> str:
     """The name of a source of scores, a frozen encoder among them; "" for others."""
-    return source_title(source) if source.startswith(PREFIX) else SOURCES.get(source, "")
+    return source_title(source) if source.startswith(PREFIX) else {**SOURCES, TOWERS: OF_TOWERS}.get(source, "")
 
 
 def read_evaluation(run: Run, split: str = "test") -> Evaluation | None:
@@ -116,7 +118,7 @@ def _evaluation(path: Path, names: Collection[str] | None = None) -> Evaluation:
     record = json_files.read_object(path, RECORD)
     scores = {
         source: {name: score for name, score in record["scores"][source].items() if names is None or name in names}
-        for source in SOURCES
+        for source in (*SOURCES, TOWERS)
         if isinstance(record["scores"].get(source), dict)
     }
     known = {k: v for k, v in record.items() if k in Evaluation.__dataclass_fields__}

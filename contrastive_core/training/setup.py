@@ -68,14 +68,13 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     if dataset is None:
         config = with_image_size(config)
         dataset = datasets.of_config(config.to_dict())
-    if needs_captions := methods.get(config.method).card.needs_captions:
+    if methods.get(config.method).card.needs_captions:
         dataset = add_captions(dataset)  # before rows are left out: every image of the folder has one
     dataset = curated(dataset, config.exclude, config.relabel)
     config, reasons = resolve(config, dataset, device)
     method = _build_method(config, dataset, device, world)
     assert config.batch_size is not None
-    vocabulary = method.vocabulary if needs_captions else None
-    loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world, vocabulary)
+    loader = BatchLoader(dataset, method.batch_kind, config.batch_size, config.seed, device, world)
     check_loss_fits(config, method, loader)
     for part in ("encoder", "key_encoder") if config.compile else ():  # views and losses gain nothing by it
         if (module := getattr(method, part, None)) is not None:

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.engine import catalog
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import BESIDE, name_of
+from contrastive_core.records.evaluation import BESIDE, TOWERS, name_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
@@ -52,7 +52,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         labels = {N_("trained with labels"): _("yes")} if run and needs_labels(run) else {}
         columns[name] = {
             **labels,
-            **_cells(scores),
+            **_cells(scores | _of_towers(space)),
             **{text: v for k, text in COST.items() if (v := cost.get(k)) is not None},
         }
     columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in references(spaces).items()}
@@ -78,6 +78,12 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             return
     if run := next((run for space in spaces if (run := space.run)), None):
         frozen_encoders.follow_missing(run)
+
+
+def _of_towers(space: EmbeddingRef) -> Scores:
+    """Zero-shot accuracy and recall of a run with a text tower, from its record."""
+    record = cache.scores(run) if (run := space.run) and run.has_towers else None
+    return {} if record is None else record.scores.get(TOWERS, {})
 
 
 def needs_labels(run: Run) -> bool:

@@ -9,6 +9,7 @@ from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_core.records.towers import TEXT, TOWER, Towers
 from contrastive_lab import cache, format, state
 from contrastive_lab.explore import strip
+from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.tables import draw_table
@@ -19,8 +20,12 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
     result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+        if space.run is not None:
+            by_source = with_zero_shot(space, by_source)
         strip.show(by_source, list(by_source["own"]))
     _without_partner(towers)
+    if space.run is not None:
+        search(space)
 
 
 def scores_of(space: EmbeddingRef) -> dict[str, Scores]:

@@ -304,20 +304,29 @@ def test_clip_compares_an_image_with_captions_alone() -> None:
 
 def test_clip_draws_one_caption_of_each_image_by_the_generator() -> None:
     some = batch(n=4)  # images with 1, 2, 1, 2 captions
-    seen = set()
+    assert some.captions is not None
+    texts, seen = some.captions.texts, set()
     for seed in range(20):
-        drawn, again = (some.draw_tokens(torch.Generator().manual_seed(seed)) for _ in range(2))
-        assert torch.equal(drawn, again)
-        assert torch.equal(drawn[[0, 2]], some.tokens[[0, 3]])
-        seen.add((drawn[:, None] == some.tokens).all(2).nonzero()[:, 1][1].item())
+        drawn, again = (some.draw_captions(torch.Generator().manual_seed(seed)) for _ in range(2))
+        assert drawn == again
+        assert [drawn[0], drawn[2]] == [texts[0], texts[3]]
+        seen.add(texts.index(drawn[1]))
     assert seen == {1, 2}
-    shares = [(slice(0, 2), slice(0, 3)), (slice(2, 4), slice(3, 6))]
     parts = [
-        Batch(some.images[i], some.labels[i], some.index[i], BatchShare(i.start, i.stop, 4), some.tokens[t], counts)
-        for (i, t), counts in zip(shares, some.caption_counts.split(2), strict=True)
+        Batch(
+            some.images[i], some.labels[i], some.index[i], BatchShare(i.start, i.stop, 4), some.captions.take(rows)
+        ).draw_captions(torch.Generator().manual_seed(3))
+        for i, rows in ((slice(0, 2), np.arange(2)), (slice(2, 4), np.arange(2, 4)))
     ]
-    mine = [part.draw_tokens(torch.Generator().manual_seed(3)) for part in parts]
-    assert torch.equal(torch.cat(mine), some.draw_tokens(torch.Generator().manual_seed(3)))
+    assert [*parts[0], *parts[1]] == some.draw_captions(torch.Generator().manual_seed(3))
+
+
+def test_clip_encodes_only_the_captions_that_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    method, encoded = make("clip"), []
+    encode = method.text_tower.encode
+    monkeypatch.setattr(method.text_tower, "encode", lambda texts: encoded.extend(texts) or encode(texts))
+    method.pairs(batch(n=6), torch.Generator())
+    assert len(encoded) == 6
 
 
 def test_clip_learns_its_temperature_from_the_losss_and_clamps_it() -> None:
@@ -331,19 +340,38 @@ def test_clip_learns_its_temperature_from_the_losss_and_clamps_it() -> None:
     method.after_step(method.pairs(batch(), torch.Generator()))
     assert method.step_metrics() == {"temperature": pytest.approx(0.01)}
     fixed = make("clip", learn_temperature=False)
+    fixed.use_loss(losses.create("info_nce"))
     assert fixed.step_metrics() == {}
     assert fixed.pairs(batch(), torch.Generator()).temperature is None
+
+
+def test_clip_learns_siglips_bias_beside_its_temperature() -> None:
+    method = make("clip")
+    method.use_loss(losses.create("siglip"))
+    assert method.step_metrics() == {"temperature": pytest.approx(0.1), "bias": -10.0}
+    before = state(method)
+    step(method, optimizer(method), torch.Generator(), 0)
+    assert {"bias", "temperature.log_scale"} <= changed(before, state(method))
+    assert method.step_metrics()["bias"] != -10.0
+    method.use_loss(losses.create("info_nce"))
+    assert method.bias is None
+    assert set(method.step_metrics()) == {"temperature"}
+    made = method.pairs(batch(), torch.Generator())
+    assert made.bias is None
+    method.use_loss(losses.create("triplet"))
+    assert method.step_metrics() == {}
 
 
 def test_the_loader_brings_every_caption_of_a_batch() -> None:
     setup = prepare(TrainConfig("clip", "shapes", batch_size=4, encoder_knobs={"width": 0.25}, sample=50))
     rows = np.array([7, 3, 3999, 0])
-    found = setup.loader.batch(rows)
+    found = setup.loader.batch(rows).captions
     captions = setup.dataset.captions
     assert captions is not None
-    texts = [captions.texts[k] for row in rows for k in np.flatnonzero(captions.image == row)]
-    assert torch.equal(found.tokens, setup.method.text_tower.encode(texts))
-    assert found.caption_counts.tolist() == [int((captions.image == row).sum()) for row in rows]
-    assert prepare(TrainConfig("simclr", "digits", sample=50)).loader.batch(rows[[0, 3]]).tokens is None
+    assert found is not None
+    for place, row in enumerate(rows):
+        own = [text for text, image in zip(captions.texts, captions.image, strict=True) if image == row]
+        assert [text for text, image in zip(found.texts, found.image, strict=True) if image == place] == own != []
+    assert prepare(TrainConfig("simclr", "digits", sample=50)).loader.batch(rows[[0, 3]]).captions is None
     with pytest.raises(BadSetting, match="digits has no captions; choose shapes"):
         prepare(TrainConfig("clip", "digits"))

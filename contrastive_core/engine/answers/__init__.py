@@ -26,7 +26,7 @@ from contrastive_core.storage.json_files import JsonObject
 Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
 KINDS = {"scores": "scores.scores", "loss": "scores.losses", "map": "scores.map_of_space"}  # modules and functions
-KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers")}
+KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "zero_shot", "text_query")}
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}

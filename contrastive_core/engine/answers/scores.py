@@ -17,15 +17,17 @@ from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.evaluation.reproduce import ScoreCache
 from contrastive_core.evaluation.towers import tower_scores
+from contrastive_core.evaluation.zero_shot import nearest_images, zero_shot_scores
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_ref import LAYERS, TOWERS, EmbeddingRef
 from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable
 from contrastive_core.records.score import Scores, scores_to_json
-from contrastive_core.records.towers import towers_of
+from contrastive_core.records.towers import Towers, towers_of
 from contrastive_core.samples import run_samples
 from contrastive_core.storage.json_files import JsonObject
 
@@ -98,6 +100,28 @@ def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
     return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}}, {"rank": ranks})
+
+
+def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Zero-shot accuracy of a run's images with templates for the class names, and what chance gives."""
+    run, towers = _run_and_towers(values, on_progress, device)
+    own, chance = zero_shot_scores(run, towers, values["templates"], device)
+    return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}})
+
+
+def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """The images most similar to a sentence, and the words of it that the text tower has not learned."""
+    run, towers = _run_and_towers(values, on_progress, device)
+    rows, similarity, unknown = nearest_images(run, towers, values["text"], values["most"], device)
+    return Result({"unknown": unknown}, {"rows": rows, "similarity": similarity})
+
+
+def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tuple[Run, Towers]:
+    space = EmbeddingRef(**values["space"])
+    pair = towers_of(rows_of(space, on_progress, device))
+    if pair is None or space.run is None:
+        raise ValueError(N_("these rows are not of two towers"))
+    return space.run, pair
 
 
 def losses(values: Values, on_progress: OnProgress, device: str) -> Result:

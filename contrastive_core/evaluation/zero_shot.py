@@ -1,0 +1,102 @@
+"""Zero-shot accuracy of a run with a text tower, and images for a sentence (CLIP, arXiv 2103.00020, section 3.1).
+
+A class is the mean of its unit prompts, one for each template. Nothing is chosen on the test set: the templates are
+fixed before, and are kept in the score's settings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contrastive_core.errors import BadSetting, CannotScore
+from contrastive_core.evaluation.embed import data_of, embed_run, encode_texts, load_model
+from contrastive_core.evaluation.towers import Share, tower_scores, zero_shot
+from contrastive_core.messages import N_, message, sentence
+from contrastive_core.ops.partner_ranks import unit_rows
+from contrastive_core.records.embedding_ref import TOWERS
+from contrastive_core.records.run import Run
+from contrastive_core.records.score import Score, Scores
+from contrastive_core.records.towers import DEFAULT_TEMPLATES, Towers, towers_of
+
+NAME = "zero_shot"
+TITLE = N_("Zero-shot accuracy")
+READING = N_(
+    "Share of images whose class name, put into {count} sentences, is more similar than those of the other {others} "
+    "classes. Higher is better. Chance is {chance} %."
+)
+NO_CLASSES = N_("zero-shot accuracy needs at least two named classes")
+UNKNOWN = N_("the text tower has not learned these class names: {names}")
+SLOT = N_("a template needs one pair of braces where the class name goes; got {template}")
+MOST, LONGEST = 50, 200  # templates, and characters of one
+
+
+def check_templates(templates: Sequence[str]) -> tuple[str, ...]:
+    """Return the templates without blank ones. Raises BadSetting for none, too many, or one without a place."""
+    kept = tuple(t.strip() for t in templates if t.strip())
+    if not 1 <= len(kept) <= MOST:
+        raise BadSetting("one to {most} templates are needed; got {n}", most=MOST, n=len(kept))
+    for template in kept:
+        if template.count("{}") != 1 or len(template) > LONGEST:
+            raise BadSetting(SLOT, template=repr(template[:LONGEST]))
+    return kept
+
+
+def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
+    """Every class in every template, class by class."""
+    words = [name.replace("_", " ") for name in classes]
+    return [template.replace("{}", name) for name in words for template in templates]
+
+
+def zero_shot_scores(
+    run: Run, towers: Towers, templates: Sequence[str] = DEFAULT_TEMPLATES, device: str = "auto"
+) -> tuple[Scores, Scores]:
+    """Return the zero-shot accuracy of the images of a run's two towers, and what chance gives; {} for that where there
+    is no accuracy. Raises BadSetting for templates that cannot be used."""
+    templates, rows = check_templates(templates), towers.rows
+    try:
+        share = _share(run, towers, templates, device)
+    except CannotScore as error:
+        return {NAME: Score(TITLE, missing=sentence(error))}, {}
+    values = {"count": len(templates), "others": len(rows.classes) - 1, "chance": f"{100 * share.chance:.1f}"}
+    reading = message(READING, **values)
+    settings, about = {"templates": list(templates)}, {"n": share.n}
+    score = Score(TITLE, reading, share.value, share.interval, "share", True, settings, about)
+    return {NAME: score}, {NAME: Score(TITLE, reading, share.chance, unit="share")}
+
+
+def _share(run: Run, towers: Towers, templates: Sequence[str], device: str) -> Share:
+    rows, classes = towers.rows, towers.rows.classes
+    if len(classes) < 2 or rows.labels is None:
+        raise CannotScore(NO_CLASSES)
+    method = load_model(run, data_of(run, "test"), device)
+    tower = method.text_tower
+    if strange := [name for name in classes if not tower.known_words(name.replace("_", " "))]:
+        raise CannotScore(UNKNOWN, names=", ".join(map(repr, strange[:5])))
+    prompts = encode_texts(method, prompts_of(classes, templates))
+    of = np.repeat(np.arange(len(classes)), len(templates))
+    return zero_shot(rows.features[towers.a], prompts, of, rows.labels[towers.a])
+
+
+def scores_of_towers(run: Run, split: str, device: str = "auto") -> Scores:
+    """Recall in both directions, modality gap and zero-shot accuracy of a run's split; where its captions cannot be
+    read, the reason in their place."""
+    try:
+        towers = towers_of(embed_run(run, split, TOWERS, device))
+    except (ValueError, OSError) as error:
+        return {NAME: Score(TITLE, missing=sentence(error))}
+    assert towers is not None
+    return {**zero_shot_scores(run, towers, device=device)[0], **tower_scores(towers)[0]}
+
+
+def nearest_images(
+    run: Run, towers: Towers, text: str, most: int, device: str
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return row numbers (k) of the images most similar to a sentence, their cosines (k), and its unknown words; no
+    rows where every word is unknown."""
+    method = load_model(run, data_of(run, "test"), device)
+    unknown = method.text_tower.unknown_words(text)
+    if not method.text_tower.known_words(text):
+        return np.array([], np.int64), np.array([]), unknown
+    (usable, _), _ = towers.usable_sides()
+    s = unit_rows(towers.rows.features[usable]) @ unit_rows(encode_texts(method, [text]))[0]
+    order = np.argsort(-s, kind="stable")[:most]
+    return usable[order], s[order].astype(np.float64), unknown

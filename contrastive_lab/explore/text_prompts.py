@@ -1,0 +1,72 @@
+"""Sentences for a run's text tower on Explore: templates of the zero-shot accuracy, and a query that finds images."""
+
+import streamlit as st
+
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.records.towers import DEFAULT_TEMPLATES
+from contrastive_lab import cache, format, pictures, query_params, state
+from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.locale import _, message
+from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.tables import draw_table
+
+FOUND, SIDE = 12, 48  # images of a query, and their pixels
+TEMPLATES = "templates"
+
+
+def with_zero_shot(space: EmbeddingRef, by_source: dict[str, Scores]) -> dict[str, Scores]:
+    """Scores by source with the zero-shot accuracy first; templates can be edited below it."""
+    with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
+        help = _("The braces stand for the class name. A class is the mean of its prompts.")
+        start = "\n".join(DEFAULT_TEMPLATES)
+        key = f"{TEMPLATES}-{cache.digest(state.data_of(space))}"
+        text = st.text_area(_("Templates, one a line"), start, key=key, help=help)
+    templates = [line.strip() for line in text.splitlines() if line.strip()]
+    wrong = [line for line in templates if line.count("{}") != 1]
+    if wrong or not templates:
+        first = wrong[0] if wrong else ""
+        template = _("A template needs one pair of braces where the class name goes. Got: {first}")
+        st.warning(format.plain(template.format(first=first or "–")))
+        return by_source
+    values = {"space": space.values, "templates": templates}
+    result = answer_or_wait("zero_shot", values, message("Zero-shot accuracy"))
+    if result is None:
+        return by_source
+    made = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
+    return {source: made.get(source, {}) | scores for source, scores in by_source.items()}
+
+
+def search(space: EmbeddingRef) -> None:
+    """A sentence, and the images that are most similar to it; a click goes to an image's point."""
+    text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
+    if not text:
+        return
+    values = {"space": space.values, "text": text, "most": FOUND}
+    result = answer_or_wait("text_query", values, message("Nearest images"))
+    if result is None:
+        return
+    unknown, rows = result.meta["unknown"], result.arrays["rows"].tolist()
+    if not rows:
+        st.warning(format.plain(_("The training captions have none of these words: {words}.").format(words=text)))
+        return
+    if unknown:
+        words = ", ".join(unknown)
+        st.caption(format.plain(_("Words that are not in the training captions: {words}.").format(words=words)))
+    _show(space, rows, result.arrays["similarity"].tolist())
+
+
+def _show(space: EmbeddingRef, rows: list[int], similarity: list[float]) -> None:
+    every = cache.embedding(space)
+    assert every is not None
+    if pictures.are_decoded(space):
+        images, captions = pictures.of(space), [f"{s:.2f}" for s in similarity]
+        key, title = f"query-{cache.digest(rows)}", _("images nearest to the sentence")
+        picked = draw_gallery(images[rows], captions, size=SIDE, title=title, key=key)
+        place = state.place_of(space)
+        if picked and state.selection(place) != [rows[picked[0]]]:
+            state.select([rows[picked[0]]], place)
+            st.rerun()
+    with st.expander(_("As a table")):
+        names = [{"id": every.ids[i], "cosine similarity": round(s, 3)} for i, s in zip(rows, similarity, strict=True)]
+        draw_table(names, hide_index=True)
