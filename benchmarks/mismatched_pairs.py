@@ -9,8 +9,8 @@ differ in a color, a size or a texture only; captions of two words ("short"), wh
 ("20 %"). The ranking's weights were tuned on sets like the first, with other seeds, and on none of the others.
 
 Beside it: the cosine of a pair alone (the CLIP score: Hessel et al. 2021, arXiv 2104.08718), the rank of the own image,
-and LEMoN with K 30, β = γ = 5, τ₁ 0.1, τ₂ 5 (Zhang et al. 2024, arXiv 2407.18941). Average precision against what was planted, with a
-95 % bootstrap interval over pairs; a random list has the planted share.
+and LEMoN with K 30, β = γ = 5, τ₁ 0.1, τ₂ 5 (Zhang et al. 2024, arXiv 2407.18941). Average precision against what was
+planted, with a 95 % bootstrap interval over pairs; a random list has the planted share.
 """
 
 from __future__ import annotations
