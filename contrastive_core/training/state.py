@@ -18,12 +18,16 @@ from torch import Tensor
 
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn
-from contrastive_core.messages import join, message
+from contrastive_core.messages import N_, join, message
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.failures import diverged
 from contrastive_core.training.setup import TrainSetup
 
+CAPTIONS = N_(
+    "{name} cannot continue: captions.csv has other words than when it was trained; put the old file back, or train "
+    "again"
+)
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
 
@@ -108,6 +112,8 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
             tensors[name] = state
+    if not _has_words_of(tensors, setup):
+        raise CannotGoOn(CAPTIONS, name=run.name)
     position = restore(tensors, plain, setup, totals)
     reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != setup.world.size:
@@ -118,6 +124,12 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
     notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
     return position, join(". ", notes)
+
+
+def _has_words_of(tensors: dict[str, Tensor], setup: TrainSetup) -> bool:
+    """Whether the words of the captions are those that the text tower of the state has learned."""
+    before, now = tensors.get("method.text_tower.words"), setup.method.state_dict().get("text_tower.words")
+    return before is None or now is None or torch.equal(before.cpu(), now.cpu())
 
 
 def _versions(setup: TrainSetup) -> str:
