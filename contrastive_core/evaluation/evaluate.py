@@ -195,8 +195,7 @@ def evaluate_file(
         row, in place of the file's own; leave_out: columns of no vectors.
     Raises: UnknownName; UnusableEmbedding, Damaged or FileNotFoundError for the files.
     """
-    names = metric_names(chosen)
-    rows = HERE if collectives.is_single_process() else SPREAD
+    names, rows = metric_names(chosen), HERE if collectives.is_single_process() else SPREAD
     on_progress("reading", None)
     read = _read(path, leave_out, rows, labels)
     if chosen is None and (towers := towers_of(read)) is not None and rows is HERE:
@@ -207,8 +206,7 @@ def evaluate_file(
         taught = _read(train, leave_out, rows)
         train_rows, _ = collectives.raise_together(lambda: _usable(taught, train, rows))
     on_progress("scoring", None)
-    graphs = Graphs(device, on_progress=on_progress, rows=rows)
-    scores = evaluate_split(names, (train_rows, test), every, graphs)
+    scores = evaluate_split(names, (train_rows, test), every, Graphs(device, on_progress=on_progress, rows=rows))
     return {
         "file": path.name,
         "train": train.name if train else None,

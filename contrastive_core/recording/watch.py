@@ -40,35 +40,32 @@ def watch(
     towers: tuple[str, str] | None = None,
     **knobs: Any,
 ) -> Watch:
-    """Record somebody else's training: `with watch("my-run", loss="nt_xent", temperature=0.07) as
-    w: ... w.step(z, labels=y, ids=index)`. It draws nothing, and never stops the training.
+    """Record somebody else's training: `with watch("my-run", loss="nt_xent") as w: ... w.step(z, labels=y, ids=index)`.
+    It draws nothing, and never stops the training.
 
     Args:
         name: of the run folder; where it is taken, "-2", "-3", ... goes behind it.
-        loss: one of `contrastive_core.losses.names()`, with its settings as `knobs`; None: only
-            what is given to `step` as `losses=`.
+        loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; None: only `losses=` of `step`.
         every: steps between two that are recorded; the first is.
         rows: kept of each recorded step, all views of an image counted.
-        positives: "views" of an image, rows of one of the "labels", or "keys" (first view against
-            the second ones); "auto": as the loss's paper pairs them, as far as there are both.
-        towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) of the
-            first and rows (m, d) of the second, and only rows of the other tower are compared.
-            With `positives="keys"` the rows of the first alone are anchors.
-        dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows
-            the images. classes: names of the labels 0, 1, ...
+        positives: "views" of an image, rows of one of the "labels", "keys" (first view against the
+            second ones), or "auto": as the loss's paper pairs them, as far as there are both.
+        towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) and (m, d)
+            and compares across; with `positives="keys"` only the rows of the first are anchors.
+        dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows the images.
+        classes: names of the labels 0, 1, ...
         gather: under torch.distributed, rows of all processes; else those of rank 0.
-        strict: raise what goes wrong, at the next step, in the place of a line in the log.
-    Raises: BadName; UnknownName; ValueError for a setting that there is not. Whatever goes wrong
-        later (a name that is taken, a full disk, rows that cannot be used) is logged once and told
-        in the recording.
+        strict: raise at the next step what goes wrong (a full disk, rows that cannot be used); else it is logged once
+            and told in the recording.
+    Raises: BadName; UnknownName; ValueError for a setting that there is not.
     """
     criterion = losses.create(loss, **knobs) if loss else None
     if knobs and criterion is None:
         raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
-    settings = Settings(
-        loss, criterion, every, rows, positives, dataset, split, tuple(map(str, classes)), gather, strict, towers
+    of_data = dataset, split, tuple(map(str, classes))
+    return Watch(
+        checked_name(name), Settings(loss, criterion, every, rows, positives, *of_data, gather, strict, towers)
     )
-    return Watch(checked_name(name), settings)
 
 
 class Watch:

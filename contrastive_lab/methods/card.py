@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ STYLE = Path(__file__).with_name("card.css")
 WIDE = 1400  # pixels of a window from which on flows are drawn wide (card.css)
 
 
-def head(name: str, about: dict[str, Any]) -> None:
+def head(name: str, about: Mapping[str, Any]) -> None:
     """Title, idea and data flow, and the ways to train it and to open its loss."""
     st.header(f"{locale.text(about['title'])} ({about['year']})")
     paper = _("Paper")
@@ -48,7 +49,7 @@ def _family(name: str) -> str:
     return " ".join(lines)
 
 
-def loss(about: dict[str, Any]) -> None:
+def loss(about: Mapping[str, Any]) -> None:
     """Formula and summary of a loss."""
     st.subheader(_("Loss: {title}").format(title=locale.text(about["title"])))
     paper = _("Paper")
@@ -57,7 +58,7 @@ def loss(about: dict[str, Any]) -> None:
     st.markdown(locale.text(about["summary"]))
 
 
-def defaults(about: dict[str, Any]) -> None:
+def defaults(about: Mapping[str, Any]) -> None:
     """The settings for a data set, each with its reason."""
     st.subheader(_("Defaults, and why"))
     data = choose_data(about)
@@ -71,16 +72,16 @@ def defaults(about: dict[str, Any]) -> None:
     st.caption(_("The paper's own recipe: {paper_recipe}").format(paper_recipe=locale.text(about["paper_recipe"])))
 
 
-def choose_data(about: dict[str, Any]) -> str:
+def choose_data(about: Mapping[str, Any]) -> str:
     return query_params.one_of(st.segmented_control, _("Data set"), about["defaults"], name="data", default="shapes")
 
 
-def measured_by_paper(about: dict[str, Any]) -> None:
+def measured_by_paper(about: Mapping[str, Any]) -> None:
     st.subheader(_("Results of the paper"))
     st.markdown(locale.text(about["measured_by_paper"]))
 
 
-def differences(about: dict[str, Any]) -> None:
+def differences(about: Mapping[str, Any]) -> None:
     st.subheader(_("Where paper, code and notes differ"))
     st.markdown(locale.text(about["differences"]))
 

@@ -1,6 +1,7 @@
 """A few methods side by side: when they came, how their data flow, where they differ."""
 
 import html
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -15,7 +16,7 @@ MOST = 3  # methods beside the first
 LABELS, CAPTIONS, WITHOUT = N_("labels"), N_("captions"), N_("no negatives")
 
 
-def fitting(methods: dict[str, Any]) -> list[str]:
+def fitting(methods: Mapping[str, Any]) -> list[str]:
     """The methods that have all that is asked for, in the order of their years."""
     options = {use: locale.text(use) for use in (LABELS, CAPTIONS, WITHOUT, *USES)}
     chosen = query_params.many_of(
@@ -31,7 +32,7 @@ def fitting(methods: dict[str, Any]) -> list[str]:
     return found
 
 
-def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
+def choose_others(name: str, methods: Mapping[str, Any]) -> list[str]:
     """Methods to set beside the chosen one."""
     titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
     label, placeholder, key = _("Compare with"), _("one, two or three other methods"), f"methods-beside-{name}"
@@ -39,7 +40,7 @@ def choose_others(name: str, methods: dict[str, Any]) -> list[str]:
     return query_params.many_of(st.multiselect, label, titles, name="beside", most=MOST, key=key, **look)
 
 
-def show(names: list[str], catalog: dict[str, Any]) -> None:
+def show(names: list[str], catalog: Mapping[str, Any]) -> None:
     """Time line, drawings and a table of aspects; what differs stands out."""
     methods = catalog["methods"]
     titles = [locale.text(methods[n]["title"]) for n in names]
@@ -63,7 +64,7 @@ def show(names: list[str], catalog: dict[str, Any]) -> None:
         st.caption(_("What is alike: {alike}.").format(alike=format.plain("; ".join(alike))))
 
 
-def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, list[str]]:
+def aspects(names: list[str], catalog: Mapping[str, Any], data: str) -> dict[str, list[str]]:
     """Return the facts of each method by aspect: structure, then defaults on the data set; "–" for no setting."""
     methods = [catalog["methods"][n] for n in names]
     found: dict[str, list[str]] = {
@@ -83,7 +84,7 @@ def aspects(names: list[str], catalog: dict[str, Any], data: str) -> dict[str, l
     return found
 
 
-def _moves(method: dict[str, Any]) -> str:
+def _moves(method: Mapping[str, Any]) -> str:
     """What moves, by how it does."""
     by_how: dict[str, list[str]] = {}
     for _unused, to, how in method["updates"]:
@@ -92,7 +93,7 @@ def _moves(method: dict[str, Any]) -> str:
     return "; ".join(steps) or _("nothing else")
 
 
-def _time_line(names: list[str], methods: dict[str, Any]) -> str:
+def _time_line(names: list[str], methods: Mapping[str, Any]) -> str:
     """All methods under their years; the chosen ones are marked."""
     by_year: dict[int, list[str]] = {}
     for name, about in methods.items():

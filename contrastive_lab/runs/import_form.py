@@ -1,7 +1,7 @@
 """Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def _report(chosen: list[str]) -> dict[str, Any]:
     return dict(previews[key])
 
 
-def _offer(about: dict[str, Any], chosen: list[str]) -> None:
+def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
     """Weights that are not here: fetch them, name a file, or do without."""
     text = _("The weights of {encoder} are not on this computer.").format(encoder=about["encoder"])
     if not about["host"]:
@@ -147,7 +147,7 @@ def _offer(about: dict[str, Any], chosen: list[str]) -> None:
     _import([*chosen, "--fetch"], about, not fetch)
 
 
-def _import(chosen: list[str], report: dict[str, Any], disabled: bool) -> None:
+def _import(chosen: list[str], report: Mapping[str, Any], disabled: bool) -> None:
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
@@ -167,7 +167,7 @@ def judged_on(place: Any) -> str:
     return name_of(chosen) if chosen.startswith(("/", "~")) else str(chosen)
 
 
-def preview(report: dict[str, Any]) -> None:
+def preview(report: Mapping[str, Any]) -> None:
     """Show the detected encoder, the matched tensors and the missing ones."""
     st.header(format.plain(f"{report['kind']}, {report['encoder']}"))
     parts = {"missing": _("Missing"), "unlike": _("Of another shape"), "unused": _("Not used")}

@@ -103,12 +103,17 @@ def _show_start(data: str, method: str, questions: list[str]) -> None:
     elif START in choose:
         frozen_encoders.manage()
     minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
-    if not choose:
+    if choose:
+        values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
+        _plan_and_try(data, method, values)
+    else:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in questions]
         st.caption(_("Choose at least one question: ") + "; ".join(offered))
-        return
-    values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
-    if START in choose:
+
+
+def _plan_and_try(data: str, method: str, values: dict[str, Any]) -> None:
+    """Plan what is asked for, then start it."""
+    if START in values["choose"]:
         values["frozen"] = [encoder.text for encoder in frozen.read_list()]
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
