@@ -16,7 +16,7 @@ from contrastive_core import losses, methods, pairs
 from contrastive_core.data import batch_loader
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch, BatchShare
-from contrastive_core.data.captions import Vocabulary
+from contrastive_core.data.captions import Captions, Vocabulary
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import Elsewhere
@@ -177,7 +177,9 @@ def every_method(world: World) -> dict:
     found = {}
     images = torch.randint(0, 256, (N_TRAIN, 1, 8, 8), generator=torch.Generator().manual_seed(2))
     labels = torch.arange(N_TRAIN) % 3
-    tokens = 1 + torch.arange(N_TRAIN)[:, None] % torch.arange(1, 4)  # (n, 3)
+    words = ("green", "red", "blue")
+    texts = tuple(" ".join(words[image % k] for k in (1, 2, 3)) for image in range(N_TRAIN))
+    captions = Captions(texts, np.arange(N_TRAIN))
     for name, dtype in itertools.product(methods.names(), WITHIN):
         torch.manual_seed(0)
         method = methods.create(
@@ -205,7 +207,8 @@ def every_method(world: World) -> dict:
         for start in (0, 5):
             mine = local_share(torch.arange(start, start + 11), world)
             share = BatchShare(int(mine[0]) - start, int(mine[-1]) - start + 1, 11)
-            batch = Batch(images[mine].to(torch.uint8), labels[mine], mine, share, tokens[mine], torch.ones_like(mine))
+            of_mine = captions.take(mine.numpy())
+            batch = Batch(images[mine].to(torch.uint8), labels[mine], mine, share, of_mine)
             made = global_batch.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
             value = global_batch.local_value(loss(made))
             optimizer.zero_grad()
