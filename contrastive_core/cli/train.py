@@ -43,9 +43,10 @@ def train(args: Namespace) -> None:
         epochs = setup.config.epochs
         steps = setup.method.total_steps // max(1, epochs)
         report = _Report(epochs, steps, on_progress, is_quiet=args.json or not world.is_rank0)
+        report.run = run
         status = loop.train(setup, run, args.resume, report)
     if world.is_rank0:
-        if ending := run.status().get("note"):
+        if (ending := run.status().get("note")) and ending != report.note:
             print_note(ending)
         record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
         print_result(args, record, f"{run.name}: {status}")
@@ -158,6 +159,8 @@ class _Report:
         self.terminal = on_progress if isinstance(on_progress, Terminal) else None
         self.steps, self.started, self.longest = 0, time.monotonic(), steps
         self.scores: dict[str, float] = {}  # the line of the last epoch
+        self.run: Run | None = None
+        self.note: str | None = None  # of the run, as printed last
 
     def __call__(self, lines: list[dict[str, float]]) -> None:
         for line in lines:
@@ -182,5 +185,11 @@ class _Report:
         parts = [f"epoch {line['epoch']}/{self.epochs}", f"loss {line['loss']:.4f}"]
         if "knn_train_sample" in line:
             parts.append(f"kNN on the training sample {100 * line['knn_train_sample']:.1f} %")
-        text = ", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"])
+        self._print(", ".join([*parts, f"{time.monotonic() - self.started:.0f} s"]))
+        note = self.run.status().get("note") if self.run else None
+        if note and note != self.note:
+            self._print(note)
+        self.note = note
+
+    def _print(self, text: str) -> None:
         self.terminal.line(text) if self.terminal else print_note(text)

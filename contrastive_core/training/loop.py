@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.training import global_batch, monitor
+from contrastive_core.training import collapse, global_batch, monitor
 from contrastive_core.training.failures import diverged, reason_of
 from contrastive_core.training.metrics_log import MetricsLog, OnLines
 from contrastive_core.training.optim import learning_rate, set_learning_rate
@@ -82,6 +82,7 @@ class _Training:
     stop: threading.Event
     saved: float = 0.0  # when, on the monotonic clock
     collapsed_epochs: int = 0  # in a row
+    watch: collapse.CollapseWatch = field(default_factory=collapse.CollapseWatch)
 
 
 class _Step(NamedTuple):
@@ -123,6 +124,8 @@ def _epochs(t: _Training, resume: bool) -> str:
     else:
         position, note = TrainPosition(), ""
     t.log.start(position, epochs, note)
+    for line in t.run.metrics() if resume else ():
+        _look_for_collapse(t, line)
     t.saved = time.monotonic()
     setup.method.train()
     while position.epoch < epochs:
@@ -166,7 +169,8 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     t.log.images += batch.global_rows.total
     if log_it:
         figures = {"loss": loss, "lr": lr, "grad_norm": norm, "n_valid": int(n_valid)}
-        figures |= setup.method.step_metrics()
+        figures |= setup.method.step_metrics() | collapse.spread_of(step.pairs)
+        _look_for_collapse(t, figures)
         t.log.step(position, figures)
     return position, step.pairs
 
@@ -210,6 +214,8 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     captions = monitor.embed_captions(setup.method, setup.sample, amp)
     if captions:
         scores |= monitor.tower_scores(z, **captions)
+    scores |= collapse.dimension_scores(z)
+    _look_for_collapse(t, scores)
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
     t.log.epoch(position, mean_loss, {**scores, **similarity, **extra})
     epoch, every = position.epoch + 1, config.snapshot_every
@@ -220,10 +226,20 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     t.collapsed_epochs = t.collapsed_epochs + 1 if one_point else 0
     if config.collapse_patience and t.collapsed_epochs >= config.collapse_patience:
         raise CannotGoOn(
-            "collapsed: for {collapsed_epochs} epochs all embeddings have been one point; try a lower learning "
-            "rate, a longer warm-up (--set warmup=5), or stronger augmentations",
+            "collapsed: for {collapsed_epochs} epochs all embeddings have been one point. Likely reason: {reason}",
             collapsed_epochs=t.collapsed_epochs,
+            reason=collapse.likely_reason(config, setup.method, setup.loss),
         )
+
+
+def _look_for_collapse(t: _Training, line: dict[str, float]) -> None:
+    """Say in the status that the embedding collapses, or take that back."""
+    before, setup = t.watch.is_collapsed, t.setup
+    t.watch.see(line)
+    if t.watch.is_collapsed == before:
+        return
+    t.log.warning = "" if before else collapse.warning(t.watch, setup.config, setup.method, setup.loss)
+    t.log.status("running")
 
 
 def _save(t: _Training, position: TrainPosition) -> None:

@@ -1,8 +1,9 @@
 """The metrics of a training run: lines in `metrics.jsonl`, and the run's status.
 
 Only the first of several processes writes. Lines are collected for half a second and written together. A step's line
-has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `images_per_s` and `memory_mb`; an epoch's line has `epoch`
-(1 for the first), `step`, the mean `loss`, the total `seconds`, and the scores of the sample.
+has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see collapse.py), `images_per_s`
+and `memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`, the total `seconds`, and the
+scores of the sample, `z_rank` and `z_correlation` among them.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import torch
 
 from contrastive_core.device import memory_bytes
 from contrastive_core.errors import Gone
+from contrastive_core.messages import join
 from contrastive_core.records.run import Run
 from contrastive_core.training.state import TrainPosition
 
@@ -32,7 +34,8 @@ class MetricsLog:
         self.images = 0  # since the last line
         self.memory = 0  # peak, in MB, as last measured: in the first lines and at every epoch
         self.epochs = 0
-        self.note = ""
+        self.note = ""  # of the resumed state
+        self.warning = ""  # of a collapse, as long as it lasts
         self.position = TrainPosition()
         self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
 
@@ -68,7 +71,8 @@ class MetricsLog:
         self.last_status = time.monotonic()
         if self.writes:
             place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
-            self.run.set_status(status, reason=reason, note=self.note, **place)
+            note = join(". ", filter(None, [self.note, self.warning]))
+            self.run.set_status(status, reason=reason, note=note, **place)
 
     def fail(self, reason: str) -> None:
         """End the run as failed. Errors of a full disk or a missing folder are ignored."""

@@ -13,7 +13,7 @@ from contrastive_lab import format, forming_map, guard, locale, plots, query_par
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
-from contrastive_lab.train import tower_curves
+from contrastive_lab.train import collapse_curves, tower_curves
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
@@ -134,6 +134,8 @@ def progress(run: Run) -> None:
         epoch, template = status.get("epoch") or 0, _("{state}: epoch {epoch} of {epochs}")
         text = template.format(state=locale.text(now), epoch=epoch, epochs=epochs)
         st.progress(min(1.0, epoch / max(1, epochs)), text)
+    if note := status.get("note"):
+        st.warning(format.plain(note))
     row = st.container(horizontal=True)
     if now in ("running", "starting") and row.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
@@ -184,6 +186,7 @@ def curves(run: Run, metrics: MetricsReader) -> None:
         vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
     tower_curves.over_epochs(run.name, epochs)
     tower_curves.learned(run.name, thin)
+    collapse_curves.draw(run.name, thin, epochs)
 
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:

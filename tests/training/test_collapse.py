@@ -1,0 +1,111 @@
+"""A run that collapses says so early, with its reason; a healthy one never does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core.records import SHIPPED, runs
+from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.training import collapse, loop
+from contrastive_core.training.collapse import CollapseWatch
+from contrastive_core.training.setup import prepare
+
+SHORT = with_settings(
+    TrainConfig("simsiam", "digits", epochs=3, device="cpu", threads=1, batch_size=128, lr=0.01), ["encoder.width=0.25"]
+)
+
+
+def trained(*settings: str) -> Any:
+    setup = prepare(with_settings(SHORT, list(settings)))
+    run = runs.create("a", setup.config.to_dict(), setup.dataset.fingerprint)
+    loop.train(setup, run)
+    return run
+
+
+def test_a_run_without_stop_gradient_says_so_and_how_to_mend_it() -> None:
+    run = trained("method.stop_gradient=off")
+    assert "collapsing to one point" in run.status()["note"]
+    assert "--set method.stop_gradient=on" in run.status()["note"]
+    lines = run.metrics()
+    assert lines[0]["z_std"] > 0.7
+    assert lines[-2]["z_std"] < 0.2
+    assert {"z_std", "z_std_least", "z_rank", "z_correlation"} <= set(lines[-1])
+
+
+def test_a_healthy_run_says_nothing() -> None:
+    run = trained()
+    assert not run.status().get("note")
+    assert run.metrics()[-1]["z_std"] > 0.6
+
+
+def watched(values: list[float]) -> list[bool]:
+    watch, found = CollapseWatch(), []
+    for value in values:
+        watch.see({"z_std": value})
+        found.append(watch.is_collapsed)
+    return found
+
+
+def test_a_fall_is_said_after_ten_lines_and_a_recovery_takes_it_back() -> None:
+    assert watched([0.8] * 5 + [0.1] * 9) == [False] * 14
+    assert watched([0.8] * 5 + [0.1] * 10 + [0.7])[-2:] == [True, False]
+    assert not any(watched([0.8] * 5 + ([0.1] * 9 + [0.7]) * 5))
+
+
+def test_a_start_near_one_point_is_no_collapse_until_it_has_lasted() -> None:
+    assert not any(watched([0.03] * 150 + [0.05 + 0.005 * k for k in range(100)]))
+    assert watched([0.03] * 200).index(True) == 199
+
+
+def test_one_dimension_for_two_epochs_is_a_collapse() -> None:
+    watch = CollapseWatch()
+    for rank, expected in ((1.2, False), (3.0, False), (1.2, False), (1.4, True), (1.6, False)):
+        watch.see({"z_std": 0.9, "z_rank": rank})
+        assert watch.is_collapsed is expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (["method.predictor=off"], "method.predictor=on"),
+        (["method=byol", "method.predictor=off"], "method.predictor=on"),
+        (["method=vicreg", "loss.variance=0"], "loss.variance=25"),
+        (["method=lejepa", "loss.trade_off=0"], "loss.trade_off=0.05"),
+        (["method=barlow_twins", "loss.off_diagonal=0"], "loss.off_diagonal=0.005"),
+        (["method=simclr", "loss=negative_cosine"], "choose byol or simsiam"),
+        (["batch_size=4"], "a batch of 4 images"),
+        (["lr=1"], "lr=0.1"),
+    ],
+)
+def test_the_likely_reason_is_the_setting(settings: list[str], reason: str) -> None:
+    setup = prepare(with_settings(SHORT, settings))
+    assert reason in collapse.likely_reason(setup.config, setup.method, setup.loss)
+
+
+def test_scores_of_dimensions() -> None:
+    rng = np.random.default_rng(0)
+    even = rng.standard_normal((2000, 8)).astype(np.float32)
+    scores = collapse.dimension_scores(even)
+    assert scores["z_std"] == pytest.approx(1, abs=0.01)
+    assert scores["z_rank"] == pytest.approx(8, abs=0.1)
+    assert scores["z_correlation"] < 0.03
+    copies = collapse.dimension_scores(np.repeat(even[:, :1], 8, axis=1))
+    assert copies["z_rank"] == pytest.approx(1)
+    assert copies["z_correlation"] == pytest.approx(1)
+    point = collapse.dimension_scores(np.ones((5, 8), np.float32))
+    assert point == {"z_std": pytest.approx(0, abs=1e-6), "z_std_least": pytest.approx(0, abs=1e-6)}
+    assert collapse.deviations(torch.zeros(4, 3)) == (0, 0)
+
+
+def test_no_shipped_run_would_have_been_called_collapsed() -> None:
+    """Their snapshots are z of the fixed sample after epochs of training."""
+    for folder in sorted(SHIPPED.iterdir()):
+        run, watch = runs.load(folder.name), CollapseWatch()
+        for epoch in run.snapshots()[::3]:
+            z = np.asarray(run.snapshot(epoch)["z"], np.float32)
+            watch.see(collapse.dimension_scores(z))
+            assert not watch.is_collapsed, f"{folder.name} {epoch}"
