@@ -4,12 +4,14 @@ Deviations are those of unit rows times √d, as SimSiam (arXiv 2011.10566, fig.
 evenly, 0 for one point. A random encoder starts near 0 and a healthy run rises within a few epochs, so a low value
 alone says nothing: it has to have fallen, or to stay low for long. Measured on digits and shapes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.distributed import collectives
 from contrastive_core.losses import Loss
 from contrastive_core.messages import message
 from contrastive_core.methods import Method
@@ -17,12 +19,11 @@ from contrastive_core.metrics.rankme import effective_rank, spectrum
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.train_config import TrainConfig
 
-ROWS = 1024  # of a batch, that are looked at
 LOW, FALL = 0.2, 0.4  # an embedding has fallen that is below LOW, and below this share of its highest deviation
 FALLEN = 10  # lines in a row
 ONE_POINT = 0.1  # deviation below which rows are nearly one point; a random encoder may start there
 NEVER_RISEN = 200  # lines in a row
-ONE_DIMENSION = 1.5  # effective rank of z below which there is only one dimension
+ONE_DIMENSION = 1.2  # effective rank of z below which there is only one; a healthy run with two measured 1.6
 LOW_RANKS = 2  # epochs in a row
 SMALL_BATCH = 8
 ANTI_COLLAPSE = {"variance": 25, "trade_off": 0.05, "off_diagonal": 0.005}  # knobs of losses, with their defaults
@@ -30,16 +31,20 @@ ANTI_COLLAPSE = {"variance": 25, "trade_off": 0.05, "off_diagonal": 0.005}  # kn
 
 @torch.no_grad()
 def spread_of(pairs: Pairs) -> dict[str, float]:
-    """Mean and least deviation of the dimensions of a batch: of z, not of what a predictor makes of it."""
-    rows = pairs.candidates if pairs.across else pairs.anchors
-    mean, least = deviations(rows[:ROWS])
+    """Mean and least deviation of the dimensions of a global batch: of z, not of what a predictor makes of it. All
+    processes call it together."""
+    rows = pairs.candidates if pairs.across else pairs.anchors  # anchors are those of this process
+    mean, least = deviations(rows, collectives.all_reduce_sum)
     return {"z_std": mean, "z_std_least": least}
 
 
-def deviations(rows: Tensor) -> tuple[float, float]:
-    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1."""
+def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
+    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1. `total` adds up what
+    every process has."""
     unit = torch.nn.functional.normalize(rows.float(), dim=1)
-    std = unit.std(0, correction=0) * unit.shape[1] ** 0.5  # (d)
+    n = total(unit.new_full((), len(unit)))
+    centered = unit - total(unit.sum(0)) / n
+    std = (total(centered.square().sum(0)) / n).sqrt() * unit.shape[1] ** 0.5  # (d)
     mean, least = torch.stack([std.mean(), std.min()]).tolist()  # one wait for the device
     return mean, least
 

@@ -233,8 +233,11 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
 
 
 def _look_for_collapse(t: _Training, line: dict[str, float]) -> None:
-    """Say in the status that the embedding collapses, or take that back."""
+    """Say in the status that the embedding collapses, or take that back. Not of a method with labels, whose classes may
+    rightly be points on a line."""
     before, setup = t.watch.is_collapsed, t.setup
+    if setup.method.card.needs_labels:
+        return
     t.watch.see(line)
     if t.watch.is_collapsed == before:
         return

@@ -43,4 +43,5 @@ def _figure(key: str, names: dict[str, str], lines: Sequence[dict[str, Any]], x:
     if series:
         figure = plots.curves(series, x, y)
         figure.update_yaxes(rangemode="tozero")
+        figure.update_layout(legend={"y": 1.02, "yanchor": "bottom"})  # two rows grow upwards, off the curves
         st.plotly_chart(figure, key=key, config=plots.SVG)

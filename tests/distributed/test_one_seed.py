@@ -65,6 +65,8 @@ def test_first_epoch_is_that_of_one_process(variant: str, size: int) -> None:
     for a, b in zip(one, many, strict=True):
         assert b["loss"] == pytest.approx(a["loss"], rel=WITHIN, abs=WITHIN)
         assert b["n_valid"] == a["n_valid"]
+        for name in ("z_std", "z_std_least"):
+            assert b[name] == pytest.approx(a[name], abs=1e-3), name
     (a,), (b,) = (lines(f"{n}-{variant}", 0, False) for n in (1, size))
     assert b["loss"] == pytest.approx(a["loss"], rel=WITHIN, abs=WITHIN)
     for name in ("pos", "neg", "alignment"):

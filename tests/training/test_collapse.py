@@ -42,6 +42,13 @@ def test_a_healthy_run_says_nothing() -> None:
     assert run.metrics()[-1]["z_std"] > 0.6
 
 
+@pytest.mark.parametrize(("method", "says"), [("simsiam", True), ("sup_con", False)])
+def test_one_dimension_is_no_collapse_of_two_classes(method: str, says: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collapse, "dimension_scores", lambda z: {"z_std": 0.9, "z_rank": 1.1})
+    note = trained(f"method={method}", "epochs=2").status().get("note") or ""
+    assert ("one dimension" in note) is says
+
+
 def watched(values: list[float]) -> list[bool]:
     watch, found = CollapseWatch(), []
     for value in values:
@@ -63,7 +70,7 @@ def test_a_start_near_one_point_is_no_collapse_until_it_has_lasted() -> None:
 
 def test_one_dimension_for_two_epochs_is_a_collapse() -> None:
     watch = CollapseWatch()
-    for rank, expected in ((1.2, False), (3.0, False), (1.2, False), (1.4, True), (1.6, False)):
+    for rank, expected in ((1.1, False), (3.0, False), (1.1, False), (1.15, True), (1.6, False)):
         watch.see({"z_std": 0.9, "z_rank": rank})
         assert watch.is_collapsed is expected
 
