@@ -113,7 +113,8 @@ def test_so_does_a_command_on_a_file_of_vectors(command: str, chosen: list[str],
 def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], capsys) -> None:
     one, two = (embedding_ref.of_run(runs.load(name), "test").values for name in names)
     a_map = {"space": one, "kind": "pca"}
-    of_images = {"dataset": runs.load("one").config["dataset"], "method": "simclr"}
+    config = runs.load("one").config
+    of_images = {"dataset": config["dataset"], "method": "simclr"}
     values = {
         "scores": {"space": one},
         "loss": {"space": one},
@@ -123,20 +124,29 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "comparison": {"spaces": [one, two], "names": names},
         "snapshots": {"run": "one", "layer": "z"},
         "views": {"method": "simclr", "dataset": "digits", "set": []},
-        "folder": {"path": runs.load("one").config["dataset"].removeprefix("folder:")},
+        "folder": {"path": config["dataset"].removeprefix("folder:")},
         "look": of_images,
         "advice_plan": {"dataset": "digits", "method": "simclr", "minutes": 60, "choose": ["temperature"]},
         "catalog": {"sources": "of the present files"},
         "towers": {"space": one},
         "tower_pairs": {"space": one},
+        "zero_shot": {"space": one, "templates": ["a {}"]},
+        "text_query": {"space": one, "text": "a", "most": 3},
+        "checkpoints": {"run": "one", "epochs": [1, 2]},
+        "frozen": {
+            "encoder": "run:two",
+            "stamp": "",
+            "data": {k: config.get(k) for k in ("dataset", "root", "image_size", "resize")},
+            "fingerprint": "",
+        },
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
-    if kind in ("towers", "tower_pairs"):  # the run is embedded, and is of one
+    if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints"):  # the run is of one tower
         assert status != 0
-        assert "not of two towers" in said
+        assert ("no rows of captions" if kind == "checkpoints" else "not of two towers") in said
     else:
         assert status == 0, said
-    on_the_cpu = kind in ("views", "folder", "catalog")
+    on_the_cpu = kind in ("views", "folder", "catalog", "checkpoints")
     stood_in = {"cpu"} if kind == "advice_plan" else set()  # a training names what it was given
     assert set(chosen) - stood_in == (set() if on_the_cpu else {ASKED})
 
