@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ from contrastive_lab.samples import example
 
 SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
 ROWS = 90  # images of a snapshot: what 16 runs have room for
-LIMIT = 28 << 20  # bytes of all shipped runs and their test images
+LIMIT = 34 << 20  # bytes of all shipped runs and their test images
 
 
 def ship(run: Run, known: ScoreCache) -> Run:
@@ -206,7 +207,8 @@ def main() -> None:
     options.add_argument("--tables", action="store_true", help="the tables alone, of what is shipped")
     args = options.parse_args()
     named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
-    cache, known = ScoreCache(), ScoreCache()
+    cache, known, trained = ScoreCache(), ScoreCache(), runs_home()
+    os.environ["CONTRASTIVE_LAB_RUNS"] = str(SHIPPED)  # a name means the shipped run, not the one it is a copy of
     for name in args.only or named:
         if args.rescore or args.prepare or args.tables or args.loss_lab:
             made = runs.load(name)
@@ -220,7 +222,7 @@ def main() -> None:
             elif args.loss_lab:
                 keep_loss_lab(made)
         else:
-            source = runs_home() / name
+            source = trained / name
             if not (source / "run.json").exists():
                 print(f"{name}: not trained yet, left out")
                 continue
