@@ -34,7 +34,7 @@ SUSPECTS = N_(
 )
 DOORS = (
     Door(
-        N_("Learn in eight short lessons"),
+        N_("Learn in ten short lessons"),
         N_("Drag τ and watch which images are pushed away, and how hard. Opens on lesson {number}: {title}."),
         "loss_lab",
         {"lesson": "1"},

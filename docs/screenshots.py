@@ -56,9 +56,9 @@ PICTURES = {
     "circle": Picture(
         "loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Scatter again", 960, steps=24
     ),
-    "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 8", 1100),
-    "lesson_3": Picture("loss_lab?lesson=3", "Lesson 3 of 8", 1100),
-    "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 8", 1100),
+    "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10", 1100),
+    "lesson_3": Picture("loss_lab?lesson=3", "Lesson 3 of 10", 1100),
+    "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 10", 1100),
     "train": Picture("train?method=simclr&data=digits", "Start"),
     "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "Where they disagree", 1150),
     "suspect": Picture("samples?example=wrong-labels", "Likely mislabeled"),

@@ -18,7 +18,7 @@ from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
 
 SAME_ON_A_CIRCLE = ("normalize", "critic")  # knobs that change nothing for rows of length one
-LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "speed": (0, 1000)}
+LIMITS = {"groups": (1, 20), "points": (2, 400), "scatter": (0, 9999), "towers": (0, 1), "speed": (0, 1000)}
 
 
 def on_circle(losses: dict[str, Any], lesson: int = 0) -> None:
@@ -41,8 +41,8 @@ def _points(loss: str, about: dict[str, Any], lesson: int, choices: DeltaGenerat
     """Points that follow the loss's own gradient: what it wants, without an encoder in between."""
     if not lesson:
         text = _(
-            "Each point is the embedding of one view, on a circle instead of a sphere. Run, and the points follow "
-            "the loss's own gradient: arrows show the force on each. Drag a point and watch the forces change."
+            "Each point is an embedding, on a circle instead of a sphere. Run, and the points follow the loss's own "
+            "gradient: arrows show the force on each. Drag a point and watch the forces change."
         )
         st.caption(text)
     key = key_of(f"circle-{loss}", lesson)

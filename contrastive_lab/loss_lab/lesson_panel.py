@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.records import SHIPPED, data_home, json_files
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.loss_lab.controls import reported
+from contrastive_lab.loss_lab.controls import VALUES, reported
 from contrastive_lab.loss_lab.lessons import LESSONS, PANEL, RUN, LessonOption
 
 CHOSEN = "loss_lab-lesson"  # the widget
@@ -116,6 +116,7 @@ def _begin(number: int) -> None:
         return
     st.session_state[ROUND] = _round() + 1
     st.session_state[HEARD] = 0
+    st.session_state.pop(VALUES, None)  # knobs that the lesson does not set begin at their defaults
     query_params.begin(LESSONS[number - 1].address | {"lesson": str(number)})
 
 

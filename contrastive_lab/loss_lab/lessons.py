@@ -249,4 +249,60 @@ LESSONS = (
             LessonOption("loss", "lab-loss-True", N_("Loss"), {"vicreg": "VICReg", "barlow_twins": "Barlow Twins"}),
         ),
     ),
+    Lesson(
+        "false_negative",
+        {**BATCH, "loss": "info_nce", "temperature": "0.2", "anchor": "39"},
+        (Check("weighted_share_above", 0.7), Check("left_out_at_least", 4)),  # 47 % at β = 1; none left out
+        ("further", "bars"),
+        N_("What a false negative does"),
+        N_(
+            "The anchor is a cross. Its nearest candidate is another cross, nearer than its own other view: a false "
+            "negative. Choose hard negatives and raise β until it gets more than 70 % of the push. Then go back to "
+            "InfoNCE, switch on m, and lower it until four negatives are left out."
+        ),
+        (
+            N_("Hard negatives, share of the hardest: {now}. Goal: more than 70 %."),
+            N_("InfoNCE, negatives left out: {now}. Goal: at least 4."),
+        ),
+        N_(
+            "All four are crosses. The margin leaves out negatives that are more similar than the positive plus m. The "
+            "matrix marks them, and the loss pushes other images instead."
+        ),
+        N_(
+            "A loss cannot tell a hard negative from a false one: both are near. Weights on hard negatives help if "
+            "near negatives are of other classes, and hurt if they are not. A margin does the opposite."
+        ),
+        choices=(
+            LessonOption(
+                "loss", "lab-loss-True", N_("Loss"), {"info_nce": "InfoNCE", "hard_negative": N_("Hard negatives")}
+            ),
+        ),
+    ),
+    Lesson(
+        "sigmoid",
+        {**BATCH, "loss": "info_nce", "temperature": "0.5", "anchor": "0"},
+        (Check("softmax_cooled_to", 0.1), Check("sigmoid_balanced_within", 2)),  # 0.2 at b = −10, 0.9 at −9, 200 at −5
+        ("knob", "further", "bars"),
+        N_("CLIP and SigLIP"),
+        N_(
+            "CLIP compares an image with captions as InfoNCE compares a view with views. Lower τ to 0.1 and watch the "
+            "push on all negatives over the pull on the positive. Then choose SigLIP, and drag b until push and pull "
+            "are about equal again."
+        ),
+        (
+            N_("InfoNCE, push over pull: {now}. Goal: τ at most 0.1."),
+            N_("SigLIP, push over pull: {now}. Goal: between 0.5 and 2."),
+        ),
+        N_(
+            "With InfoNCE the ratio is 1.00 at every τ, because the weights of a softmax sum to 1. SigLIP judges each "
+            "pair alone, so many negatives can outweigh one positive. b sets the balance."
+        ),
+        N_(
+            "b is the logit at similarity 0: a negative b says that most pairs do not belong together. SigLIP starts "
+            "at b = −10 and learns b and τ. It needs no sum over the batch, so it is cheap to split over devices."
+        ),
+        choices=(
+            LessonOption("loss", "lab-loss-True", N_("Loss"), {"info_nce": N_("InfoNCE (CLIP)"), "siglip": "SigLIP"}),
+        ),
+    ),
 )

@@ -41,18 +41,22 @@ softmax = {
     "base": None,
     "sign": 1,
 }
-of_towers = kind == "towers"
+of_towers = kind.startswith("towers")
 if of_towers:  # n images and n captions, two of each fourth image
     owner = np.arange(n) - (np.arange(n) % 4 == 3)
     captions = rows[owner] + rng.standard_normal((n, 32)) / np.sqrt(32)
     captions /= np.linalg.norm(captions, axis=1, keepdims=True)
     dots = (rows @ captions.T).astype(np.float32)
     mask = np.where(np.arange(n)[:, None] == owner, 1, 2).astype(np.uint8)
+own = softmax | {"denominator": "own_positive"}
+sigmoid = {"family": "sigmoid", "knob": "temperature", "temperature": 0.5, "bias": -10.0, "sign": 1}
 hinge = {"family": "hinge", "knob": "margin", "margin": 0.5}
 far = np.maximum(0, 2 - 2 * dots)
 view = {
     "softmax": (dots, softmax, temperature, "similarity"),
-    "towers": (dots, softmax | {"denominator": "own_positive"}, temperature, "cosine similarity"),
+    "towers": (dots, own, temperature, "cosine similarity"),
+    "towers hard": (dots, own | {"negatives": "hard", "beta": 1.0, "tau_plus": 0.1}, temperature, "cosine similarity"),
+    "towers siglip": (dots, sigmoid, temperature, "cosine similarity"),
     "one group": (dots, softmax, temperature, "similarity"),
     "lonely": (dots, softmax, temperature, "similarity"),
     "pair": (np.sqrt(far), hinge | {"form": "pair", "squared": False}, margin, "distance"),

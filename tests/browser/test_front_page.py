@@ -52,7 +52,7 @@ def test_one_click_to_the_temperature(app: str, page: Any) -> None:
     page.get_by_role("link", name="See why temperature matters").click()
     said = page.locator(".lab .sentence")
     said.filter(has_text=re.compile(r"At τ = 0\.5, all \d+ negatives are pushed")).wait_for(timeout=SLOW)
-    page.get_by_role("heading", name="Lesson 3 of 8").wait_for(timeout=SLOW)
+    page.get_by_role("heading", name="Lesson 3 of 10").wait_for(timeout=SLOW)
     for position, symbol in ((100, "τ = 0.0"), (500, "τ = 0."), (900, "τ = ")):
         before = said.inner_text()
         page.locator(".lab .knob input").first.evaluate(
@@ -85,5 +85,5 @@ def test_a_card_leads_on_wherever_it_is_clicked(app: str, page: Any) -> None:
         card.click(position={"x": box["width"] * (number + 0.5) / 3, "y": box["height"] - 12})
         page.get_by_role("textbox", name="Folder").wait_for(timeout=SLOW)
     page.goto(app)
-    page.get_by_role("link", name="Learn in eight short lessons").click()
-    page.get_by_role("heading", name=re.compile(r"Lesson \d of 8")).wait_for(timeout=SLOW)
+    page.get_by_role("link", name="Learn in ten short lessons").click()
+    page.get_by_role("heading", name=re.compile(r"Lesson \d of 10")).wait_for(timeout=SLOW)

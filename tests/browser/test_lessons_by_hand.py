@@ -1,4 +1,4 @@
-"""The eight lessons in the app, each answered by doing it: by keys alone, and with a finger."""
+"""The ten lessons in the app, each answered by doing it: by keys alone, and with a finger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def app(shared_app: str) -> str:
 
 WORDS = {  # what a lesson says
     "en": {
-        "title": "Lesson {} of 8",
+        "title": "Lesson {} of 10",
         "done": "Done.",
         "run": "Run",
         "third": "It is image 10, view a (square)",
@@ -38,7 +38,7 @@ WORDS = {  # what a lesson says
         "stopGradient": "Stop-gradient",
     },
     "zh": {
-        "title": "第 {} 课，共 8 课",
+        "title": "第 {} 课，共 10 课",
         "done": "完成",
         "run": "运行",
         "third": "图像 10，视图 a（square）",
@@ -73,12 +73,37 @@ def done(page: Any, language: str = "en") -> Any:
 
 GOAL = re.compile(r"[：:] ?[123][。.]")  # of the pairs in the lesson on margins
 
+GOAL_OF = {9: re.compile(r"[：:] ?(7[1-9]|[89]\d) %"), 10: re.compile(r"[：:] ?1\.00.*✓", re.S)}
+
+FURTHER = ".further .knob input[type=range]"
+
 TRIPLETS = re.compile(r"(Triplets: |三元组：)\d")  # their view is there
 
 
-def slide(page: Any, key: str, until: re.Pattern[str] | None = None) -> None:
+KNOBS = {"hard_negative": re.compile("^β"), "info_nce": re.compile("^m[,，]"), "siglip": re.compile("^b[,，]")}
+
+
+def type_into(page: Any, knob: str, value: str) -> None:
+    field = page.get_by_role("spinbutton", name=f"{knob}, as a number")
+    field.fill(value)
+    field.press("Enter")
+
+
+def choose_loss(page: Any, loss: str, by_finger: bool = False) -> None:
+    """With the lesson's button; the knob of the loss is there when the server has answered."""
+    button = page.locator(f"[data-choice=loss-{loss}]")
+    if by_finger:
+        button.tap()
+    else:
+        button.focus()
+        page.keyboard.press("Enter")
+    page.locator(f"[data-choice=loss-{loss}][aria-pressed=true]").wait_for(timeout=SLOW)
+    page.get_by_role("slider", name=KNOBS[loss]).wait_for(timeout=SLOW)
+
+
+def slide(page: Any, key: str, until: re.Pattern[str] | None = None, at: str = ".knob input[type=range]") -> None:
     """With the slider's keys, until it is done, or until its first goal reads so."""
-    page.locator(".knob input[type=range]").first.focus()
+    page.locator(at).first.focus()
     for _ in range(60):
         page.keyboard.press(key)
         page.wait_for_timeout(50)
@@ -172,12 +197,23 @@ def test_all_lessons_by_keys_alone(app: str, page: Any, language: str) -> None:
     keys.press("Enter")
     page.locator(".goals").filter(has_text=OFF).wait_for(timeout=SLOW)
     turn(page, 0, "PageUp")
+    on(9)
+    choose_loss(page, "hard_negative")
+    slide(page, "PageUp", GOAL_OF[9], FURTHER)  # β
+    choose_loss(page, "info_nce")
+    page.get_by_role("checkbox").focus()
+    keys.press("Space")
+    slide(page, "PageDown", at=FURTHER)  # the margin
+    on(10)
+    slide(page, "PageDown", GOAL_OF[10])
+    choose_loss(page, "siglip")
+    slide(page, "ArrowRight", at=FURTHER)  # the bias
     done(page, language).focus()
     keys.press("Enter")
     page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
     page.locator(".matrix:visible").first.wait_for(timeout=SLOW)
     assert "lesson=" not in page.url
-    assert "loss=barlow_twins" in page.url  # free play goes on from there
+    assert "loss=siglip" in page.url  # free play goes on from there
 
 
 def test_a_wrong_bar_is_said_to_be_wrong(app: str, page: Any) -> None:
@@ -245,6 +281,20 @@ def test_all_lessons_with_a_finger_from_the_front_page(app: str, browser: Any) -
     done(page).tap()
     begun(page, 7)
     collapse(page, lambda node: node.tap())
+    page.goto(f"{app}/loss_lab?lesson=9")
+    begun(page, 9)
+    choose_loss(page, "hard_negative", by_finger=True)
+    type_into(page, "β, weight of hard negatives", "4")
+    page.locator(".goals").filter(has_text=GOAL_OF[9]).wait_for(timeout=SLOW)
+    choose_loss(page, "info_nce", by_finger=True)
+    page.get_by_role("checkbox", name="m, margin for false negatives").tap()
+    type_into(page, "m, margin for false negatives", "-0.3")
+    done(page).tap()
+    begun(page, 10)
+    touch(0.2)
+    choose_loss(page, "siglip", by_finger=True)
+    type_into(page, "b, bias", "-9")
+    done(page)
     page.get_by_role("button", name="Leave").tap()
     page.locator(".lesson:visible").wait_for(state="detached", timeout=SLOW)
     context.close()

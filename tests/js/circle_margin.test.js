@@ -26,7 +26,7 @@ test("within the arc a negative is pushed, beyond it no more", () => {
     [TRIPLET, "squared_distance"],
   ]) {
     /** @type {any} */
-    const ring = { kernel, n: 3, group: [0, 0, 1], angles: Float64Array.of(0, 0.3, 2) };
+    const ring = { kernel, n: 3, M: Uint8Array.of(3, 1, 2, 1, 3, 2, 2, 2, 3), angles: Float64Array.of(0, 0.3, 2) };
     const half = marginAngle(ring, 0);
     assert.ok(half > 0.3 && half < Math.PI);
     assert.ok(isPushed(kernel, score, half - 1e-6));
@@ -36,7 +36,7 @@ test("within the arc a negative is pushed, beyond it no more", () => {
 
 test("a margin beyond the circle reaches all around, and a temperature has none", () => {
   /** @type {any} */
-  const ring = { kernel: { ...PAIRS, margin: 2.5 }, n: 2, group: [0, 1], angles: Float64Array.of(0, 1) };
+  const ring = { kernel: { ...PAIRS, margin: 2.5 }, n: 2, M: Uint8Array.of(3, 2, 2, 3), angles: Float64Array.of(0, 1) };
   assert.equal(marginAngle(ring, 0), Math.PI);
   assert.equal(marginAngle({ ...ring, kernel: { family: "softmax" } }, 0), 0);
   assert.equal(marginAngle({ ...ring, kernel: TRIPLET }, 0), 0); // without a positive there is no triplet
@@ -44,7 +44,14 @@ test("a margin beyond the circle reaches all around, and a temperature has none"
 
 test("a long course keeps its start", () => {
   /** @type {any} */
-  const ring = { points: { value: 6 }, groups: { value: 2 }, scatter: 0, speed: { value: 300 }, held: -1 };
+  const ring = {
+    points: { value: 6 },
+    groups: { value: 2 },
+    towers: { checked: false },
+    scatter: 0,
+    speed: { value: 300 },
+    held: -1,
+  };
   Object.assign(ring, { meta: { score: "distance" }, kernel: PAIRS });
   restart(ring);
   for (let k = 0; k < 1500; k++) advance(ring);

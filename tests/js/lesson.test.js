@@ -39,6 +39,22 @@ test("each check holds on its own side of the threshold", () => {
   assert.ok(holds("off_diagonal_share_above", 0.5, { offDiagonalShare: 0.51 }));
   assert.ok(!holds("positives_at_least", 2, { positives: 1 }));
   assert.ok(holds("positives_at_least", 2, { positives: 2 }));
+  assert.ok(!holds("weighted_share_above", 0.7, { share: 0.9, isHard: false }));
+  assert.ok(!holds("weighted_share_above", 0.7, { share: 0.7, isHard: true }));
+  assert.ok(holds("weighted_share_above", 0.7, { share: 0.71, isHard: true }));
+  assert.ok(!holds("left_out_at_least", 4, { leftOut: 3 }));
+  assert.ok(holds("left_out_at_least", 4, { leftOut: 4 }));
+  assert.ok(!holds("softmax_cooled_to", 0.1, { family: "softmax", temperature: 0.11, ratio: 1 }));
+  assert.ok(holds("softmax_cooled_to", 0.1, { family: "softmax", temperature: 0.1, ratio: 1 }));
+  assert.ok(!holds("softmax_cooled_to", 0.1, { family: "sigmoid", temperature: 0.1, ratio: 1 }));
+  for (const [ratio, done] of [
+    [0.49, false],
+    [0.5, true],
+    [2, true],
+    [2.1, false],
+  ])
+    assert.equal(holds("sigmoid_balanced_within", 2, { family: "sigmoid", ratio }), done);
+  assert.ok(!holds("sigmoid_balanced_within", 2, { family: "softmax", ratio: 1 }));
   assert.ok(!holds("form_is_in", 0, { form: "out" }));
   assert.ok(holds("form_is_in", 0, { form: "in" }));
 });

@@ -106,6 +106,39 @@ def test_the_goals_of_the_lesson_on_dimensions_are_reached_by_doing() -> None:
     assert float(losses.create("negative_cosine")(point).value) == pytest.approx(0, abs=1e-6)
 
 
+def test_what_the_lesson_on_false_negatives_says_is_so() -> None:
+    anchor = int(BY_NAME["false_negative"].address["anchor"])
+    view = viewed("false_negative", temperature=0.2)
+    (positive,) = view.scores[anchor][view.mask[anchor] == 1]
+    negatives = np.where(view.mask[anchor] == 2, view.scores[anchor], -2)
+    assert view.names[anchor].endswith("(cross)")
+    assert view.column_names[int(negatives.argmax())].endswith("(cross)")
+    assert negatives.max() > positive
+
+    def share(beta: float) -> float:
+        each = push("false_negative", loss="hard_negative", beta=beta)
+        return float(each[0] / each.sum())
+
+    assert share(1.0) < 0.5
+    assert share(3.0) > 0.7
+    left_out = {m: viewed("false_negative", negative_margin=m).extras["left_out"][anchor] for m in (0.0, -0.3, -0.5)}
+    assert left_out == {0.0: 1, -0.3: 4, -0.5: 4}
+    nearest = np.argsort(-negatives)[:4]
+    assert all(view.column_names[j].endswith("(cross)") for j in nearest)
+
+
+def test_what_the_lesson_on_clip_and_siglip_says_is_so() -> None:
+    def ratio(loss: str, **knobs: float) -> float:
+        view, anchor = viewed("sigmoid", loss=loss, **knobs), int(BY_NAME["sigmoid"].address["anchor"])
+        grad, mask = view.grad[anchor], view.mask[anchor]
+        return float(grad[mask == 2].sum() / -grad[mask == 1].sum())
+
+    for temperature in (0.5, 0.1, 0.05):
+        assert ratio("info_nce", temperature=temperature) == pytest.approx(1, abs=1e-4)
+    found = {bias: ratio("siglip", bias=bias) for bias in (-10.0, -9.0, -5.0)}
+    assert found[-10] < 0.5 < found[-9] < 2 < 100 < found[-5]
+
+
 def test_the_words_name_what_is_there() -> None:
     names = viewed("views", temperature=0.5).names
     assert names[0] == "image 1, view a (disc)"

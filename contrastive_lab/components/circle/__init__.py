@@ -16,6 +16,7 @@ class CircleStart:
     points: int = 24
     scatter: int = 0  # another number, other places to begin at
     speed: int = 600  # of the steps, 0 to 1,000, on a logarithmic scale
+    towers: int = 0  # 1: half of the points are rows of one tower, half of the other
     at: str = ""  # where points stand that have moved, three letters for each; else empty
 
 

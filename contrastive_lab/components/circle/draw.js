@@ -31,6 +31,7 @@ export function drawRing(ring) {
   g.stroke();
   g.globalAlpha = 1;
   drawMargin(ring, g, x, y, r, accent);
+  if (ring.towers.checked) joinPartners(ring, g, x, y, r, ink);
   const top = Math.max(1e-9, ...ring.force.map(Math.abs)),
     size = ring.n > 80 ? 4 : 6;
   ring.most = Math.max(ring.most, top);
@@ -42,23 +43,28 @@ export function drawRing(ring) {
     const length = (-ring.force[i] / unit) * r * 0.25; // downhill, along the tangent
     const pulled = Math.abs(ring.pull[i]) > Math.abs(ring.force[i] - ring.pull[i]); // more than it is pushed
     if (Math.abs(length) > 1) arrow(g, pulled ? PULL : PUSH, [px, py], [-Math.sin(a) * length, -Math.cos(a) * length]);
-    g.fillStyle = PALETTE[ring.group[i] % PALETTE.length];
-    mark(g, SHAPES[ring.group[i] % SHAPES.length], px, py, size);
+    const kind = ring.towers.checked ? ring.tower[i] : ring.group[i];
+    g.fillStyle = PALETTE[kind % PALETTE.length];
+    mark(g, SHAPES[kind % SHAPES.length], px, py, size);
     if (i === ring.chosen) {
       g.strokeStyle = accent;
       g.lineWidth = 2;
       g.strokeRect(px - 9, py - 9, 18, 18);
     }
   }
+  ring.towerLegend.hidden = !ring.towers.checked;
   const o = ring.out;
   const alignment = Number.isNaN(ring.alignment) ? "undefined" : number(ring.alignment);
+  const gap = ring.towers.checked
+    ? _(" Gap between the towers: {gap} (distance of their means).", { gap: number(ring.gap) })
+    : "";
   ring.note.textContent = o.valid
     ? _(
         "Step {step}: loss {value}, alignment {alignment} (0: positives coincide), uniformity " +
           "{uniformity} (lower: more evenly spread). The longest arrow is a gradient of {top} per " +
           "radian.",
         { step: ring.step, value: number(o.value), alignment, uniformity: number(ring.uniformity), top: number(top) },
-      )
+      ) + gap
     : _("No point has the positive and the negative that this loss needs, so nothing moves. Choose other groups.");
   ring.canvas.setAttribute(
     "aria-label",
@@ -68,6 +74,19 @@ export function drawRing(ring) {
       _("The keys n and p choose a point, left and right turn it, space runs and pauses, s steps."),
     ].join(" "),
   );
+}
+
+const MOST_LINES = 400;
+
+/** A line between the partners of two towers, where they are few enough to be told apart. */
+function joinPartners({ n, M, angles }, g, x, y, r, color) {
+  const lines = [];
+  for (let i = 0; i < n; i++) for (let j = 0; j < i; j++) if (M[i * n + j] === 1) lines.push([i, j]);
+  if (lines.length > MOST_LINES) return;
+  const at = (i) => [x + r * Math.cos(angles[i]), y - r * Math.sin(angles[i])];
+  g.globalAlpha = 0.35;
+  for (const [i, j] of lines) line(g, [at(i), at(j)], color, 1);
+  g.globalAlpha = 1;
 }
 
 /** How far the margin reaches from the point that is held or chosen, or the first: an arc outside the circle. */

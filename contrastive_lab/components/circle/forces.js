@@ -64,14 +64,13 @@ export function circleGradient(angles, score, out, pulled = false) {
  * @param {number} i
  */
 export function marginAngle(ring, i) {
-  const { kernel, n, group, angles } = ring;
+  const { kernel, n, M, angles } = ring;
   if (kernel.family !== "hinge") return 0;
   let reach = kernel.squared ? Math.sqrt(kernel.margin) : kernel.margin; // as a distance
   if (kernel.form === "triplet") {
     let positive = -1; // squared distance to the farthest
     for (let j = 0; j < n; j++)
-      if (j !== i && group[j] === group[i])
-        positive = Math.max(positive, 4 * Math.sin((angles[i] - angles[j]) / 2) ** 2);
+      if (M[i * n + j] === 1) positive = Math.max(positive, 4 * Math.sin((angles[i] - angles[j]) / 2) ** 2);
     if (positive < 0) return 0;
     reach = Math.sqrt(positive + kernel.margin);
   }
@@ -102,9 +101,22 @@ function forget(out) {
   return out;
 }
 
+/**
+ * The distance between the means of both towers, 0 to 2; NaN for one tower.
+ *
+ * @param {{ angles: Float64Array, tower: number[] }} ring
+ */
+export function gapOf({ angles, tower }) {
+  const sums = [0, 1].map((t) => {
+    const of = [...angles].filter((_, i) => tower[i] === t);
+    return [Math.cos, Math.sin].map((f) => of.reduce((sum, a) => sum + f(a), 0) / of.length);
+  });
+  return Math.hypot(sums[0][0] - sums[1][0], sums[0][1] - sums[1][1]);
+}
+
 /** Alignment: mean squared distance of positive pairs. Uniformity: log mean exp(−2 d²) of all. */
 function qualities(ring) {
-  const { angles, n, group } = ring;
+  const { angles, n, M } = ring;
   let near = 0,
     pairs = 0,
     spread = 0;
@@ -112,10 +124,14 @@ function qualities(ring) {
     for (let j = 0; j < i; j++) {
       const d = 4 * Math.sin((angles[i] - angles[j]) / 2) ** 2;
       spread += Math.exp(-2 * d);
-      if (group[i] === group[j]) {
+      if (M[i * n + j] === 1) {
         near += d;
         pairs++;
       }
     }
-  return { alignment: pairs ? near / pairs : NaN, uniformity: Math.log(spread / ((n * (n - 1)) / 2)) };
+  return {
+    gap: gapOf(ring),
+    alignment: pairs ? near / pairs : NaN,
+    uniformity: Math.log(spread / ((n * (n - 1)) / 2)),
+  };
 }

@@ -2,7 +2,7 @@
 
 import { tick } from "./frame.js";
 import { angleOf, keys, pointAt, runOrPause } from "./pointer.js";
-import { advance, restart, stepSize } from "./points.js";
+import { MOST_GROUPS, advance, restart, stepSize, turnTowers } from "./points.js";
 import { report, saveCircle, savePicture, tellOf } from "./save.js";
 import { el } from "../shared/dom.js";
 import { buildFurther, putFurther } from "../shared/further_knobs.js";
@@ -42,10 +42,16 @@ export function build(parent) {
   ring.speedShown = el("output", {});
   ring.speed.oninput = () => showStepSize(ring);
   ring.speed.onchange = () => report(ring);
-  ring.groups = el("input", { type: "number", min: 1, max: 20, value: 2, "aria-label": _("groups") });
+  ring.groups = el("input", { type: "number", min: 1, max: MOST_GROUPS, value: 2, "aria-label": _("groups") });
   ring.points = el("input", { type: "number", min: 2, max: 400, value: 24, "aria-label": _("points") });
   ring.groups.onchange = ring.points.onchange = () => {
     restart(ring);
+    tick(ring);
+    report(ring);
+  };
+  ring.towers = el("input", { type: "checkbox" });
+  ring.towers.onchange = () => {
+    turnTowers(ring);
     tick(ring);
     report(ring);
   };
@@ -64,6 +70,7 @@ export function build(parent) {
       report(ring);
     },
   });
+  ring.towerLegend = el("span", { hidden: "" }, _("discs and squares: the two towers; lines join partners"));
   const view = el(
     "div",
     { class: "view" },
@@ -85,6 +92,12 @@ export function build(parent) {
       }),
       el("label", {}, _("points "), ring.points),
       el("label", {}, _("groups "), ring.groups),
+      el(
+        "label",
+        { title: _("compares rows of one tower with rows of the other alone") },
+        ring.towers,
+        _(" two towers"),
+      ),
       el("label", {}, _("step size "), ring.speed, " ", ring.speedShown),
       el("span", { class: "space" }),
       el(
@@ -109,6 +122,7 @@ export function build(parent) {
           { class: "legend" },
           el("span", {}, mark(PULL), _("the point is pulled more than pushed")),
           el("span", {}, mark(PUSH), _("pushed more than pulled")),
+          ring.towerLegend,
         ),
         ring.curves,
         el(

@@ -68,6 +68,7 @@ export function applyMeta(ring, meta) {
   if (first) {
     ring.points.value = meta.start.points;
     ring.groups.value = meta.start.groups;
+    ring.towers.checked = Boolean(meta.start.towers);
     ring.scatter = meta.start.scatter;
     ring.speed.value = meta.start.speed;
     showStepSize(ring);

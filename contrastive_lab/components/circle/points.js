@@ -7,6 +7,8 @@ const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 
 const SPEEDS = [0.002, 1]; // smallest and largest step
 
+export const MOST_GROUPS = 20;
+
 const HISTORY = 400; // points of the curves; of a longer course every second, fourth, … step is kept
 
 /**
@@ -40,17 +42,44 @@ export function readAngles(text, n) {
  * @param {CircleState} ring
  */
 export function restart(ring) {
-  const n = Math.min(400, Math.max(2, Number(ring.points.value) || 24)),
-    g = Math.min(n, Math.max(1, Number(ring.groups.value) || 2));
+  const across = ring.towers.checked,
+    asked = Math.min(400, Math.max(2, Number(ring.points.value) || 24)),
+    n = across ? 2 * Math.floor(asked / 2) : asked,
+    own = across ? n / 2 : n, // of one tower
+    g = Math.min(own, Math.max(1, Number(ring.groups.value) || 2));
   let state = 12345 + 977 * ring.scatter;
   const random = () => (state = (state * 1103515245 + 12345) & 0x7fffffff) / 0x7fffffff;
   ring.angles = Float64Array.from({ length: n }, () => 2 * Math.PI * random());
-  ring.group = Array.from({ length: n }, (_, i) => i % g);
+  ring.tower = Array.from({ length: n }, (_, i) => Number(i >= own));
+  ring.group = Array.from({ length: n }, (_, i) => (i % own) % g);
   ring.S = new Float64Array(n * n); // at τ = 0.01 float32 scores would show in the forces
   ring.M = new Uint8Array(n * n);
-  for (let i = 0; i < n; i++)
-    for (let j = 0; j < n; j++) ring.M[i * n + j] = i === j ? 3 : ring.group[i] === ring.group[j] ? 1 : 2;
+  for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = relation(ring, i, j);
   Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0, moved: false });
+}
+
+/**
+ * Of two towers only rows of the other one are compared.
+ *
+ * @param {CircleState} ring
+ * @param {number} i
+ * @param {number} j
+ */
+function relation({ tower, group, towers }, i, j) {
+  if (i === j) return 3;
+  if (towers.checked && tower[i] === tower[j]) return 0;
+  return group[i] === group[j] ? 1 : 2;
+}
+
+/**
+ * Points of two towers, or of one: each pair is a group of its own at first.
+ *
+ * @param {CircleState} ring
+ */
+export function turnTowers(ring) {
+  const points = Number(ring.points.value) || 24;
+  ring.groups.value = String(ring.towers.checked ? Math.min(MOST_GROUPS, Math.floor(points / 2)) : 2);
+  restart(ring);
 }
 
 /**

@@ -28,6 +28,7 @@ export function tellOf(ring, pressed) {
     groups: ring.count,
     points: ring.n,
     scatter: ring.scatter,
+    towers: Number(ring.towers.checked),
     speed: Number(ring.speed.value),
     at,
     report: (ring.reports = (ring.reports ?? 0) + 1),
@@ -50,10 +51,17 @@ export function savePicture(ring) {
  * @param {CircleState} ring
  */
 export function saveCircle(ring) {
-  const points = Array.from(ring.angles, (a, i) => [i, ring.group[i], a, -ring.force[i], ring.out.loss[i]]);
+  const points = Array.from(ring.angles, (a, i) => [
+    i,
+    ring.group[i],
+    a,
+    -ring.force[i],
+    ring.out.loss[i],
+    ring.tower[i],
+  ]);
   offerCsv(
     [
-      ["point", "group", "angle", "force", "loss"],
+      ["point", "group", "angle", "force", "loss", "tower"],
       ...points,
       [],
       ["step", "loss", "alignment", "uniformity"],

@@ -33,7 +33,12 @@ export function draw(lab) {
   drawPanel(lab);
   const asked = isAsked(lab),
     before = lab.lesson.done;
-  checkLesson(lab.lesson, () => lessonFacts(lab), { knob: lab.knobBar, matrix: lab.matrix, bars: lab.barSide });
+  checkLesson(lab.lesson, () => lessonFacts(lab), {
+    knob: lab.knobBar,
+    further: lab.further.root,
+    matrix: lab.matrix,
+    bars: lab.barSide,
+  });
   if (asked && lab.lesson.done) schedule(lab); // with colors and names again
   if (lab.lesson.done && !before && !lab.dragging) report(lab); // a drag tells it at its end
   lab.stale = false;

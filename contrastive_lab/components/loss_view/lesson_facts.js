@@ -3,8 +3,19 @@
 import { shares } from "./gradients.js";
 import { positivesOf } from "./pairs.js";
 
+/** The push on the anchor's negatives over the pull on its positives; NaN without a pull. */
+function pushOverPull({ out, M, anchor, w }) {
+  let push = 0,
+    pull = 0;
+  for (let k = anchor * w; k < (anchor + 1) * w; k++)
+    if (M[k] === 2) push += out.grad[k];
+    else if (M[k] === 1) pull -= out.grad[k];
+  return pull > 0 ? push / pull : NaN;
+}
+
 /**
- * `share`: of the push on negatives that the hardest one gets; `negatives`: those that matter, or are pushed.
+ * `share`: of the push on negatives that the hardest one gets; `negatives`: those that matter, or are pushed; `ratio`:
+ * of push to pull.
  *
  * @param {LossViewState} lab
  */
@@ -20,5 +31,10 @@ export function lessonFacts(lab) {
     negatives: out.effective[anchor],
     positives: positivesOf(lab).length,
     form: kernel && (kernel.aggregate ?? kernel.form),
+    family: kernel?.family,
+    temperature: kernel?.temperature,
+    isHard: kernel?.negatives === "hard",
+    leftOut: out.leftOut?.[anchor] ?? 0,
+    ratio: pushOverPull(lab),
   };
 }

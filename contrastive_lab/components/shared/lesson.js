@@ -127,7 +127,8 @@ export function checkLesson(panel, factsOf, regions) {
   panel.done = each.every((_check, k) => panel.met[k] !== undefined);
   if (panel.done) say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest || "–")}`);
   const shown = each.map(({ now }, k) => (now === "–" ? (panel.met[k] ?? now) : now));
-  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", shown[k])).join(" "));
+  const mark = (k) => (panel.met[k] === undefined ? "" : " ✓");
+  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", shown[k]) + mark(k)).join(" "));
   panel.root.classList.toggle("done", panel.done);
   panel.forward.hidden = !panel.done;
   for (const [name, node] of Object.entries(regions))

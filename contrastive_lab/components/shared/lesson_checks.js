@@ -36,6 +36,19 @@ export const CHECKS = {
   steps_with_both_at_least: { of: (f) => f.stepsWithBoth, holds: (now, at) => now >= at, say: count },
   variance_share_below: { of: (f) => f.varianceShare, holds: (now, at) => now < at, say: percent },
   off_diagonal_share_above: { of: (f) => f.offDiagonalShare, holds: (now, at) => now > at, say: percent },
+  weighted_share_above: { of: (f) => (f.isHard ? f.share : NaN), holds: (now, at) => now > at, say: percent },
+  left_out_at_least: { of: (f) => f.leftOut, holds: (now, at) => now >= at, say: count },
+  // what is said is the ratio; what has to be reached is the temperature
+  softmax_cooled_to: {
+    of: (f) => (f.family === "softmax" && f.ratio > 0 ? f : NaN),
+    holds: (now, at) => now.temperature <= at,
+    say: (now) => now.ratio.toFixed(2),
+  },
+  sigmoid_balanced_within: {
+    of: (f) => (f.family === "sigmoid" ? f.ratio : NaN),
+    holds: (now, at) => now >= 1 / at && now <= at,
+    say: (now) => (now < 1000 ? now.toFixed(2) : now.toExponential(0)),
+  },
   form_is_in: { of: (f) => f.form, holds: (now) => now === "in", say: String },
 };
 

@@ -1,7 +1,7 @@
 // Control over negatives, one anchor at a time: false ones left out, hard ones weighed up, positives weighed or taken
 // out of their denominator.
 
-import { logAddExp, softmaxRow } from "./softmax.js";
+import { logAddExp } from "./softmax.js";
 
 /**
  * The mask without the negatives that are more similar than the anchor's nearest positive by a margin: they may be
@@ -55,17 +55,6 @@ export function logMeanPositive(S, M, kernel) {
 }
 
 /**
- * log Σ e^(times · ℓ) over the anchor's negatives; −∞ without any.
- */
-function logSumNegatives(S, M, at, w, scale, times) {
-  let top = -Infinity,
-    sum = 0;
-  for (let k = at; k < at + w; k++) if (M[k] === 2) top = Math.max(top, times * scale * S[k]);
-  for (let k = at; k < at + w; k++) if (M[k] === 2) sum += Math.exp(times * scale * S[k] - top);
-  return sum ? top + Math.log(sum) : -Infinity;
-}
-
-/**
  * The logarithm of what stands for the negatives beside a positive with logit l, and its slopes: over the mean of
  * hard negatives, and over l.
  */
@@ -92,26 +81,76 @@ function estimate(kernel, count, hard, l) {
  * @param {KernelOutput} out
  */
 export function listedRow(S, M, at, w, kernel, i, out) {
-  softmaxRow(S, M, at, w, kernel, i, out); // weights on pairs, effective negatives
-  const count = out.negatives[i],
-    apart = kernel.positive === "out";
-  for (let k = at; k < at + w; k++) out.grad[k] = 0;
-  out.loss[i] = 0;
-  if (apart && !count) out.weight[i] = 0;
-  if (!out.weight[i] || !count) return;
   const scale = (kernel.sign || 1) / kernel.temperature,
+    beta = kernel.negatives === "hard" ? kernel.beta : 0,
+    sums = sumsOf(S, M, at, w, scale, beta),
+    { positives, count, top } = sums;
+  out.negatives[i] = out.active[i] = count;
+  out.effective[i] = count ? Math.exp(Math.log(sums.negative) - sums.spread / sums.negative) : 0;
+  out.weight[i] = positives && (count || kernel.positive !== "out") ? 1 : 0;
+  out.loss[i] = 0;
+  const logAll = logAddExp(sums.logPositive, count ? top + Math.log(sums.negative) : -Infinity),
+    share = positives ? Math.exp(top - logAll) : 1 / sums.negative;
+  for (let k = at, j = 0; k < at + w; k++)
+    if (M[k] === 2) out.pair[k] = exponentials[j++] * share;
+    else if (M[k] === 1) out.pair[k] = Math.exp(scale * S[k] - logAll);
+  if (!out.weight[i] || !count) return;
+  const push = overPositives(S, M, at, w, kernel, i, sums, out);
+  for (let k = at, j = 0; k < at + w; k++) {
+    if (M[k] !== 2) continue;
+    const tilt = tilts[j];
+    out.grad[k] = scale * push * (((1 + beta) * tilt * exponentials[j++]) / sums.tilted - (beta * tilt) / sums.flat);
+  }
+}
+
+let exponentials = new Float64Array(0), // of an anchor's negatives, one after the other: e^(ℓ − top)
+  tilts = new Float64Array(0); // e^(β(ℓ − top))
+
+/** Sums over an anchor's positives and negatives, each power taken once. */
+function sumsOf(S, M, at, w, scale, beta) {
+  if (exponentials.length < w) [exponentials, tilts] = [new Float64Array(w), new Float64Array(w)];
+  let top = -Infinity,
+    logPositive = -Infinity,
+    positives = 0;
+  for (let k = at; k < at + w; k++)
+    if (M[k] === 2) top = Math.max(top, scale * S[k]);
+    else if (M[k] === 1) {
+      positives++;
+      logPositive = logAddExp(logPositive, scale * S[k]);
+    }
+  let count = 0,
+    negative = 0,
+    spread = 0,
+    tilted = 0,
+    flat = 0;
+  for (let k = at; k < at + w; k++) {
+    if (M[k] !== 2) continue;
+    const l = scale * S[k] - top,
+      e = Math.exp(l),
+      tilt = beta === 1 ? e : beta ? Math.exp(beta * l) : 1;
+    exponentials[count] = e;
+    tilts[count++] = tilt;
+    negative += e;
+    if (e > 0) spread += e * l;
+    tilted += tilt * e;
+    flat += tilt;
+  }
+  return { positives, count, top, logPositive, negative, spread, tilted, flat, beta, scale };
+}
+
+/** Loss and gradients of the positives; returns Σ_p ∂L/∂(log of the mean of negatives) over their number. */
+function overPositives(S, M, at, w, kernel, i, sums, out) {
+  const { scale, beta, top, positives, count } = sums,
+    apart = kernel.positive === "out",
     isHard = kernel.negatives === "hard",
-    beta = isHard ? kernel.beta : 0,
-    flat = isHard ? logSumNegatives(S, M, at, w, scale, beta) : 0,
-    tilted = logSumNegatives(S, M, at, w, scale, 1 + beta);
-  let positives = 0,
-    loss = 0,
-    push = 0; // Σ_p ∂L/∂(log of the mean of negatives)
-  for (let k = at; k < at + w; k++) if (M[k] === 1) positives++;
+    tilted = (1 + beta) * top + Math.log(sums.tilted),
+    mean = tilted - beta * top - Math.log(sums.flat);
+  let loss = 0,
+    push = 0;
   for (let k = at; k < at + w; k++) {
     if (M[k] !== 1) continue;
     const l = scale * S[k],
-      [log, ofNegatives, ofItself] = isHard ? estimate(kernel, count, tilted - flat, l) : [tilted, 1, 0],
+      [log, ofNegatives, ofItself] = isHard ? estimate(kernel, count, mean, l) : [tilted, 1, 0],
       all = apart ? log : logAddExp(l, log),
       share = apart ? 1 : Math.exp(log - all),
       c = kernel.weighting === "von_mises" ? 2 - Math.exp(S[k] / kernel.sigma - kernel.log_mean) : 1;
@@ -119,12 +158,6 @@ export function listedRow(S, M, at, w, kernel, i, out) {
     push += share * ofNegatives;
     out.grad[k] = (scale * (share * ofItself + (apart ? 0 : 1 - share) - c)) / positives;
   }
-  for (let k = at; k < at + w; k++) {
-    if (M[k] !== 2) continue;
-    const l = scale * S[k];
-    let slope = (1 + beta) * Math.exp((1 + beta) * l - tilted);
-    if (beta) slope -= beta * Math.exp(beta * l - flat);
-    out.grad[k] = (scale * push * slope) / positives;
-  }
   out.loss[i] = loss / positives;
+  return push / positives;
 }

@@ -2,10 +2,9 @@
 
 import { logAddExp, softmaxRow } from "./softmax.js";
 
-/** log(1 + e^x). */
-function softplus(x) {
-  return Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-}
+const LARGE = 36, // beyond it log(1 + e^x) is x
+  FAR = 600, // beyond it e^x is no number to sum
+  FULL = 1e200; // of a product, whose logarithm is taken then
 
 /**
  * @param {Scores} S
@@ -17,29 +16,45 @@ function softplus(x) {
  * @param {KernelOutput} out
  */
 export function sigmoidRow(S, M, at, w, kernel, i, out) {
-  const scale = (kernel.sign || 1) / kernel.temperature;
+  const scale = (kernel.sign || 1) / kernel.temperature,
+    { bias } = kernel;
   let loss = 0,
+    product = 1, // of all 1 + e^x, so that few logarithms are taken
     count = 0,
     negatives = 0,
+    sum = 0, // Σ e^x over negatives, and Σ x e^x
+    spread = 0,
     top = -Infinity;
   for (let k = at; k < at + w; k++) {
     const m = M[k];
     if (m !== 1 && m !== 2) continue;
     const y = m === 1 ? -1 : 1,
-      x = y * (scale * S[k] + kernel.bias),
-      p = 1 / (1 + Math.exp(-x));
+      x = y * (scale * S[k] + bias),
+      e = Math.exp(Math.min(FAR, x)),
+      p = e / (1 + e);
     count++;
-    loss += softplus(x);
+    if (x > LARGE) loss += x;
+    else if ((product *= 1 + e) > FULL) {
+      loss += Math.log(product);
+      product = 1;
+    }
     out.pair[k] = p;
     out.grad[k] = y * scale * p;
     if (m === 1) continue;
     negatives++;
-    top = Math.max(top, scale * S[k]);
+    sum += e;
+    spread += e * x;
+    if (x > top) top = x;
   }
-  out.loss[i] = loss;
+  out.loss[i] = loss + Math.log(product);
   out.weight[i] = count ? 1 : 0;
   out.negatives[i] = out.active[i] = negatives;
-  out.effective[i] = negatives ? effectiveNegatives(S, M, at, w, scale, top) : 0;
+  const isFar = Math.abs(top) > FAR / 2;
+  out.effective[i] = !negatives
+    ? 0
+    : isFar
+      ? effectiveNegatives(S, M, at, w, scale, top - bias)
+      : Math.exp(Math.log(sum) - spread / sum);
 }
 
 /** The exponential of the entropy of the softmax over negatives, as the other losses count them. */
