@@ -14,13 +14,14 @@ from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import curated
 from contrastive_core.embeddings import attached_images
 from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
-from contrastive_core.evaluation.embed import data_of, load_model, random_encoder_of
+from contrastive_core.evaluation.embed import data_of, embed_run, load_model, random_encoder_of
 from contrastive_core.loss_lab.memory import bank_of, queue_of
-from contrastive_core.loss_lab.towers import batch_of_towers
+from contrastive_core.loss_lab.towers import batch_of_towers, row_texts
 from contrastive_core.messages import N_, message
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.records import embedding_ref, recorded_rows
+from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.lab_towers import TowerBatch
 from contrastive_core.records.lab_view import SNAPSHOT, STEP, BatchRequest, LabBatch, Memory
@@ -39,6 +40,8 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
     source, rows, seed = request.source, request.images * request.views, request.seed
     if source.startswith("file:"):
         return _batch_of_file(source.removeprefix("file:"), rows, seed)
+    if source == TOWERS:
+        return _batch_of_run_towers(run, request)
     if run.is_recording:
         return _batch_of_recording(run, request)
     in_training = request.memory or source.startswith(SNAPSHOT)
@@ -61,7 +64,17 @@ def _batch_of_file(key: str, rows: int, seed: int) -> LabBatch | TowerBatch:
     assert vectors is not None  # loaded vectors need no making
     if not (unused := why_ordinary(vectors)) and (towers := towers_of(vectors)) is not None:
         return batch_of_towers(towers, read_images(space), rows, seed)
-    return replace(_batch_of_vectors(vectors, read_images(space), rows, seed), about=unused)
+    pictures = read_images(space)
+    made = _batch_of_vectors(vectors, pictures, rows, seed)
+    return replace(made, about=unused, of_images=pictures is not None)
+
+
+def _batch_of_run_towers(run: Run, request: BatchRequest) -> TowerBatch:
+    rows = embed_run(run, request.split, TOWERS)
+    towers = towers_of(rows)
+    assert towers is not None  # a run's layer of that name has two
+    pictures = read_images(embedding_ref.of_run(run, request.split, TOWERS))
+    return batch_of_towers(towers, pictures, request.images * request.views, request.seed, True)
 
 
 def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
@@ -176,4 +189,5 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
     classes = vectors.classes or tuple(map(str, range(int(image_labels.max(initial=-1)) + 1)))
     thumbs = None if pictures is None else np.asarray(pictures[views.ravel()])
     z, image_ids = np.ascontiguousarray(vectors.features[views], np.float32), [vectors.ids[i] for i in views[:, 0]]
-    return LabBatch(z, image_labels, thumbs, classes, image_ids)
+    texts = row_texts(vectors, views[:, 0])
+    return LabBatch(z, image_labels, thumbs, classes, image_ids, texts=texts if any(texts) else ())

@@ -1,5 +1,7 @@
 """Rows of two towers for the Loss Lab: as many whole groups as the matrix shows, chosen by a seed."""
 
+from typing import Any
+
 import numpy as np
 
 from contrastive_core.errors import UnusableEmbedding
@@ -16,11 +18,11 @@ LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
 
 
-def batch_of_towers(towers: Towers, pictures: np.ndarray | None, most: int, seed: int) -> TowerBatch:
+def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
     """Some rows of two towers with their partners, by class where rows have one.
 
-    Args: pictures: (n, c, h, w) uint8 of all rows; most: rows of each tower. Raises: UnusableEmbedding without
-    partners."""
+    Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows of each tower; only_a: of tower a alone.
+    Raises: UnusableEmbedding without partners."""
     sides = towers.usable_sides()
     group_a, group_b = (group[group >= 0] for _, group in sides)
     shared = np.intersect1d(group_a, group_b)
@@ -32,9 +34,7 @@ def batch_of_towers(towers: Towers, pictures: np.ndarray | None, most: int, seed
         chosen = [[groups[g] for g in by_class] for groups in chosen]
     at = [np.concatenate(groups) for groups in chosen]
     numbers = [np.repeat(np.arange(len(groups)), [len(rows) for rows in groups]) for groups in chosen]
-    shown = None if pictures is None else np.asarray(pictures[np.concatenate(at)])
-    has_picture = np.zeros(sum(map(len, at)), bool) if shown is None else _differ(shown)
-    thumbs = np.where(has_picture, np.arange(len(has_picture)), -1).tolist()
+    shown, thumbs = _pictures(pictures, at[0], at[1], only_a)
     parts = (thumbs[: len(at[0])], thumbs[len(at[0]) :])
     a, b = (
         LabTower(
@@ -47,7 +47,7 @@ def batch_of_towers(towers: Towers, pictures: np.ndarray | None, most: int, seed
         )
         for name, rows, group, part in zip(towers.names, at, numbers, parts, strict=True)
     )
-    return TowerBatch(a, b, shown if has_picture.any() else None, _part(towers, a, b))
+    return TowerBatch(a, b, shown, _part(towers, a, b))
 
 
 def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:
@@ -81,10 +81,18 @@ def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most:
     return chosen
 
 
-def _differ(pictures: np.ndarray) -> np.ndarray:
-    """Whether each picture (k, c, h, w) shows something (k): one of a single color stands for none."""
-    flat = pictures.reshape(len(pictures), -1)
-    return np.asarray(flat.min(1) < flat.max(1))
+def _pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -> tuple[np.ndarray | None, list[int]]:
+    """Pictures (k, c, h, w) of rows of a and b, and which each row has, -1 for none. A picture of a single color stands
+    for none, as where a file lacks some."""
+    rows = a if only_a else np.concatenate([a, b])
+    numbers = np.full(len(a) + len(b), -1)
+    if pictures is None:
+        return None, numbers.tolist()
+    shown = np.asarray(pictures[rows])
+    flat = shown.reshape(len(shown), -1)
+    differ = np.flatnonzero(flat.min(1) < flat.max(1))
+    numbers[differ] = np.arange(len(differ))
+    return (shown[differ] if len(differ) else None), numbers.tolist()
 
 
 def _part(towers: Towers, a: LabTower, b: LabTower) -> str:

@@ -62,14 +62,18 @@ def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: d
         reason,
         batch.note,
         views,
-        **_about_towers(batch, pairing),
+        **_words(batch, pairing, compared),
     )
 
 
-def _about_towers(batch: LabBatch | TowerBatch, direction: str) -> dict[str, Any]:
-    """Names of the towers and what their rows say; {} of one encoder."""
-    if not isinstance(batch, TowerBatch):
-        return {}
+def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> dict[str, Any]:
+    """Names of the towers, and what rows say; {} for neither."""
+    if isinstance(batch, LabBatch):
+        if not batch.texts or batch.memory is not None:
+            return {}
+        said = [text for text in batch.texts for _ in range(batch.rows.shape[1])]
+        rows, columns = compared.row_thumbs, compared.column_thumbs  # places in the batch, image-major
+        return {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]}
     texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
     titles = [tower.title for tower in batch.sides(direction)]
     return {"towers": titles, "texts": texts, "column_texts": column_texts}
@@ -139,7 +143,7 @@ def _related(batch: LabBatch, pairing: str) -> tuple[Any, list[int], list[int], 
         return pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names
     if v < 2:
         raise ValueError(
-            N_("A query and a key need two views of each image; here is one. Compare images of one class instead.")
+            N_("A query and a key need two views of each sample; here is one. Compare rows of one class instead.")
         )
     q, k = z[:, 0], z[:, 1]
     if batch.memory is not None:
@@ -176,14 +180,14 @@ def _why_undefined(anatomy: Any, batch: LabBatch | TowerBatch, pairing: str) -> 
     if not bool(anatomy.positive.any()):
         reason = message("No anchor has a positive in this batch, so the loss is undefined for all of them. ")
         if pairing == "views" and batch.rows.shape[1] == 1:
-            return reason + N_("There is one view of each image; compare images of one class instead.")
+            return reason + N_("There is one view of each sample; compare rows of one class instead.")
         if pairing == "classes" and (batch.labels < 0).all():
-            return reason + N_("These images have no labels.")
+            return reason + N_("These rows have no labels.")
         return reason + N_("Take a larger batch.")
     if len(batch.rows) == 1 and batch.rows.shape[1] > 1:
         return N_("There is one image, and over one image no dimension varies. Take two images or more.")
     if not bool(anatomy.negative.any()):
-        return N_("No anchor has a negative in this batch: all images are positives of each other.")
+        return N_("No anchor has a negative in this batch: all rows are positives of each other.")
     return N_("The loss is undefined for every anchor of this batch.")
 
 

@@ -8,6 +8,8 @@ from contrastive_core.messages import N_, join, message
 from contrastive_core.records.lab_view import ZERO
 
 DIRECTIONS = ("a_to_b", "b_to_a")  # whose rows are the anchors
+RUN_TOWERS = ("image", "caption")  # of a run that was trained on captions
+SOURCE = {"towers": N_("Images and captions (z)")}  # of such a run
 ARROW = N_("{anchors} → {candidates}")
 
 

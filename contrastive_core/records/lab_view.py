@@ -38,6 +38,14 @@ DERIVATIVES = {  # of losses on distances, which papers and notes leave to the r
         0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
         \end{cases}\qquad D=\lVert x_1-x_2\rVert"""
 }
+IMAGE = (N_("image {number}"), N_("image {number}, view {letter}"))
+ROW = (N_("row {number}"), N_("row {number}, view {letter}"))
+FILE_PAIRINGS = {  # of rows that need not be images
+    "views": N_("Rows that share an id"),
+    "classes": N_("Rows of one class"),
+    "queue": N_("Key and queue (MoCo)"),
+    "bank": N_("Memory bank (Inst Disc)"),
+}
 SNAPSHOT = "snapshot:"
 STEP = "step:"  # of a recording
 SHOWN = 6  # snapshots that are offered at most, the first and the last among them
@@ -130,14 +138,15 @@ class LabBatch:
     ids: list[str]
     memory: Memory | None = None
     about: str = ""  # what is to be known of where they come from
+    texts: Sequence[str] = ()  # (b) what each says, where they are rows of a file with texts
+    of_images: bool = True  # or rows of something else
 
     def name(self, row: int) -> str:
         """A row, image-major, in words: its image, view and class."""
         b, v = divmod(row, self.rows.shape[1])
-        name = message("image {number}", number=b + 1)
-        if self.rows.shape[1] > 1:
-            letter = "abcdefgh"[v] if v < 8 else str(v + 1)
-            name = message("image {number}, view {letter}", number=b + 1, letter=letter)
+        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+        words = IMAGE if self.of_images else ROW
+        name = message(words[self.rows.shape[1] > 1], number=b + 1, letter=letter)
         return message("{name} ({label})", name=name, label=label_name(self, b)) if self.labels[b] >= 0 else name
 
     @property

@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core.engine import client
 from contrastive_core.records import lab_files, lab_view, loaded_vectors, runs
-from contrastive_core.records.lab_towers import DIRECTIONS, TowerBatch
+from contrastive_core.records.lab_towers import DIRECTIONS, SOURCE, TowerBatch
 from contrastive_core.records.lab_view import SOURCES, BatchRequest, LabBatch, LabView
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, query_params, recordings
@@ -160,7 +160,7 @@ def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
 
 def _other_rows(run: Run, source: str) -> dict[str, str]:
     """Rows of the same images, to set beside these: other encoders, or other snapshots."""
-    if source.startswith("file:"):
+    if source.startswith("file:") or source in SOURCE:
         return {}
     sources = SOURCES if source in SOURCES else lab_view.snapshots_of(run)
     if run.is_recording:

@@ -6,7 +6,16 @@ import streamlit as st
 
 from contrastive_core.engine.vectors import file_formats, open_upload
 from contrastive_core.records import loaded_vectors, recorded_rows
-from contrastive_core.records.lab_view import PAIRINGS, SNAPSHOT, SOURCES, STEP, BatchRequest, snapshots_of
+from contrastive_core.records.lab_towers import SOURCE
+from contrastive_core.records.lab_view import (
+    FILE_PAIRINGS,
+    PAIRINGS,
+    SNAPSHOT,
+    SOURCES,
+    STEP,
+    BatchRequest,
+    snapshots_of,
+)
 from contrastive_core.records.run import Run
 from contrastive_lab import format, number_inputs, query_params
 from contrastive_lab.locale import N_, _
@@ -27,6 +36,10 @@ PAIRED = N_(
     "queries, compared with a slot for each image. A quarter of the columns are the queries' own."
 )
 
+PAIRED_ROWS = N_(
+    "An id that several rows share: they are views of one sample. Classes: every row of a class. Queue and bank: the "
+    "first view is the query, the second its key."
+)
 ACROSS = N_(
     "Rows of one tower are the anchors, rows of the other the candidates. The loss of the batch is that of this "
     "direction; symmetric losses such as CLIP's take the mean of both."
@@ -46,6 +59,10 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
         parts = [losses[loss]["title"], directions[how], _("at most {n} rows of each tower").format(n=size)]
         return format.plain(" · ".join(parts))
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
+    if source == "file":
+        how = _(FILE_PAIRINGS[pairing])
+        parts = [losses[loss]["title"], how[0].lower() + how[1:], _("{n} rows of a file").format(n=size)]
+        return format.plain(" · ".join(parts))
     request = request_of(source, pairing, size, 0)
     template = _("{views} views of {images} images") if request.views > 1 else _("{images} images")
     many = template.format(views=request.views, images=request.images)
@@ -64,14 +81,12 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     source = query_params.one_of(
         c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
-    paired, file = _first_pairing(run, source), None
-    directions = towers.directions_of_recording(run, source)
+    paired = _first_pairing(run, source)
     with below:
         if source == STEP:
             source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
-        if source == "file" and (file := choose_vectors()) is not None:
-            directions = towers.directions_of_file(file)
-        if directions:
+        file = choose_vectors() if source == "file" else None
+        if directions := towers.directions_of(run, source, file):
             st.caption(format.plain(towers.refused(losses)))
     offered = towers.losses_across(losses) if directions else losses
     titles = {name: about["title"] for name, about in offered.items()}
@@ -89,9 +104,10 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
             help=ACROSS,
         )
     else:
-        how: dict[str, Any] = {"format_func": PAIRINGS.get, "help": PAIRED}
+        names, help = (FILE_PAIRINGS, PAIRED_ROWS) if source == "file" else (PAIRINGS, PAIRED)
+        how: dict[str, Any] = {"format_func": names.get, "help": help}
         pairing = query_params.one_of(b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, **how)
-    size, seed = _choose_size(d, e, bool(directions))
+    size, seed = _choose_size(d, e, source, bool(directions))
     if source == "file":
         if file is None:
             return loss, pairing, None
@@ -101,11 +117,13 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     return loss, pairing, request_of(source, pairing, size, seed)
 
 
-def _choose_size(place: Any, beside: Any, has_towers: bool) -> tuple[int, int]:
+def _choose_size(place: Any, beside: Any, source: str, has_towers: bool) -> tuple[int, int]:
     """How many rows, and which batch."""
     columns = _("Candidates: columns of the matrix.")
     other = _("Another number draws other images and other augmentations.")
     label = _("Images (views)")
+    if source == "file":
+        label, other = _("Rows"), _("Another number draws other rows.")
     if has_towers:
         label, columns = _("Rows of each tower"), _("At most so many, with all their partners.")
         other = _("Another number draws other rows.")
@@ -116,6 +134,8 @@ def _choose_size(place: Any, beside: Any, has_towers: bool) -> tuple[int, int]:
 
 def _sources(run: Run) -> dict[str, str]:
     """What a run's data set and snapshots give; of a recording its steps and snapshots, and files."""
+    if run.has_towers:
+        return SOURCE | SOURCES | snapshots_of(run)
     if not run.is_recording:
         return SOURCES | snapshots_of(run)
     steps = {STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
@@ -164,8 +184,8 @@ def choose_vectors() -> str | None:
 def _open_upload(place: Any) -> None:
     """Open a file that was just uploaded, and choose it."""
     help = _(
-        "One vector for each image; a column or array named label makes classes. Vectors "
-        "that share an id are views of one image. The file stays on this computer."
+        "One vector a row. A column or array named label makes classes, and rows that share an id are views of one "
+        "sample. Columns tower and pair, or two arrays of vectors, make two towers. The file stays on this computer."
     )
     upload = place.file_uploader(
         _("Open my embeddings"), [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload", help=help

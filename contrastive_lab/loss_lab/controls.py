@@ -161,7 +161,7 @@ def offer_trade(
 def _figure(found: list[Trade], at: float, trained: Any) -> Any:
     shares = {
         N_("negatives that matter, of all"): [f.spread for f in found],
-        N_("push on images of the anchor's class"): [f.own_class for f in found if f.own_class is not None],
+        N_("push on the anchor's own class"): [f.own_class for f in found if f.own_class is not None],
         N_("push on the hardest negative"): [f.hardest for f in found],
     }
     x = [f.temperature for f in found]
@@ -190,10 +190,10 @@ def _in_words(found: list[Trade], at: float) -> str:
     template = _("At τ {at} the push covers {spread} % of the negatives")
     text = template.format(at=f"{at:g}", spread=percent(here.spread))
     if here.own_class is not None:
-        own = _("; {own_class} % of it falls on images of the anchor's own class")
+        own = _("; {own_class} % of it falls on the anchor's own class")
         text += own.format(own_class=percent(here.own_class))
     schedule = _(
-        ". A low τ spreads images (uniformity) and pushes hardest what is alike; a high one keeps what is alike "
+        ". A low τ spreads embeddings (uniformity) and pushes hardest what is alike; a high one keeps what is alike "
         "together (tolerance) and separates little. A schedule between τ {first} and {last} moves this share between "
         "{low} and {high} %"
     )

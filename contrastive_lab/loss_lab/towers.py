@@ -3,7 +3,7 @@
 from typing import Any
 
 from contrastive_core.records import embedding_ref, loaded_vectors
-from contrastive_core.records.lab_towers import direction_names
+from contrastive_core.records.lab_towers import RUN_TOWERS, SOURCE, direction_names
 from contrastive_core.records.lab_view import STEP, BatchRequest
 from contrastive_core.records.run import Run
 from contrastive_core.records.towers import are_tower_names
@@ -24,6 +24,15 @@ def directions_of_file(key: str) -> dict[str, str]:
     return {} if towers is None else direction_names(towers.names)
 
 
+def directions_of(run: Run, source: str, file: str | None) -> dict[str, str]:
+    """The same of a source of rows; file: the key of the vectors that are chosen, if any."""
+    if source in SOURCE:
+        return direction_names(RUN_TOWERS)
+    if source != "file":
+        return directions_of_recording(run, source)
+    return directions_of_file(file) if file else {}
+
+
 def directions_of_recording(run: Run, source: str) -> dict[str, str]:
     """Directions between the towers of a recording's steps; {} where they are of one encoder."""
     names = run.manifest.get("recording", {}).get("towers") if source.startswith(STEP) else None
@@ -31,11 +40,9 @@ def directions_of_recording(run: Run, source: str) -> dict[str, str]:
 
 
 def current_directions(run: Run, source: str) -> dict[str, str]:
-    """The same of the step, or of the file, that is chosen, before its widget is drawn."""
-    if source != "file":
-        return directions_of_recording(run, source)
+    """The same of what is chosen, before its widget is drawn."""
     loaded = list(loaded_vectors.loaded()) if source == "file" else []
-    return directions_of_file(query_params.current("file", loaded, loaded[0], FILE_KEY)) if loaded else {}
+    return directions_of(run, source, query_params.current("file", loaded, loaded[0], FILE_KEY) if loaded else None)
 
 
 def losses_across(losses: dict[str, Any]) -> dict[str, Any]:

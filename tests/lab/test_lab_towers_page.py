@@ -62,6 +62,18 @@ def test_a_loss_that_does_not_run_between_towers_is_replaced(monkeypatch: pytest
     assert app.query_params["loss"] == "info_nce"
 
 
+@pytest.mark.parametrize("has_towers", [True, False])
+def test_no_word_of_images_where_rows_are_texts(has_towers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = joined(tower(0.0), tower(0.4), ("question", "answer")) if has_towers else tower(0.0)
+    labels = np.arange(len(found)) % 4
+    rows = EmbeddingSet(found.features, labels, columns=found.columns)
+    app = at_file(rows, monkeypatch, size="16", trade="yes", loss="sup_con")
+    assert not app.exception
+    asked = [box for box in app.selectbox if box.label not in ("Vectors from", "Lessons")]
+    options = [option for box in asked for option in box.options]
+    assert "image" not in "\n".join([words(app), *options]).lower()
+
+
 def test_towers_without_a_shared_pair_and_three_towers_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     both = joined(tower(0.0, 8), tower(0.4, 8), ("question", "answer"))
     apart = EmbeddingSet(both.features, columns=both.columns | {"pair": np.array([str(i) for i in range(16)])})

@@ -110,6 +110,7 @@ def test_only_rows_with_a_picture_have_a_thumbnail() -> None:
     ids = [int(name.split()[1]) for name in made.a.names]
     assert made.thumbs[made.a.thumbs, 0, 0, 0].tolist() == [i + 1 for i in ids]
     assert made.b.thumbs == [-1] * 3
+    assert all(made.a.texts)  # words and a picture
     assert loaded(both, pictures=np.full_like(pictures, 128)).thumbs is None
 
 
@@ -146,3 +147,22 @@ def test_the_first_anchor_has_a_confusable_candidate_of_the_other_tower() -> Non
     anchor = lab_view.confusable_anchor(view)
     gap = np.where(view.mask == 2, view.scores, -2).max(1) - np.where(view.mask == 1, view.scores, -2).max(1)
     assert anchor == gap.argmax()
+
+
+def test_a_clip_run_gives_its_images_and_captions(clip_run: Run) -> None:
+    made = load_batch(clip_run, BatchRequest("towers", 8, 1, 0))
+    assert isinstance(made, TowerBatch)
+    assert (made.a.title, made.b.title) == ("image", "caption")
+    assert len(made.b.rows) == 8
+    assert made.thumbs is not None
+    assert made.a.thumbs == list(range(len(made.a.rows)))
+    assert made.b.thumbs == [-1] * 8  # a caption is shown by its words
+    assert not any(made.a.texts)
+    color = {"red": 0, "green": 1, "blue": 2}
+    for group, text in zip(made.b.groups, made.b.texts, strict=True):
+        word = next(name for name in color if name in text)
+        picture = made.thumbs[made.a.thumbs[made.a.groups.tolist().index(group)]]
+        assert picture.mean((1, 2)).argmax() == color[word]
+    view = compute_view(made, "b_to_a", "siglip", {})
+    assert list(view.column_texts) == []
+    assert view.texts == made.b.texts

@@ -43,6 +43,19 @@ def test_pictures_that_came_along_stand_by_their_rows() -> None:
     assert made.thumbs[:, 0, 0, 0].tolist() == [int(i) for i in made.ids]
 
 
+def test_rows_of_texts_are_called_rows_and_say_what_they_say() -> None:
+    x = np.random.default_rng(5).standard_normal((12, 4)).astype(np.float32)
+    columns = {"text": np.array([f"question {i}?" for i in range(12)])}
+    made = batch(EmbeddingSet(x, labels=np.arange(12) % 3, columns=columns))
+    view = lab_view.compute_view(made, "classes", "sup_con", {})
+    assert view.texts == view.column_texts == [f"question {i}?" for i in made.ids]
+    assert not any("image" in name for name in [*view.names, *view.column_names, view.note, view.reason])
+    two = batch(EmbeddingSet(x, ids=tuple(f"{i // 2}" for i in range(12)), columns=columns))
+    view = lab_view.compute_view(two, "queue", "info_nce", {})
+    assert view.names[0] == "row 1, view a"
+    assert [int(text.split()[1][:-1]) // 2 for text in view.texts] == [int(two.ids[i]) for i in (0, 4)]
+
+
 def test_rows_of_one_id_are_views_of_one_image() -> None:
     rng = np.random.default_rng(1)
     ids = tuple(f"image {k % 5}" for k in range(15))
@@ -59,8 +72,8 @@ def test_labeled_rows_are_compared_by_class_and_unlabeled_ones_say_why_not() -> 
     made = batch(EmbeddingSet(x, labels=labels))
     view = lab_view.compute_view(made, "classes", "triplet", {"margin": 0.2})
     assert (view.mask == 1).sum() == 12 * 3
-    assert view.names[0] == "image 1 (class 0)"
-    assert "one view of each image" in lab_view.compute_view(made, "views", "nt_xent", {}).reason
+    assert view.names[0] == "row 1 (class 0)"
+    assert "one view of each sample" in lab_view.compute_view(made, "views", "nt_xent", {}).reason
     bare = batch(EmbeddingSet(x))
     assert "no labels" in lab_view.compute_view(bare, "classes", "nt_xent", {}).reason
     with pytest.raises(ValueError, match="two views"):
@@ -186,7 +199,7 @@ def test_snapshots_show_the_same_images_after_different_epochs() -> None:
         view = lab_view.compute_view(made, "classes", "sup_con", {"temperature": 0.2})
         pulls.append(np.abs(view.grad[view.mask == 1]).sum())
     assert pulls[1] < pulls[0]
-    assert "one view of each image" in lab_view.compute_view(first, "views", "nt_xent", {}).reason
+    assert "one view of each sample" in lab_view.compute_view(first, "views", "nt_xent", {}).reason
     with pytest.raises(ValueError, match="no snapshot of epoch 99"):
         load_batch(run, BatchRequest("snapshot:99", 16, 2, 0))
 
