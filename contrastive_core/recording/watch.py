@@ -46,15 +46,14 @@ def watch(
     Args:
         name: of the run folder; where it is taken, "-2", "-3", ... goes behind it.
         loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; None: only `losses=` of `step`.
-        every: steps between two that are recorded; the first is.
-        rows: kept of each recorded step, all views of an image counted.
+        every: steps between two that are recorded; the first is. rows: kept of each, all views of an image counted.
         positives: "views" of an image, rows of one of the "labels", "keys" (first view against the
             second ones), or "auto": as the loss's paper pairs them, as far as there are both.
         towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) and (m, d)
             and compares across; with `positives="keys"` only the rows of the first are anchors.
         dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows the images.
         classes: names of the labels 0, 1, ...
-        gather: under torch.distributed, rows of all processes; else those of rank 0.
+        gather: under torch.distributed, rows of all processes; else of rank 0.
         strict: raise at the next step what goes wrong (a full disk, rows that cannot be used); else it is logged once
             and told in the recording.
     Raises: BadName; UnknownName; ValueError for a setting that there is not.

@@ -60,6 +60,14 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         return
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
+    _show(run, setting, losses, panels, lesson)
+    button.offer([run.name])
+
+
+def _show(run: Run, setting: LabSetting, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
+    """The live view of a setting, its formula, and the trade of temperatures where it can be asked for."""
+    loss, about, knobs = setting.loss, setting.about, setting.knobs
+    key = key_of_part(key_of("lab", lesson), about)
     live_part, letters = st.container(), st.empty()
     keeps_formula = panels.panel == "formula" or bool(about["matrix"])
     if keeps_formula or not _was_computed(setting):  # known while the batch is computed
@@ -82,7 +90,6 @@ def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
         letters.empty()
     if live_knob(about) == "temperature":
         offer_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
-    button.offer([run.name])
 
 
 def _keep_open() -> None:

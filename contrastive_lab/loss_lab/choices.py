@@ -1,5 +1,6 @@
 """What the Loss Lab compares: loss, pairing, encoder or file, how many images, which batch."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
@@ -94,19 +95,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     loss = query_params.one_of(
         a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
     )
-    if directions:
-        pairing = query_params.one_of(
-            b.selectbox,
-            _("Anchors → candidates"),
-            directions,
-            name="direction",
-            format_func=directions.get,
-            help=ACROSS,
-        )
-    else:
-        names, help = (FILE_PAIRINGS, PAIRED_ROWS) if source == "file" else (PAIRINGS, PAIRED)
-        how: dict[str, Any] = {"format_func": names.get, "help": help}
-        pairing = query_params.one_of(b.selectbox, _("Positives are"), PAIRINGS, name="pairing", default=paired, **how)
+    pairing = _choose_pairing(b, directions, paired, source == "file")
     size, seed = _choose_size(d, e, source, bool(directions))
     if source == "file":
         if file is None:
@@ -115,6 +104,17 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     if directions:
         return loss, pairing, towers.request_of_towers(source, size, seed)
     return loss, pairing, request_of(source, pairing, size, seed)
+
+
+def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | None, is_file: bool) -> str:
+    """The direction between two towers, or what makes two rows positives."""
+    box = place.selectbox
+    if directions:
+        label, name = _("Anchors → candidates"), "direction"
+        return query_params.one_of(box, label, directions, name=name, format_func=directions.get, help=ACROSS)
+    names, help = (FILE_PAIRINGS, PAIRED_ROWS) if is_file else (PAIRINGS, PAIRED)
+    label, name = _("Positives are"), "pairing"
+    return query_params.one_of(box, label, PAIRINGS, name=name, default=paired, format_func=names.get, help=help)
 
 
 def _choose_size(place: Any, beside: Any, source: str, has_towers: bool) -> tuple[int, int]:
