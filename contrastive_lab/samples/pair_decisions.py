@@ -5,19 +5,16 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import queue
 from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records import Locked
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.pair_lists import PairList, listed
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, pair_decisions_path
-from contrastive_core.records.train_config import settings_of
 from contrastive_lab import cache, format, locale, number_inputs
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.findings import window
-from contrastive_lab.samples.retrain import results
+from contrastive_lab.samples.retrain import queue_cleaned, results
 
 WORDS = {  # of each list, in the order of their buttons: what is stored, its words and its key
     "mismatched": (
@@ -120,18 +117,8 @@ class Decisions:
         label = _("Retrain with {n} pairs changed").format(n=f"{changed:,}")
         help = None if changed else _("No pair is marked as mismatched or has another partner.")
         begin = partial(b.button, type="primary")
-        if not number_inputs.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
-            return
-        arguments = [*settings_of(run.config), *sample_annotations.export(self.file, run), "--epochs", str(epochs)]
-        used_names = queue.taken_names()
-        fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
-        try:
-            queue.enqueue(fresh, arguments)
-        except (ValueError, OSError, Locked) as error:
-            st.error(format.plain(error))
-            return
-        st.session_state["retrained"] = fresh
-        st.toast(_("{fresh} is queued or training. See Train and Runs.").format(fresh=format.plain(fresh)))
+        if number_inputs.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):
+            queue_cleaned(run, self.file, epochs)
 
 
 def _go(query: str) -> None:

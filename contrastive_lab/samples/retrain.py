@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -126,7 +127,12 @@ def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) ->
     help = None if counted else _("No sample is dropped.") if ignored else _("No sample is relabeled or dropped.")
     if not number_inputs.button(begin, label, of=[key], disabled=not counted, help=help, icon=":material/replay:"):
         return
-    arguments = [*settings_of(run.config), *sample_annotations.export(request.marked, run), "--epochs", str(epochs)]
+    queue_cleaned(run, request.marked, epochs)
+
+
+def queue_cleaned(run: Run, marked: Path, epochs: int) -> None:
+    """Queue a training of a run's settings with the decisions of the file `marked`; what prevents it is shown."""
+    arguments = [*settings_of(run.config), *sample_annotations.export(marked, run), "--epochs", str(epochs)]
     used_names = queue.taken_names()
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
     try:
