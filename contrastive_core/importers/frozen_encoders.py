@@ -142,7 +142,7 @@ def _of_run(encoder: FrozenEncoder, channels: int, height: int) -> OpenedEncoder
     run = runs.load(encoder.name.removeprefix(RUN))
     knobs = dict(run.config.get("encoder_knobs") or {})
     weights = checkpoints.strip_prefix(checkpoints.load_weights(run), "encoder.")
-    shape = run.manifest.get("image_shape") or (next(v.shape[1] for v in weights.values() if v.ndim == 4), 0, 0)
+    shape = run.manifest.get("image_shape") or (channels, height, height)  # a run without it: its weights must fit
     own = 3 if knobs.get("gray_as_color") else int(shape[0])
     knobs["gray_as_color"], notes = _gray(encoder, own, channels)
     if not knobs.get("pixels") and shape[1] and shape[1] != height:
