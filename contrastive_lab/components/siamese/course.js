@@ -5,6 +5,8 @@ import { COLLAPSED, advance, begin, places, spreadOf } from "./training.js";
 import { checkLesson } from "../shared/lesson.js";
 import { report } from "./save.js";
 
+/** @import { Settings } from "./training.js" */
+
 const SPEEDS = [1, 500], // steps a second, slowest and fastest
   MOST = 40, // steps in a frame, so that a slow machine keeps drawing
   HISTORY = 400, // points of a curve; of a longer course every second, fourth, … step is kept
@@ -21,7 +23,7 @@ export const speedOf = (part) => SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], par
  * The part's settings as a step takes them.
  *
  * @param {any} part
- * @returns {import("./training.js").Settings}
+ * @returns {Settings}
  */
 export function settingsOf({ method, predictor, stopGradient, further }) {
   const { rate, predictor_rate: predictorRate, momentum } = further.values;

@@ -8,12 +8,12 @@
 import { backward, forward, network } from "./network.js";
 import { generator } from "./random.js";
 
-export const IMAGES = 16,
-  INPUTS = 4,
-  HIDDEN = 16,
-  PREDICTOR_HIDDEN = 16,
-  NOISE = 0.5, // σ of a view
-  COLLAPSED = 0.1; // spread below which all points count as one
+export const IMAGES = 16;
+export const INPUTS = 4;
+export const HIDDEN = 16;
+export const PREDICTOR_HIDDEN = 16;
+export const NOISE = 0.5; // σ of a view
+export const COLLAPSED = 0.1; // spread below which all points count as one
 
 /**
  * @typedef {object} Settings
