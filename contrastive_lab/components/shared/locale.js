@@ -31,7 +31,8 @@ export function N_(message) {
 }
 
 /**
- * Mount a part for the host's page; one that was built in another language is built anew.
+ * Mount a part for the host's page; one that was built in another language is built anew. Streamlit stops a mount not
+ * only with its place on the page, but also when a newer answer comes while it loads: then the part stays.
  *
  * @param {(parent: any, blob: Uint8Array, host: any) => any} mount
  * @param {any} parent
@@ -42,5 +43,8 @@ export function N_(message) {
 export function mountIn(mount, parent, blob, language, host) {
   if (parent._language !== undefined && parent._language !== language) parent._stop?.();
   parent._language = language;
-  return (parent._stop = mount(parent, blob, host));
+  parent._stop = mount(parent, blob, host);
+  return () => {
+    if (!parent.isConnected) parent._stop?.();
+  };
 }
