@@ -48,23 +48,24 @@ def test_labels_of_a_file_of_their_own_count_or_are_refused(
         popover.wait_for()
         popover.get_by_text("Labels, pictures and columns").click()
 
-        def give(label: str, path: Path, number: int) -> None:
+        def give(label: str, path: Path, upload: str) -> None:
             if by == "path":
                 field = popover.get_by_role("textbox", name=label)  # noqa: B023
                 field.fill(str(path))
                 field.press("Tab")
             else:
-                popover.locator("input[type=file]").nth(number).set_input_files(path)  # noqa: B023
+                field = popover.get_by_test_id("stFileUploader").filter(has_text=upload)  # noqa: B023
+                field.locator("input[type=file]").set_input_files(path)
                 popover.get_by_text(path.name).first.wait_for()  # noqa: B023
             visit.answers.wait(0)  # noqa: B023
 
-        give("or, instead, its path", vectors, 0)
-        give("or the path of the labels", tmp_path / bad, 1)
+        give("or, instead, its path", vectors, "A file")
+        give("or the path of the labels", tmp_path / bad, "Labels of its rows")
         popover.get_by_role("button", name="Look at it").click()
         popover.get_by_text(LIES[bad][1]).wait_for()
         if by == "upload":
             popover.get_by_role("button", name="Remove").last.click()
-        give("or the path of the labels", tmp_path / good, 1)
+        give("or the path of the labels", tmp_path / good, "Labels of its rows")
         popover.get_by_role("button", name="Look at it").click()
         page.wait_for_url("**vectors=*")
         page.get_by_role("heading", name=vectors.name).wait_for()
