@@ -47,12 +47,12 @@ def show_last(run: Run) -> None:
 
 def _images(run: Run, index: np.ndarray) -> np.ndarray | None:
     """The images (n, c, h, w) behind the points, where the data set is decoded already."""
-    if run.config.get("exclude"):  # rows are numbers among those that are left
-        return None
     if not datasets.is_made(str(run.config.get("dataset")), "train", form_of(run.config)):
         return None
     try:
         images = cache.dataset_of(run, "train").images
     except (ValueError, OSError):
+        return None
+    if (run.manifest.get("n_train") or len(images)) != len(images):  # rows are numbers among those that are left
         return None
     return np.stack([images[i] for i in index]) if int(index.max()) < len(images) else None

@@ -1,10 +1,13 @@
 """Sources of captions: the factors of `shapes`, and `captions.csv` in a folder of images.
 
-`captions.csv` has the columns `file`, a path below the folder, and `caption`; a file may have several lines.
+`captions.csv` has the columns `file`, a path below the folder, and `caption`; a file may have several lines. Images
+without a caption and empty captions are left out, which is said.
 """
 
 import dataclasses
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +17,23 @@ from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.generated_sets import CLASSES, TEXTURES
 from contrastive_core.data.image_folder import FOR_TEST
 from contrastive_core.data.image_list import FILE, read_table
+from contrastive_core.data.overrides import curated, take
 from contrastive_core.errors import BadSetting
+from contrastive_core.messages import N_, message
+from contrastive_core.records.run import CAPTIONS_FILE as FILENAME
 from contrastive_core.storage.regular_files import printable
 
-FILENAME, CAPTION = "captions.csv", "caption"
+CAPTION = "caption"
 LONGEST = 1000  # characters of a caption
+EMPTY = (
+    N_("1 caption in captions.csv is empty and left out, in line {first}."),
+    N_("{n} captions in captions.csv are empty and left out, the first in line {first}."),
+)
+LACKING = (  # images
+    N_("1 of {all} training images has no caption and is left out: {first}."),
+    N_("{n} of {all} training images have no caption and are left out, the first is {first}."),
+)
+TOO_FEW = N_("captions.csv has captions of {kept} of {all} training images; two or more are needed")
 SEED = 32
 HUES = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink")
 HUE_ENDS = np.array([15, 45, 75, 160, 195, 260, 300, 345]) / 360  # where each hue's name ends
@@ -33,20 +48,66 @@ PHRASES = (
 )
 
 
+@dataclass(frozen=True)
+class CaptionFile:
+    """A `captions.csv`: by file, its first line and its captions; and lines of empty captions."""
+
+    path: Path
+    by_file: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    empty: list[int] = field(default_factory=list)
+
+    @property
+    def remark(self) -> str:
+        """A sentence on empty captions; "" where there are none."""
+        if not self.empty:
+            return ""
+        values = {"n": f"{len(self.empty):,}", "first": f"{self.empty[0]:,}"}
+        return message(EMPTY[len(self.empty) > 1], **values)
+
+
+def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, relabel: str | None) -> Dataset:
+    """The data set as a training sees it: without the samples of `exclude`, with the classes of `relabel`; for a method
+    of captions with them, and without images that have none. Raises BadSetting."""
+    if not needs_captions:
+        return curated(dataset, exclude, relabel)
+    dataset = curated(add_captions(dataset), exclude, relabel)
+    assert dataset.captions is not None
+    keep = np.unique(dataset.captions.image)
+    if (n := len(dataset) - len(keep)) == 0:
+        return dataset
+    names = {"n": f"{n:,}", "all": f"{len(dataset):,}", "kept": f"{len(keep):,}"}
+    if len(keep) < 2:
+        raise BadSetting(TOO_FEW, **names)
+    first = dataset.ids[int(np.setdiff1d(np.arange(len(dataset)), keep)[0])]
+    remark = message(LACKING[n > 1], **names, first=printable(first, 80))
+    dataset = take(dataset, keep)
+    return dataclasses.replace(dataset, remarks=(*dataset.remarks, remark))
+
+
 def add_captions(dataset: Dataset) -> Dataset:
-    """Return the data set with captions. Raises BadSetting where there are none, or where they do not fit."""
-    return dataclasses.replace(dataset, captions=captions_of(dataset))
-
-
-def captions_of(dataset: Dataset) -> Captions:
-    """Return the captions of a data set. Raises BadSetting where there are none, or where they do not fit."""
+    """Return the data set with captions, at least one; images may lack them. Raises BadSetting where there are none, or
+    where they do not fit."""
     if dataset.name == "shapes":
-        return _captions_of_shapes(dataset)
+        return dataclasses.replace(dataset, captions=_captions_of_shapes(dataset))
     if not dataset.name.startswith("folder:"):
         raise BadSetting(
             "{name} has no captions; choose shapes, or a folder of images with a file captions.csv", name=dataset.name
         )
-    return _captions_of_folder(dataset)
+    root = Path(dataset.name.removeprefix("folder:")).expanduser()
+    file = read_captions(root / FILENAME)
+    captions = captions_for(file, dataset.ids, dataset.split)
+    if not captions.texts:
+        images = N_("the training images") if dataset.split == "train" else N_("the test images")
+        raise BadSetting("{path} has no caption of any of {images}", path=printable(file.path), images=images)
+    remarks = (*dataset.remarks, *filter(None, [file.remark]))
+    return dataclasses.replace(dataset, captions=captions, remarks=remarks)
+
+
+def captions_of(dataset: Dataset) -> Captions:
+    """Return the captions of a data set. Raises as `add_captions`."""
+    captions = add_captions(dataset).captions
+    assert captions is not None
+    return captions
 
 
 def _captions_of_shapes(dataset: Dataset) -> Captions:
@@ -65,45 +126,41 @@ def _captions_of_shapes(dataset: Dataset) -> Captions:
     return Captions(tuple(texts), np.array(image, np.int64))
 
 
-def _captions_of_folder(dataset: Dataset) -> Captions:
-    root = Path(dataset.name.removeprefix("folder:")).expanduser()
-    path = root / FILENAME
+def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
+    """Return the captions of a split's images, which some may lack. Raises BadSetting for a caption of no file."""
+    parts = ("train",) if split == "train" else ("test", *FOR_TEST)
+    rows = {f"{part}/{id}": i for i, id in enumerate(ids) for part in parts}
+    rows |= {id: i for i, id in enumerate(ids) if id not in rows}
+    texts: list[list[str]] = [[] for _ in ids]
+    for name, (line, captions) in file.by_file.items():
+        if name in rows:
+            texts[rows[name]] += captions
+        elif not _is_inside(file.path.parent, name):
+            values = {"path": printable(file.path), "line": f"{line:,}", "file": f"{printable(name, 80)!r}"}
+            raise BadSetting("{path}: line {line} has a caption of {file}, which is no file of the folder", **values)
+    image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    return Captions(tuple(text for each in texts for text in each), image)
+
+
+def read_captions(path: Path) -> CaptionFile:
+    """Return the captions of a file by image. Raises BadSetting."""
     if not path.exists():
         raise BadSetting(
             "there is no {path}; captions are read from this file, with the columns file and caption",
             path=printable(path),
         )
-    by_file = _read_captions(path)
-    parts = ("train",) if dataset.split == "train" else ("test", *FOR_TEST)
-    rows = {f"{part}/{id}": i for i, id in enumerate(dataset.ids) for part in parts}
-    rows |= {id: i for i, id in enumerate(dataset.ids) if id not in rows}
-    texts: list[list[str]] = [[] for _ in dataset.ids]
-    for file, (line, captions) in by_file.items():
-        if file in rows:
-            texts[rows[file]] += captions
-        elif not _is_inside(root, file):
-            values = {"path": printable(path), "line": f"{line:,}", "file": f"{printable(file, 80)!r}"}
-            raise BadSetting("{path}: line {line} has a caption of {file}, which is no file of the folder", **values)
-    if missing := [id for id, each in zip(dataset.ids, texts, strict=True) if not each]:
-        values = {"path": printable(path), "n": f"{len(missing):,}", "first": f"{printable(missing[0], 80)!r}"}
-        raise BadSetting("{path} has no caption of {first}; images without a caption: {n}", **values)
-    image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-    return Captions(tuple(text for each in texts for text in each), image)
-
-
-def _read_captions(path: Path) -> dict[str, tuple[int, list[str]]]:
-    """Return the first line of each file, and its captions. Raises BadSetting."""
-    found: dict[str, tuple[int, list[str]]] = {}
+    found = CaptionFile(path)
     for line, row in enumerate(read_table(path, FILE, CAPTION)[1], 2):
         file, text = ((row[k] or "").strip() for k in (FILE, CAPTION))
-        values = {"path": printable(path), "line": f"{line:,}", "n": f"{len(text):,}", "longest": f"{LONGEST:,}"}
-        if not text:
-            raise BadSetting("{path}: the caption in line {line} is empty", **values)
         if len(text) > LONGEST:
+            values = {"path": printable(path), "line": f"{line:,}", "n": f"{len(text):,}", "longest": f"{LONGEST:,}"}
             raise BadSetting(
                 "{path}: the caption in line {line} has {n} characters; at most {longest} are allowed", **values
             )
-        found.setdefault(file.replace("\\", "/").removeprefix("./"), (line, []))[1].append(text)
+        if not text:
+            found.empty.append(line)
+            continue
+        found.by_file.setdefault(file.replace("\\", "/").removeprefix("./"), (line, []))[1].append(text)
     return found
 
 

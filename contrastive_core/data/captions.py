@@ -1,5 +1,6 @@
 """Captions of a split's images, one or more for each, and their words as numbers."""
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,12 @@ class Captions:
 
     texts: tuple[str, ...]
     image: np.ndarray
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the texts and whose they are."""
+        parts = (self.image.astype("<i8").tobytes(), *(f"{text}\n".encode() for text in self.texts))
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def names(self, images: Sequence[str]) -> list[str]:
         """Return the id of each caption: its image's, and its number among that image's captions from 1."""

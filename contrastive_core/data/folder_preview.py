@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.data import image_cache, image_decoding, image_folder, image_sets
+from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.errors import BadSetting
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import FileCache
 
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
-LAYOUT = 3  # of what is taken for which split: what was seen under an earlier one is looked at anew
+LAYOUT = 4  # of what is taken for which split: what was seen under an earlier one is looked at anew
 MOST = 200  # folders that are listed
 LOOKS = 20_000  # entries that are looked at, in all
 DEPTH = 3  # folders below the counted one: train/class/part
@@ -39,6 +40,9 @@ class FolderPreview:
     # picture; of more than HEADS files, of the shown ones
     remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
     channels: int = 0  # of arrays that are kept whole; 0 where the images are gray or in color
+    captions: tuple[int, int, int] = (0, 0, 0)  # captions, images with one, and training images with one
+    caption_remark: str = ""  # on empty captions
+    caption_problem: str = ""  # why captions cannot be read
 
 
 def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
@@ -71,7 +75,25 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
         tuple(image_folder.remarks(train, test)),
         _array_channels(train.files),
+        *_captions(name, train, test),
     )
+
+
+def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
+    """The last three of a preview."""
+    path = Path(name.partition(":")[2]).expanduser() / caption_sources.FILENAME
+    if not name.startswith("folder:") or not path.exists():
+        return (0, 0, 0), "", ""
+    try:
+        file = caption_sources.read_captions(path)
+        of = [
+            caption_sources.captions_for(file, [f.id for f in part.files], split)
+            for split, part in (("train", train), ("test", test))
+        ]
+    except BadSetting as error:
+        return (0, 0, 0), "", str(error)
+    captioned = [len(np.unique(each.image)) for each in of]
+    return (sum(len(each.texts) for each in of), sum(captioned), captioned[0]), file.remark, ""
 
 
 def name_of(path: str) -> str:
@@ -101,6 +123,8 @@ def changed(folder: str) -> list[int]:
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
+        if os.path.exists(captions := os.path.join(root, caption_sources.FILENAME)):
+            times.append(os.stat(captions).st_mtime_ns)
         parts = [os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)]
         for place in (root, *filter(os.path.isdir, parts)):
             times += sorted(os.stat(folder).st_mtime_ns for folder in _folders(Path(place)))[-1000:]

@@ -9,7 +9,7 @@ from contrastive_core.data import datasets
 from contrastive_core.engine import results
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.training import Task
-from contrastive_core.records.embedding_ref import TOWERS
+from contrastive_core.records.embedding_ref import TOWERS, content_of
 from contrastive_core.records.embedding_ref import path_of as embedding_path
 from contrastive_core.records.evaluation import evaluation_path
 from contrastive_core.records.run import Run
@@ -35,7 +35,7 @@ def evaluation(run: Run) -> Question | Task:
 def embedding(run: Run, split: str, layer: str = "z") -> Question | Task:
     """The embedding of a split of a run: h and z, with the layer "towers" both towers too. Raises ValueError where it
     has no weights."""
-    parts = ["embed", run.name, split, run.weights_hash()[:12], *([TOWERS] if layer == TOWERS else [])]
+    parts = ["embed", run.name, split, content_of(run, layer)[:12], *([TOWERS] if layer == TOWERS else [])]
     key, path = ".".join(parts), embedding_path(run, split, TOWERS if layer == TOWERS else "z")
     if _is_large(run):
         return Task(key, ("embed", run.name, "--split", split), path)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from contrastive_core.data.augmentations import make_views, to_float
-from contrastive_core.data.caption_sources import add_captions
+from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.overrides import curated
 from contrastive_core.embeddings import attached_images
 from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
 from contrastive_core.evaluation.embed import data_of, embed_run, load_model, random_encoder_of
@@ -48,8 +47,7 @@ def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
     split = "train" if in_training else request.split
     dataset = data_of(run, split)
     if split == "train":  # without what the run left out
-        dataset = add_captions(dataset) if run.has_towers else dataset
-        dataset = curated(dataset, run.config.get("exclude"), run.config.get("relabel"))
+        dataset = training_set(dataset, run.has_towers, run.config.get("exclude"), run.config.get("relabel"))
     if source.startswith(SNAPSHOT):
         return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
     return _batch_of_images(run, request, dataset)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class EmbeddingRef:
     """Rows of a run, of one of its snapshots, or of loaded vectors, named by plain values that an address can hold.
     `name` is a run's, `vectors:KEY`, or `recording:RUN@probe-STEP` and the like (recorded_rows.py); `layer` h, z, or
     "towers": z of images and of captions (towers.py); "loaded" for vectors; `epoch` that of a snapshot; `content` the
-    hash of the run's weights or of the vectors."""
+    hash of the run's weights (of towers: and its captions) or of the vectors."""
 
     name: str
     split: str = "test"
@@ -77,9 +78,15 @@ def layers_of(run: Run) -> tuple[str, ...]:
     return (*LAYERS, TOWERS) if run.has_towers else LAYERS
 
 
+def content_of(run: Run, layer: str) -> str:
+    """The hash of what a layer follows from: the weights, and for both towers the captions. Raises as `of_run`."""
+    weights, captions = run.weights_hash(), run.captions_hash() if layer == TOWERS else ""
+    return hashlib.sha256(f"{weights} {captions}".encode()).hexdigest() if captions else weights
+
+
 def of_run(run: Run, split: str = "test", layer: str = "h") -> EmbeddingRef:
     """A run's embedding. Raises ValueError when it has no weights."""
-    return EmbeddingRef(run.name, split, layer, run.weights_hash())
+    return EmbeddingRef(run.name, split, layer, content_of(run, layer))
 
 
 def of_vectors(key: str, split: str = "") -> EmbeddingRef:
@@ -123,7 +130,7 @@ def find(run: Run, split: str, layer: str) -> Path:
 
 def path_of(run: Run, split: str, layer: str) -> Path:
     """Where an embedding is written; nobody writes to a shipped run, so its lie with the data."""
-    key = f"{split}-{layer}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    key = f"{split}-{layer}-{content_of(run, layer)[:16]}-v{VERSION}.npz"
     return data_home() / "embeddings" / run.name / key if run.shipped else run.path / "embeddings" / key
 
 

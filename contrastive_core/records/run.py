@@ -24,9 +24,10 @@ from contrastive_core.records.run_files import Manifest, Meta, Status, read_mani
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.lock import is_locked, is_process, lock, process_start
-from contrastive_core.storage.regular_files import FileCache
+from contrastive_core.storage.regular_files import FileCache, is_regular
 
 NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
+CAPTIONS_FILE = "captions.csv"  # in a folder of images
 SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2)}
 
 
@@ -80,6 +81,16 @@ class Run:
             return _hashes(self.weights)
         except FileNotFoundError:
             raise ValueError(message("{name} has no weights yet", name=self.name)) from None
+
+    def captions_hash(self) -> str:
+        """SHA-256 of the captions.csv beside its images; "" where there is none."""
+        name = str(self.config.get("dataset"))
+        if not name.startswith("folder:"):
+            return ""
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            path = Path(name.removeprefix("folder:")).expanduser() / CAPTIONS_FILE
+            return _hashes(path) if is_regular(path) else ""
+        return ""
 
     def write(self, name: str, data: bytes | memoryview) -> None:
         """Write one of the run's files, whole or not at all. Raises Gone; OSError."""

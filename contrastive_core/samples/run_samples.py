@@ -18,8 +18,7 @@ import torch
 from contrastive_core import methods
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.caption_sources import add_captions
-from contrastive_core.data.overrides import curated
+from contrastive_core.data.caption_sources import training_set
 from contrastive_core.device import enough_memory
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.sharded_rows import SPREAD
@@ -144,9 +143,7 @@ def rows_of(
     dataset = data_of(run, split)
     if split == "train":
         files = (run.config.get(k) for k in ("exclude", "relabel"))
-        if run.has_towers:
-            dataset = add_captions(dataset)  # whose ids the files may name
-        dataset = curated(dataset, *(f if f and Path(f).exists() else None for f in files))
+        dataset = training_set(dataset, run.has_towers, *(f if f and Path(f).exists() else None for f in files))
     h, z = (_take(embed_run(run, split, layer, device, on_fraction), dataset) for layer in "hz")
     return dataset, h, z
 

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from contrastive_core import losses, methods
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
-from contrastive_core.data.caption_sources import add_captions
+from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.captions import Vocabulary, build_vocabulary
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.data.overrides import curated
 from contrastive_core.device import describe, for_process
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
@@ -68,9 +67,8 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     if dataset is None:
         config = with_image_size(config)
         dataset = datasets.of_config(config.to_dict())
-    if methods.get(config.method).card.needs_captions:
-        dataset = add_captions(dataset)  # before rows are left out: every image of the folder has one
-    dataset = curated(dataset, config.exclude, config.relabel)
+    needs_captions = methods.get(config.method).card.needs_captions
+    dataset = training_set(dataset, needs_captions, config.exclude, config.relabel)
     config, reasons = resolve(config, dataset, device)
     method = _build_method(config, dataset, device, world)
     assert config.batch_size is not None

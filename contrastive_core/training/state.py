@@ -25,8 +25,8 @@ from contrastive_core.training.failures import diverged
 from contrastive_core.training.setup import TrainSetup
 
 CAPTIONS = N_(
-    "{name} cannot continue: captions.csv has other words than when it was trained; put the old file back, or train "
-    "again"
+    "{name} cannot continue: its captions are not those that it was trained on; put the old captions.csv back, or "
+    "train again"
 )
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
@@ -99,6 +99,7 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTota
     tensors, plain = capture(position, setup, totals)
     local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
     plain |= {"world": setup.world.size, "versions": _versions(setup)}
+    plain |= {"captions": setup.dataset.captions.digest} if setup.dataset.captions else {}
     for rank, states in enumerate(collectives.all_gather_object(local_states)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
     if setup.world.is_rank0:
@@ -112,7 +113,7 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
             tensors[name] = state
-    if not _has_words_of(tensors, setup):
+    if not _has_captions_of(tensors, plain, setup):
         raise CannotGoOn(CAPTIONS, name=run.name)
     position = restore(tensors, plain, setup, totals)
     reasons, damaged = [], ", ".join(plain["damaged"])
@@ -126,8 +127,10 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     return position, join(". ", notes)
 
 
-def _has_words_of(tensors: dict[str, Tensor], setup: TrainSetup) -> bool:
-    """Whether the words of the captions are those that the text tower of the state has learned."""
+def _has_captions_of(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup) -> bool:
+    """Whether the captions are those of the state; of an older state, their words."""
+    if (digest := plain.get("captions")) and (captions := setup.dataset.captions):
+        return bool(digest == captions.digest)
     before, now = tensors.get("method.text_tower.words"), setup.method.state_dict().get("text_tower.words")
     return before is None or now is None or torch.equal(before.cpu(), now.cpu())
 

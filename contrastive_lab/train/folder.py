@@ -28,7 +28,7 @@ def contents(folder: str) -> None:
         return
     st.markdown(f"**{format.plain(summary(result.meta))}**")
     st.caption(format.plain(classes(result.meta)))
-    if remarks := result.meta.get("remarks"):
+    if remarks := [*result.meta["remarks"], *filter(None, [about_captions(result.meta)])]:
         st.caption(format.plain(" ".join(remarks)))
     of = result.meta["classes"]
     captions = [of[k] if k >= 0 else name for k, name in zip(result.meta["labels"], result.meta["ids"], strict=True)]
@@ -42,8 +42,8 @@ def contents(folder: str) -> None:
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 
-def wrong_folder(folder: str, needs_labels: str) -> str:
-    """Why a folder cannot be trained on, as far as known; `needs_labels`: the method, if it needs classes."""
+def wrong_folder(folder: str, needs_labels: str, needs_captions: str = "") -> str:
+    """Why a folder cannot be trained on, as far as known; `needs_labels`, `needs_captions`: the method, if it does."""
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():
@@ -58,7 +58,36 @@ def wrong_folder(folder: str, needs_labels: str) -> str:
         return text.format(needs_labels=needs_labels)
     if sum(count[0] for count in result.meta["counts"]) < 2:
         return _("One image is too few to compare: a training needs two or more.")
+    return wrong_captions(result.meta, needs_captions) if needs_captions else ""
+
+
+def wrong_captions(meta: dict[str, Any], method: str) -> str:
+    """Why a folder's captions cannot be trained on by a method that needs them."""
+    if problem := meta["caption_problem"]:
+        return str(problem)
+    if not meta["captions"][0]:
+        return _(
+            "{method} needs captions: choose shapes, or a folder of images with captions.csv (columns file, caption)."
+        ).format(method=method)
+    if meta["captions"][2] < 2:
+        text = _("captions.csv has captions of {n} training images; two or more are needed.")
+        return text.format(n=meta["captions"][2])
     return ""
+
+
+def about_captions(meta: dict[str, Any]) -> str:
+    """Which images have no caption, and what else is odd about captions; "" without captions."""
+    if problem := meta["caption_problem"]:
+        return str(problem)
+    captions, _images, of_training = meta["captions"]
+    lacking = sum(count[0] for count in meta["counts"]) - of_training
+    text = ngettext(
+        "{n} training image has no caption; a method with captions leaves it out.",
+        "{n} training images have no caption; a method with captions leaves them out.",
+        lacking,
+    )
+    said = [text.format(n=f"{lacking:,}")] if captions and lacking > 0 else []
+    return " ".join([*said, *filter(None, [meta["caption_remark"]])])
 
 
 def wrong_batch(folder: str, settings: list[str]) -> str:
@@ -108,6 +137,10 @@ def summary(meta: dict[str, Any]) -> str:
     parts.append(" to ".join(f"{width}×{height}" for width, height in meta.get("sizes", ())))
     parts.append(_("{channels} channels").format(channels=channels) if (channels := meta.get("channels")) else "")
     parts.append(_("{train} train, {test} test").format(train=f"{train:,}", test=f"{test:,}"))
+    if meta["captions"][0]:
+        captions, images, _of_training = meta["captions"]
+        label = ngettext("{captions} caption for {images} images", "{captions} captions for {images} images", captions)
+        parts.append(label.format(captions=f"{captions:,}", images=f"{images:,}"))
     if left_out:
         more = ", …" if meta["n_left_out"] > 1 else ""
         label = _("{n_left_out} left out: {left_out}{more}")

@@ -147,7 +147,8 @@ def wrong_data(method: dict[str, Any], data: Data) -> str:
     if data.fetch and not data.download:
         return _("{name} is not on this machine: tick Fetch above, or choose other data.").format(name=data.name)
     if data.files:
-        return wrong_folder(data.files, method["title"] if method["needs_labels"] else "")
+        needs = [method["title"] if method[kind] else "" for kind in ("needs_labels", "needs_captions")]
+        return wrong_folder(data.files, *needs)
     return str(method["problems"].get(data.name) or "")
 
 

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets
-from contrastive_core.data.caption_sources import add_captions
+from contrastive_core.data.caption_sources import add_captions, training_set
 from contrastive_core.data.captions import build_vocabulary
 from contrastive_core.data.overrides import take
 from contrastive_core.errors import BadSetting
@@ -65,9 +65,9 @@ def test_a_folder_has_several_captions_of_a_file(folder: Path) -> None:
         (b"file,caption\n\xff\xfe\x00,a\n", "cannot read"),
         (GOOD.encode() + b"train/9.png,nothing\n", "line 8 has a caption of 'train/9.png'"),
         (GOOD.encode() + b"../x.png,outside\n", "line 8 has a caption of '../x.png'"),
-        (GOOD.encode() + b"train/1.png, \n", "caption in line 8 is empty"),
         (GOOD.encode() + b"train/1.png," + b"x" * 1001, "has 1,001 characters; at most 1,000"),
-        (GOOD.replace("train/1.png,picture 1\n", "").encode(), "no caption of '1.png'; images without a caption: 1"),
+        (b"file,caption\ntest/1.png,of a test image\n", "no caption of any of the training images"),
+        (b"file,caption\ntrain/1.png, \n", "no caption of any of the training images"),
     ],
 )
 def test_each_fault_is_one_sentence(folder: Path, content: bytes | None, sentence: str) -> None:
@@ -75,6 +75,40 @@ def test_each_fault_is_one_sentence(folder: Path, content: bytes | None, sentenc
         (folder / "captions.csv").write_bytes(content)
     with pytest.raises(BadSetting, match=sentence):
         texts(folder)
+
+
+@pytest.mark.parametrize(
+    ("lost", "sentences"),
+    [
+        ([], ""),
+        (["train/1.png,picture 1"], "1 of 3 training images has no caption and is left out: 1.png."),
+        (["test/1.png,picture 1"], ""),
+    ],
+)
+def test_images_without_a_caption_are_left_out_of_training(folder: Path, lost: list[str], sentences: str) -> None:
+    (folder / "captions.csv").write_text("".join(line for line in GOOD.splitlines(True) if line.strip() not in lost))
+    every = datasets.load(f"folder:{folder}")
+    made = training_set(every, True, None, None)
+    assert made.left_out == sentences
+    assert made.captions is not None
+    assert made.ids == [id for id in every.ids if f"train/{id}" not in "".join(lost)]
+    assert [made.ids[i][0] for i in made.captions.image] == [text[-1] for text in made.captions.texts]
+    assert training_set(every, False, None, None) is every
+
+
+def test_empty_captions_are_counted_and_too_few_captions_refused(folder: Path) -> None:
+    every, path = datasets.load(f"folder:{folder}"), folder / "captions.csv"
+    path.write_text(GOOD + "train/1.png, \ntrain/2.png,\n")
+    said = "2 captions in captions.csv are empty and left out, the first in line 8."
+    assert training_set(every, True, None, None).left_out == said
+    path.write_text("file,caption\ntrain/1.png,alone\n")
+    with pytest.raises(BadSetting, match="has captions of 1 of 3 training images; two or more are needed"):
+        training_set(every, True, None, None)
+    (folder / "given.csv").write_text("id,label\n1.png#1,2.png\n")  # to an image that had none
+    path.write_text("file,caption\ntrain/1.png,of another\ntrain/0.png,own\n")
+    made = training_set(every, True, None, str(folder / "given.csv"))
+    assert made.ids == ["0.png", "2.png"]
+    assert made.left_out == ""  # a person took the caption of the third
 
 
 def test_words_become_tokens() -> None:

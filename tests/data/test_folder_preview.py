@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import SIDE, changed, folder_preview
+from contrastive_core.data.folder_preview import SIDE, changed, folder_preview, values_of
 from contrastive_core.engine import answers
-from contrastive_lab.train.folder import classes, summary
+from contrastive_lab.train.folder import about_captions, classes, summary, wrong_captions
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:
@@ -86,6 +86,24 @@ def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
         f"15 images · 3 classes · 20×12 to 40×40 · {train} train, {test} test · 1 left out: b/notes.png"
     )
     assert classes(meta) == "a 5, b 5, c 5"
+
+
+def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        pictures(tmp_path / name, 5)
+    told = []
+    for lines in (["file,caption", "train/00.png,a", "train/00.png,b", "train/01.png,c", "test/00.png,"], ["file"]):
+        (tmp_path / "captions.csv").write_text("\n".join(lines))
+        meta = answers.make("folder", values_of(str(tmp_path))).meta
+        told.append((summary(meta), about_captions(meta), wrong_captions(meta, "CLIP")))
+    assert told[0][0].endswith("5 train, 5 test · 3 captions for 2 images")
+    assert "3 training images have no caption" in told[0][1]
+    assert "1 caption in captions.csv is empty" in told[0][1]
+    assert told[0][2] == ""
+    assert "needs a column 'caption'" in told[1][1] == told[1][2]
+    (tmp_path / "captions.csv").unlink()
+    meta = answers.make("folder", values_of(str(tmp_path))).meta
+    assert "CLIP needs captions" in wrong_captions(meta, "CLIP")
 
 
 def test_of_many_classes_some_are_named_in_one_sentence() -> None:

@@ -12,10 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from clip_runs import captioned_folder
 from streamlit.testing.v1 import AppTest
 from worlds import started, torchrun
 
 from benchmarks.browser import free_port
+from contrastive_core.__main__ import main
 from contrastive_core.distributed import collectives
 from contrastive_core.engine import queue, training
 from contrastive_core.errors import BadSetting, CannotGoOn, Elsewhere
@@ -165,3 +168,27 @@ def second_process(launcher: int) -> int:
             if int(parent) == launcher and rank:
                 return int(folder.name)
     raise AssertionError("no process of rank 1")
+
+
+def test_clip_on_two_processes_equals_one(tmp_path: Path) -> None:
+    """A folder with captions, an image without one among them: weights, temperature, log and resume note."""
+    folder = captioned_folder(tmp_path / "data", 6, 2)
+    captions = folder / "captions.csv"
+    lines = captions.read_text().splitlines(keepends=True)
+    captions.write_text("".join(line for line in lines if "train/red/0.png" not in line))
+    rest = ["--method", "clip", "--dataset", f"folder:{folder}", "--epochs", "2", "--device", "cpu"]
+    for setting in ("batch_size=5", "sample=12", "encoder.width=0.25", "optimizer=sgd", "lr=0.01", "threads=1"):
+        rest += ["--set", setting]
+    log = tmp_path / "log"
+    child = started("-m", "contrastive_core", "train", "--processes", "2", "--name", "two", *rest, log=log)
+    assert main(["train", "--name", "one", *rest]) == 0
+    assert child.wait() == 0, log.read_text()
+    assert log.read_text().count("1 of 18 training images has no caption") == 1
+    one, two = runs.load("one"), runs.load("two")
+    assert (one.manifest["processes"], two.manifest["processes"]) == (1, 2)
+    assert (one.manifest["n_train"], two.manifest["n_train"]) == (17, 17)
+    weights = checkpoints.load_weights(two)
+    for key, tensor in checkpoints.load_weights(one).items():
+        torch.testing.assert_close(weights[key], tensor, rtol=1e-4, atol=1e-5, msg=key)
+    steps = [[(x["loss"], x["temperature"]) for x in run.metrics() if "temperature" in x] for run in (one, two)]
+    assert steps[1] == [pytest.approx(each, rel=1e-4) for each in steps[0]] != []

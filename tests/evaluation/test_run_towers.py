@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +98,23 @@ def test_a_run_without_captions_has_no_towers(capsys) -> None:
     assert "simclr-digits has no text tower" in capsys.readouterr().err
     assert main(["pairs", run.name]) == 2
     assert "holds one tower" in capsys.readouterr().err
+
+
+def test_edited_captions_are_embedded_anew(clip_run: Run, tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "data"
+    shutil.copytree(clip_run.config["dataset"].removeprefix("folder:"), folder)
+    manifest = {**clip_run.manifest, "config": {**clip_run.config, "dataset": f"folder:{folder}"}}
+    run = dataclasses.replace(clip_run, manifest=manifest)
+    before = embed_run(run, "test", "towers")
+    space = embedding_ref.of_run(run, "test", "towers")
+    path = folder / "captions.csv"
+    path.write_text(path.read_text().replace("test/red/0.png,a red square", "test/red/0.png,a blue square"))
+    assert embedding_ref.of_run(run, "test", "towers") != space
+    after = embed_run(run, "test", "towers")
+    changed = np.flatnonzero(before.columns[TEXT] != after.columns[TEXT])
+    assert [after.columns[TEXT][i] for i in changed] == ["a blue square"]
+    assert not np.allclose(before.features[changed], after.features[changed])
+    assert embedding_ref.of_run(run, "test", "z") == embedding_ref.of_run(clip_run, "test", "z")
 
 
 def test_captions_that_are_gone_are_said_and_cost_no_other_layer(clip_run: Run, capsys, monkeypatch) -> None:

@@ -1,13 +1,15 @@
-"""Five real trainings, killed at random moments again and again, end bit-equal to one in one go."""
+"""Six real trainings, killed at random moments again and again, end bit-equal to one in one go."""
 
 from __future__ import annotations
 
 import os
 import random
 import time
+from pathlib import Path
 
 import pytest
 import torch
+from clip_runs import captioned_folder
 from worlds import forks
 
 from contrastive_core.paths import runs_home
@@ -24,10 +26,12 @@ KILLS = 3
 
 def config(method: str) -> TrainConfig:
     """Six steps an epoch, saved after every epoch; one thread, so that sums have one order."""
+    images = os.environ["CONTRASTIVE_LAB_HOME"]
     return TrainConfig(
         method,
+        f"folder:{images}/captioned" if method == "clip" else "digits",
         epochs=4,
-        batch_size=240,
+        batch_size=8 if method == "clip" else 240,
         threads=1,
         device="cpu",
         save_seconds=0.0,
@@ -46,10 +50,12 @@ def work(method: str, name: str, environment: dict[str, str]) -> None:
     loop.train(prepared, run, resume=known)
 
 
-@pytest.mark.parametrize("method", ["simclr", "sup_con", "moco_v2", "inst_disc", "inva_spread"])
+@pytest.mark.parametrize("method", ["simclr", "sup_con", "moco_v2", "inst_disc", "inva_spread", "clip"])
 def test_a_training_killed_again_and_again_ends_bit_equal(method: str) -> None:
     homes = {k: os.environ[k] for k in ("CONTRASTIVE_LAB_RUNS", "CONTRASTIVE_LAB_HOME")}
     context = forks()
+    if method == "clip":
+        captioned_folder(Path(homes["CONTRASTIVE_LAB_HOME"]) / "captioned", 16, 2)
     begun = time.monotonic()
     work(method, "whole", homes)
     seconds = time.monotonic() - begun

@@ -18,7 +18,8 @@ from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.image_size import with_image_size
 
-KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks", "channels")  # of a look
+CAPTIONS = ("captions", "caption_remark", "caption_problem")
+KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks", "channels", *CAPTIONS)  # of a look
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 OF_EACH = 3  # of each kind, where views differ
 
