@@ -79,6 +79,18 @@ def wants_bf16(device: torch.device) -> bool:
     return device.type == "cpu" and tiles is not None and bool(tiles())
 
 
+def is_free_to_read(x: torch.Tensor) -> bool:
+    """Whether the host reads numbers of a tensor without waiting for a device, and outside a compiled graph."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def send(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device. Nothing waits for the copy: on CUDA it starts from pinned memory."""
+    if x.device == device:
+        return x
+    return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
+
+
 def memory_bytes(device: torch.device) -> int:
     """Peak bytes: allocated on a CUDA device, or resident in this process."""
     if device.type == "cuda":

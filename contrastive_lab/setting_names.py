@@ -11,6 +11,7 @@ NAMES = {
     "warmup": "warm-up",
     "clip": N_("gradient clipping"),
     "amp": N_("mixed precision"),
+    "micro_batch": N_("images encoded at a time"),
     "layer_decay": N_("decay of the learning rate per layer"),
     "start_head": N_("head of the starting run"),
     "freeze": N_("frozen encoder"),

@@ -59,7 +59,7 @@ def adjust_hue(x: Float[Tensor, "b 3 h w"], shift: Float[Tensor, " b"]) -> Tenso
     safe = torch.where(chroma > 0, chroma, 1.0)
     hue = torch.where(top == r, (g - b) / safe, torch.where(top == g, (b - r) / safe + 2, (r - g) / safe + 4))
     hue = hue + 6 * shift[:, None, None]
-    n = torch.tensor([5.0, 3.0, 1.0], device=x.device)[None, :, None, None]
+    n = torch.arange(5.0, 0.0, -2.0, device=x.device)[None, :, None, None]  # 5, 3, 1
     k = (hue[:, None] + n).remainder_(6)  # (b, 3, h, w)
     return top[:, None] - chroma[:, None] * torch.minimum(k, 4 - k).clamp_(0, 1)
 
@@ -102,8 +102,8 @@ def rotate(x: Float[Tensor, "b c h w"], degrees: Float[Tensor, " b"]) -> Float[T
 def sobel(x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b c h w"]:
     """Edges: the gradient magnitude of the luminance (Sobel kernels over 4), in every channel."""
     gray = F.pad(_luma(x), (1, 1, 1, 1), mode="replicate")
-    smooth = torch.tensor([1.0, 2.0, 1.0], device=x.device) / 4
-    slope = torch.tensor([-1.0, 0.0, 1.0], device=x.device)
+    slope = torch.arange(-1.0, 2.0, device=x.device)  # −1, 0, 1
+    smooth = (2 - slope.abs()) / 4  # ¼, ½, ¼
     kernels = torch.stack([smooth[:, None] * slope, slope[:, None] * smooth])[:, None]
     return F.conv2d(gray, kernels).norm(dim=1, keepdim=True).clamp(0, 1).expand_as(x)
 

@@ -2,9 +2,9 @@
 
 A `Recipe` says which steps are on and how strong they are. Each step samples every image's own parameters, a few dozen
 numbers, from an explicit generator, and runs a function of augmentation_ops on the images' own device. Every process
-samples for the global batch and applies its own rows, so views do not depend on the number of processes. A step that
-changes only some images is computed for those only. Deviation from torchvision: the order of the four color steps is
-sampled once per view, not once per image.
+samples for the global batch and applies its own rows, so views do not depend on the number of processes. On the CPU a
+step that changes only some images is computed for those only; elsewhere for all, so that shapes stay the same.
+Deviation from torchvision: the order of the four color steps is sampled once per view, not once per image.
 """
 
 import math
@@ -20,6 +20,7 @@ from torch import Generator, Tensor
 from contrastive_core.data import augmentation_ops as ops
 from contrastive_core.data.augmentation_ops import to_float as to_float
 from contrastive_core.data.batch_loader import BatchShare
+from contrastive_core.device import send
 from contrastive_core.errors import BadSetting
 from contrastive_core.records.recipe import Recipe
 
@@ -52,15 +53,16 @@ def augment(
 def _apply(
     function: Callable[..., Tensor], x: Tensor, chosen: Tensor, values: list[Tensor], shared: tuple[int, ...]
 ) -> Tensor:
-    """The step on the images that it changes; which ones is looked up on the generator's device."""
+    """The step on the images that it changes."""
+    if x.device.type != "cpu":
+        chosen, *values = (send(v, x.device) for v in (chosen, *values))
+        return torch.where(chosen[:, None, None, None], function(x, *values, *shared), x)
     if chosen.all():
-        return function(x, *(v.to(x.device, non_blocking=True) for v in values), *shared)
+        return function(x, *values, *shared)
     rows = chosen.nonzero()[:, 0]
     if len(rows) == 0:
         return x
-    values = [v[rows].to(x.device, non_blocking=True) for v in values]
-    rows = rows.to(x.device, non_blocking=True)
-    return x.index_copy(0, rows, function(x[rows], *values, *shared))
+    return x.index_copy(0, rows, function(x[rows], *(v[rows] for v in values), *shared))
 
 
 @lru_cache(64)

@@ -60,6 +60,13 @@ class Batch:
     share: BatchShare | None = None
     captions: Captions | None = None
 
+    def part(self, start: int, stop: int) -> Batch:
+        """Some of its images, with their place in the global batch."""
+        rows, share = slice(start, stop), self.global_rows
+        share = BatchShare(share.start + start, share.start + stop, share.total)
+        captions = self.captions and self.captions.take(np.arange(start, stop))
+        return Batch(self.images[rows], self.labels[rows], self.index[rows], share, captions)
+
     def draw_captions(self, generator: torch.Generator) -> list[str]:
         """Return one caption per image. The draw does not depend on the number of processes."""
         assert self.captions is not None

@@ -93,18 +93,33 @@ class Loss(ABC):
         with full_precision(pairs.anchors.device):
             pairs = loss.rows(pairs)
             loss.refuse_overflow(pairs)
-            if temperature is not None:
-                pairs = _attach_temperature(pairs, temperature)
-            if len(pairs) and pairs.width:
-                value, weight = loss.over_blocks(pairs, on_fraction)
-            else:
-                value = weight = pairs.anchors.new_zeros(len(pairs))
-            value = torch.where(weight > 0, value, 0.0)
-            if (balance := pairs.tower_weight()) is not None:
-                weight = weight * balance
-            if not value.requires_grad:
-                value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
+            value, weight = loss.weighted(pairs, temperature, on_fraction)
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
+
+    def without_waiting(self, pairs: Pairs) -> LossOutput:
+        """The same loss of pairs that were checked before, without `extras`: no number is read, so that the host never
+        waits for a device and a compiler sees one graph."""
+        temperature = pairs.temperature
+        loss = self if temperature is None else dataclasses.replace(self, temperature=temperature.detach())  # type: ignore[call-arg]
+        with full_precision(pairs.anchors.device):
+            return LossOutput(*loss.weighted(loss.rows(pairs), temperature))
+
+    def weighted(
+        self, pairs: Pairs, temperature: Tensor | None, on_fraction: OnFraction = ignore_fraction
+    ) -> tuple[Tensor, Tensor]:
+        """Loss and weight (n) of every anchor of pairs whose rows are ready, with the gradient of a learned τ."""
+        if temperature is not None:
+            pairs = _attach_temperature(pairs, temperature)
+        if len(pairs) and pairs.width:
+            value, weight = self.over_blocks(pairs, on_fraction)
+        else:
+            value = weight = pairs.anchors.new_zeros(len(pairs))
+        value = torch.where(weight > 0, value, 0.0)
+        if (balance := pairs.tower_weight()) is not None:
+            weight = weight * balance
+        if not value.requires_grad:
+            value = value + 0 * (pairs.anchors.sum() + pairs.candidates.sum())
+        return value, weight
 
     @abstractmethod
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
+from contrastive_core.device import is_free_to_read
 from contrastive_core.ops.similarity import deterministic_gather
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
@@ -41,8 +42,13 @@ def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
     return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
 
 
-def most_in_a_group(pairs: Pairs) -> int:
-    """The number of candidates of the largest group that an anchor is in."""
+def most_in_a_group(pairs: Pairs) -> int | None:
+    """The number of candidates of the largest group that an anchor is in; None where counting would wait for a
+    device."""
+    if pairs.group_size is not None:
+        return pairs.group_size
+    if not is_free_to_read(pairs.candidate_groups):
+        return None
     first, last = pairs.group_places[1:]
     return int((last - first).max()) if len(pairs) else 0
 
@@ -50,17 +56,21 @@ def most_in_a_group(pairs: Pairs) -> int:
 def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
     """The pairs where each anchor meets only the candidates of its group, and which of these (n, k) are positives."""
     order, first, last = pairs.group_places
-    at = first[:, None] + torch.arange(most_in_a_group(pairs), device=first.device)  # (n, k)
+    most = most_in_a_group(pairs)
+    assert most is not None
+    at = first[:, None] + torch.arange(most, device=first.device)  # (n, k)
     near = dataclasses.replace(pairs, columns=order[at.clamp_max(len(order) - 1)])
     return near, near.masks().positive & (at < last[:, None])
 
 
 def _in_group(pairs: Pairs, x: Tensor) -> Tensor:
     """Σ of the candidates' x (m, k) over each anchor's group, itself included: (n, k)."""
-    groups = torch.cat(pairs.group_keys).unique(return_inverse=True)[1]
-    of_anchor, of_candidate = groups.tensor_split([len(pairs)])
-    sums = x.new_zeros(len(groups), x.shape[1]).index_add_(0, of_candidate, x)
-    return deterministic_gather(sums, of_anchor)
+    wanted, groups = pairs.group_keys
+    known = groups.sort().values
+    of_anchor, of_candidate = (torch.searchsorted(known, ids.contiguous()) for ids in (wanted, groups))
+    sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add_(0, of_candidate, x)  # a group's: at its first place
+    present = torch.searchsorted(known, wanted.contiguous(), right=True) > of_anchor
+    return deterministic_gather(sums, torch.where(present, of_anchor, len(groups)))  # the last is of no group
 
 
 def _own_candidate(pairs: Pairs) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.losses._base import Loss
+from contrastive_core.losses._base import BLOCK, Loss
 from contrastive_core.losses._group_sums import beside_positives, mean_of_positives, most_in_a_group, relation_counts
 from contrastive_core.losses._output import Details
 from contrastive_core.messages import N_
@@ -69,10 +69,13 @@ class LogitLoss(Loss):
 
     def is_tiled(self, pairs: Pairs) -> bool:
         """Whether the loss of these pairs is computed tile by tile, without the matrix."""
-        if len(pairs) * pairs.width < TILED_FROM or self.score != "dot" or not pairs.by_id:
+        least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
+        if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
             return False
-        listed = self.lists_positives or self.negative_margin is not None
-        return not (listed and most_in_a_group(pairs) > LISTED)
+        if not (self.lists_positives or self.negative_margin is not None):
+            return True
+        most = most_in_a_group(pairs)
+        return most is not None and most <= LISTED
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Scores (n, w) as the softmax sees them."""

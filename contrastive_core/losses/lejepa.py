@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.device import send
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views
 from contrastive_core.messages import N_
 from contrastive_core.records.cards import LossCard
@@ -54,7 +55,7 @@ def directions(like: Tensor, count: int, seed: int) -> Tensor:
     """Unit columns (d, M), the same on every device."""
     generator = torch.Generator().manual_seed(seed)
     u = torch.randn(like.shape[1], count, generator=generator, dtype=torch.float64)
-    return (u / u.norm(dim=0)).to(like)
+    return send((u / u.norm(dim=0)).to(like.dtype), like.device)
 
 
 def sigreg(views: Views, x: Tensor) -> Tensor:

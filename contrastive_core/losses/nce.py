@@ -58,14 +58,14 @@ class NCE(LogitLoss):
             log_z = self.estimate_log_z(pairs)
         return dataclasses.replace(pairs, log_z=log_z)
 
-    def estimate_log_z(self, pairs: Pairs) -> float:
-        """log N + log mean e^{s/τ} over the first 1,024 anchors' scores, detached."""
+    def estimate_log_z(self, pairs: Pairs) -> Tensor:
+        """log N + log mean e^{s/τ} over the first 1,024 anchors' scores, detached; ()."""
         with torch.no_grad():
             logits = compare(pairs.take_anchors(slice(1024)), self.score) / self.temperature
-            n = self.population(pairs)
+            n, exact = self.population(pairs), torch.float32 if logits.device.type == "mps" else torch.float64
             if logits.numel() == 0:
-                return math.log(n)
-            return math.log(n) + float(logits.flatten().logsumexp(0)) - math.log(logits.numel())
+                return torch.full((), math.log(n), dtype=exact, device=logits.device)
+            return math.log(n) + logits.flatten().logsumexp(0).to(exact) - math.log(logits.numel())
 
     @staticmethod
     def population(pairs: Pairs) -> int:
@@ -90,4 +90,5 @@ class NCE(LogitLoss):
         return torch.where(masks.positive | masks.negative, probability, 0.0)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
-        return {**super().details(scores, masks, pairs), "log_z": pairs.log_z}
+        assert pairs.log_z is not None
+        return {**super().details(scores, masks, pairs), "log_z": float(pairs.log_z)}

@@ -74,7 +74,7 @@ class SigLIP(LogitLoss):
         return value, defined.to(value.dtype)
 
     def _bias(self, pairs: Pairs) -> Tensor:
-        return pairs.anchors.new_tensor(self.bias) if pairs.bias is None else pairs.bias.to(pairs.anchors.dtype)
+        return pairs.anchors.new_full((), self.bias) if pairs.bias is None else pairs.bias.to(pairs.anchors.dtype)
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         return scores / self.temperature + (self.bias if pairs.bias is None else pairs.bias)

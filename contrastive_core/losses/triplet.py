@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.device import is_free_to_read
 from contrastive_core.losses._anatomy import score_gradient
 from contrastive_core.losses._base import Loss
 from contrastive_core.losses._output import Details
@@ -135,7 +136,10 @@ class Triplet(Loss):
 
 
 def padded_indices(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The columns of each row's true entries (n, k), padded to the fullest row, and which are real."""
-    most = int(mask.sum(-1).amax()) if len(mask) else 0
+    """The columns of each row's true entries (n, k), padded to the fullest row, and which are real. Where finding that
+    row would wait for a device, k is all columns."""
+    most = mask.shape[1]
+    if is_free_to_read(mask):
+        most = int(mask.sum(-1).amax()) if len(mask) else 0
     real, columns = mask.byte().topk(most, dim=-1)
     return columns, real.bool()

@@ -25,6 +25,7 @@ from contrastive_core.records.recipe import Recipe
 from contrastive_core.registry import knob
 
 Default = tuple[Any, str]  # a value and the reason for it
+Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -55,6 +56,7 @@ class Method(nn.Module, ABC):
     card: ClassVar[MethodCard]
     Settings: ClassVar[type] = HeadSettings
     loss_knobs_reason: ClassVar[str] = ""  # of the card's settings of the loss
+    negatives_in_queue: ClassVar[bool] = False  # no anchor meets other images of its batch
 
     def __init__(
         self,
@@ -77,9 +79,18 @@ class Method(nn.Module, ABC):
     def build(self) -> None:
         """Make the method's own parts."""
 
-    @abstractmethod
     def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
         """Views of a batch, encoded, and who belongs with whom."""
+        return self.relate(self.rows(batch, generator), batch, generator)
+
+    @abstractmethod
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
+        """Views of a batch, encoded: one or more tensors (b, …) in the order of its images. Random values are drawn for
+        the global batch, so that rows of parts of a batch are those of the batch."""
+
+    @abstractmethod
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        """Who belongs with whom among the `rows` of a batch."""
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

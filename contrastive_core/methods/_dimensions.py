@@ -7,7 +7,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import HeadSettings, Method
+from contrastive_core.methods._base import HeadSettings, Method, Rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.registry import knob
 
@@ -27,5 +27,8 @@ class DimensionMethod(Method):
 
     Settings = WideHeadSettings
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        return pairs.from_views(self.encode_views(self.views(batch, 2, generator)))  # z (b, 2, e)
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
+        return (self.encode_views(self.views(batch, 2, generator)),)  # z (b, 2, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return pairs.from_views(rows[0])

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.device import send
 from contrastive_core.messages import N_, message
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Rows
 from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import split_norms
 from contrastive_core.models.memory_bank import KeyQueue
@@ -34,6 +35,7 @@ class MoCo(MomentumMethod):
     """A Method with a momentum encoder and a queue."""
 
     temperature_reason: ClassVar[str]  # of τ on the card
+    negatives_in_queue = True
 
     def build(self) -> None:
         s = self.settings
@@ -41,12 +43,14 @@ class MoCo(MomentumMethod):
         super().build()
         self.queue = KeyQueue(s.queue, self.head.out_dim)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x_q, x_k = self.views(batch, 2, generator).unbind(1)  # (b, c, h, w) each
         if self.settings.symmetric:  # image-major: row = 2 · image + view
             x_q, x_k = (torch.stack(x, 1).flatten(0, 1) for x in ((x_q, x_k), (x_k, x_q)))
-        q = self(x_q)  # (n, e)
-        k = self.keys(x_k, batch.global_rows, generator)  # (n, e), no gradient
+        return self(x_q), self.keys(x_k, batch.global_rows, generator)  # q (n, e), and k (n, e) without gradient
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        q, k = rows
         return pairs.from_queue(q, k, self.queue.rows.clone())
 
     @torch.no_grad()
@@ -58,7 +62,7 @@ class MoCo(MomentumMethod):
             return self.key_head(self.key_encoder(x_k))
         share = share.times(len(x_k) // (share.stop - share.start))  # two rows an image: symmetric
         order = torch.randperm(share.total, generator=generator, device=generator.device)
-        order = order.to(x_k.device)
+        order = send(order, x_k.device)
         shuffled = self.gather(x_k)[order[share.rows]]
         k = self.gather(self.key_head(self.key_encoder(shuffled)))  # (share.total, e)
         return k[order.argsort()[share.rows]]
@@ -66,15 +70,15 @@ class MoCo(MomentumMethod):
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
         super().after_step(pairs)
-        keys = pairs.candidates[pairs.as_positive].detach()  # (n, e)
+        keys = pairs.candidates[: len(pairs)].detach()  # (n, e), before the queue
         if self.settings.symmetric:
             keys = keys[::2]  # one key per image
         self.queue.enqueue(self.gather(keys))
 
     def extra_metrics(self) -> dict[str, float]:
         filled = min(1.0, int(self.queue.enqueued) / len(self.queue))
-        age = len(self.queue) * int(self.steps) / max(1, int(self.queue.enqueued))  # steps
-        return {"queue_filled": filled, "queue_age": min(age, int(self.steps)), **super().extra_metrics()}
+        age = len(self.queue) * self.taken / max(1, int(self.queue.enqueued))  # steps
+        return {"queue_filled": filled, "queue_age": min(age, self.taken), **super().extra_metrics()}
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:

@@ -33,6 +33,8 @@ class MomentumMethod(Method):
         self.key_encoder = copy.deepcopy(self.encoder).requires_grad_(False)
         self.key_head = copy.deepcopy(self.head).requires_grad_(False)
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+        self.taken = 0  # `steps` as the host knows it, without waiting for a device
+        self.register_load_state_dict_post_hook(_count_steps)
 
     @torch.no_grad()
     def encode_keys(self, x: Tensor) -> Tensor:
@@ -44,11 +46,12 @@ class MomentumMethod(Method):
         ema_update(self.key_encoder, self.encoder, self.m)
         ema_update(self.key_head, self.head, self.m)
         self.steps += 1
+        self.taken += 1
 
     @property
     def m(self) -> float:
         """m of step t; with a cosine 1 − (1 − m)(cos(πt/T) + 1)/2 of T steps (Grill et al. 2020, arXiv 2006.07733)."""
-        m, t = self.settings.momentum, int(self.steps)
+        m, t = self.settings.momentum, self.taken
         if self.settings.momentum_warmup:
             m = min(m, (1 + t) / (10 + t))
         if self.settings.momentum_cosine:
@@ -58,6 +61,11 @@ class MomentumMethod(Method):
 
     def extra_metrics(self) -> dict[str, float]:
         return {"momentum": self.m, "key_distance": weight_distance(self.encoder, self.key_encoder)}
+
+
+def _count_steps(method: nn.Module, problems: object) -> None:
+    """Take over the number of steps from a loaded state."""
+    method.taken = int(method.get_buffer("steps"))  # type: ignore[assignment]
 
 
 @torch.no_grad()

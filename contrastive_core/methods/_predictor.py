@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import HeadSettings
+from contrastive_core.methods._base import HeadSettings, Rows
 from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
@@ -46,7 +46,13 @@ def across_views(anchors: Tensor, candidates: Tensor) -> Pairs:
     images, views = rows // v, rows % v
     made = pairs.from_labels(a, images, c, images)
     return dataclasses.replace(
-        made, anchor_rows=rows + b * v, candidate_rows=rows, anchor_views=views, candidate_views=views, across=True
+        made,
+        anchor_rows=rows + b * v,
+        candidate_rows=rows,
+        anchor_views=views,
+        candidate_views=views,
+        across=True,
+        group_size=v - 1,
     )
 
 
@@ -66,6 +72,9 @@ class MomentumPredictorMethod(MomentumMethod):
         super().build()
         self.predictor = make_predictor(self.settings, self.head.out_dim)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, 2, generator)  # (b, 2, c, h, w)
-        return across_views(predicted(self.predictor, self.encode_views(x)), self.encode_keys(x))
+        return predicted(self.predictor, self.encode_views(x)), self.encode_keys(x)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return across_views(*rows)

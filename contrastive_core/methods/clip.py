@@ -14,7 +14,7 @@ from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.losses import Loss
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, part_of
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows, part_of
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
 from contrastive_core.pairs.types import Pairs
@@ -94,11 +94,14 @@ class CLIP(Method):
         values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns("temperature") else {}
         return values if self.bias is None else {**values, "bias": self.bias}
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
         tokens = self.text_tower.encode(batch.draw_captions(generator))  # (b, length)
         I_f, T_f = self.features(x), self.text_tower(tokens)  # (b, d_i), (b, d_t)
-        I_e, T_e = self.project(I_f), self.text_head(T_f)  # (b, e) each
+        return self.project(I_f), self.text_head(T_f)  # I_e, T_e (b, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        I_e, T_e = rows
         made, learned = pairs.from_towers(I_e, T_e.to(I_e.dtype)), self.learned()
         return dataclasses.replace(made, temperature=learned.get("temperature"), bias=learned.get("bias"))
 

@@ -14,7 +14,7 @@ from contrastive_core import pairs
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_, message
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard, fitting
@@ -81,22 +81,25 @@ class CPC(Method):
     def ahead(self) -> int:
         return min(self.settings.steps, self.grid[2] - 1)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        z = self(self.patches(batch, generator).flatten(0, 2))  # (b · rows · cols, d)
-        rows = cols = self.grid[2]
-        b, d = len(batch.images), z.shape[1]
-        z = z.view(b, rows, cols, d)
-        sequence = z.transpose(1, 2).reshape(b * cols, rows, d)
-        c, _ = self.gru(sequence)  # (b · cols, rows, context)
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
+        x = self.patches(batch, generator)  # (b, rows, cols, c, side, side)
+        return (self(x.flatten(0, 2)).unflatten(0, x.shape[:3]),)  # z (b, rows, cols, d)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        b, height, cols, d = rows[0].shape
+        sequence = rows[0].transpose(1, 2).reshape(b * cols, height, d)
+        with torch.autocast(sequence.device.type, enabled=False):  # its sums over the rows need more digits than bf16
+            c, _ = self.gru(sequence.to(next(self.gru.parameters()).dtype))  # (b · cols, height, context)
         anchors, groups = [], []
-        where = torch.arange(b * cols * rows, device=z.device).view(b * cols, rows)
+        where = torch.arange(b * cols * height, device=sequence.device).view(b * cols, height)
         for k, w_k in enumerate(self.predict, start=1):
-            anchors.append(w_k(c[:, : rows - k]).reshape(-1, d))  # W_k c
+            anchors.append(w_k(c[:, : height - k]).reshape(-1, d))  # W_k c
             groups.append(where[:, k:].reshape(-1))  # the true patch, k rows on
         candidates = sequence.reshape(-1, d)  # (m, d)
-        slots = torch.arange(len(candidates), device=z.device)  # one is an anchor's positive, all others negatives
+        slots = torch.arange(len(candidates), device=sequence.device)  # one is an anchor's positive, others negatives
         made = pairs.from_labels(torch.cat(anchors), torch.cat(groups), candidates, slots)
-        return dataclasses.replace(made, anchor_rows=made.anchor_rows + len(slots), candidate_rows=slots)
+        numbers = made.anchor_rows + len(slots)
+        return dataclasses.replace(made, anchor_rows=numbers, candidate_rows=slots, group_size=1)
 
     def patches(self, batch: Batch, generator: torch.Generator) -> Tensor:
         """Overlapping patches (b, rows, cols, c, side, side) of one view of each image."""

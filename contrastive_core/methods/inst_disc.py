@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
 from contrastive_core.messages import N_, message
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.memory_bank import MemoryBank
+from contrastive_core.ops.similarity import full_precision
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
@@ -70,30 +72,34 @@ class InstDisc(Method):
         ema = 0.99 if s.log_z == "ema" else None
         self.bank = MemoryBank(self.n_train, self.head.out_dim, s.bank_momentum, ema)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
-        f = self(x)  # (b, e)
+        return (self(x),)  # f (b, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        f = rows[0]
         k = self.settings.noise
         share = batch.global_rows
         noise = self.bank.noise(batch.index, k, generator, share) if k else None  # (b, k)
         compared = pairs.from_bank(f, batch.index, self.bank.rows.clone(), noise)
         return dataclasses.replace(compared, log_z=self.log_z(compared, share))
 
-    def log_z(self, compared: Pairs, share: BatchShare) -> float | None:
+    def log_z(self, compared: Pairs, share: BatchShare) -> Tensor | None:
         """log Z with this batch taken in, where the loss is NCE and does not fix it itself. Z is a mean over the first
         LOG_Z_ROWS anchors of the global batch: each process's mean counts as often as it has such anchors."""
         if not isinstance(self.loss, NCE) or self.loss.log_z is not None:
             return None
         n = max(0, min(share.stop, LOG_Z_ROWS) - share.start)
-        log_z = self.loss.estimate_log_z(self.loss.unit_rows(compared.take_anchors(slice(n))))
-        each = self.gather(compared.anchors.new_tensor([[log_z, n]], dtype=torch.float64))
+        with full_precision(compared.anchors.device):
+            log_z = self.loss.estimate_log_z(self.loss.unit_rows(compared.take_anchors(slice(n))))
+        each = self.gather(torch.stack([log_z, torch.full_like(log_z, n)])[None])  # (processes, 2)
         log_mean = (each[:, 0] + (each[:, 1] / each[:, 1].sum()).log()).logsumexp(0)
-        return self.bank.next_log_z(float(log_mean))
+        return self.bank.next_log_z(log_mean)
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
         self.bank.update(self.gather(pairs.anchor_groups), self.gather(pairs.anchors.detach()))
-        if pairs.log_z is not None:
+        if isinstance(pairs.log_z, Tensor):
             self.bank.keep_log_z(pairs.log_z)
 
     def extra_metrics(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ from contrastive_core import pairs
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard, fitting
@@ -53,11 +53,14 @@ class InvaSpread(Method):
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, self.settings.augmented, generator)  # (b, v, c, h, w)
         if self.settings.augmented == 1:
             x = torch.cat([to_float(batch.images)[:, None], x], dim=1)
-        return pairs.from_views(self.encode_views(x))
+        return (self.encode_views(x),)  # (b, 2, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return pairs.from_views(rows[0])
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:

@@ -6,6 +6,7 @@ import torch
 
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
+from contrastive_core.methods._base import Rows
 from contrastive_core.methods._dimensions import DimensionMethod
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
@@ -39,7 +40,7 @@ class LeJEPA(DimensionMethod):
     )
     loss_knobs_reason = N_("λ 0.05, as published")
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        made = super().pairs(batch, generator)
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        made = super().relate(rows, batch, generator)
         seed = torch.randint(SEEDS, (), generator=generator, device=generator.device)  # of this step's directions
         return dataclasses.replace(made, seed=int(seed))

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch, BatchShare
+from contrastive_core.device import send
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method
+from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
@@ -56,12 +57,16 @@ class Metric(Method):
     Settings = Settings
     loss_knobs_reason = N_("mean over active triplets: others have no gradient")
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, 1, generator)[:, 0]  # (b, c, h, w)
         if self.settings.batches != "lifted":
-            return pairs.from_labels(self(x), batch.labels)
-        rows = self.hardest(x, batch.labels, batch.global_rows)
-        return pairs.from_labels(self(x[rows]), batch.labels[rows])
+            return self(x), batch.labels
+        chosen = self.hardest(x, batch.labels, batch.global_rows)
+        return self(x[chosen]), batch.labels[chosen]
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        z, labels = rows
+        return pairs.from_labels(z, labels)
 
     @torch.no_grad()
     def hardest(self, x: Tensor, labels: Tensor, share: BatchShare) -> Tensor:
@@ -72,12 +77,14 @@ class Metric(Method):
         z = self.gather(normalize(self(x).float()))  # (share.total, e)
         self.train(was_training)
         labels = self.gather(labels)
-        rows = torch.arange(share.total, device=x.device)
-        pair, candidates = rows[rows % 4 < 2], rows[rows % 4 >= 2]
+        rows = torch.arange(share.total)
+        pair, candidates = (send(some, x.device) for some in (rows[rows % 4 < 2], rows[rows % 4 >= 2]))
         s = z[pair] @ z[candidates].mT  # (p, r)
         s = s.masked_fill(labels[pair, None] == labels[candidates], -torch.inf)
         best = s.amax(0).topk((len(candidates) + 1) // 2).indices
         chosen = torch.cat([pair, candidates[best]])
+        if share == BatchShare.whole(len(x)):
+            return chosen
         return chosen[(chosen >= share.start) & (chosen < share.stop)] - share.start
 
     @property

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_, message
-from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method
+from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
 from contrastive_core.methods._moco import queue_problem, queue_size
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.models.memory_bank import KeyQueue
@@ -60,9 +60,12 @@ class NNCLR(Method):
         self.queue = KeyQueue(self.settings.queue, self.head.out_dim)
         self.newest: Tensor | None = None  # first views (b, e) of the step that is being taken
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
-        p = predicted(self.predictor, z)
+        return z, predicted(self.predictor, z)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        z, p = rows
         self.newest = z[:, 0].detach()
         return across_views(self.nearest(z), p)
 

@@ -7,7 +7,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import HeadSettings, Method
+from contrastive_core.methods._base import HeadSettings, Method, Rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
@@ -47,7 +47,9 @@ class SimCLR(Method):
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.5 is slower in short runs")
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)
-        z = self.encode_views(x)  # (b, v, e)
-        return pairs.from_views(z)
+        return (self.encode_views(x),)  # (b, v, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return pairs.from_views(rows[0])

@@ -7,7 +7,7 @@ import torch
 
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import Method
+from contrastive_core.methods._base import Method, Rows
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
@@ -50,7 +50,10 @@ class SimSiam(Method):
     def build(self) -> None:
         self.predictor = make_predictor(self.settings, self.head.out_dim)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
-        p = predicted(self.predictor, z)
+        return predicted(self.predictor, z), z
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        p, z = rows
         return across_views(p, z.detach() if self.settings.stop_gradient else z)

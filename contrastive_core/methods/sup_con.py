@@ -7,7 +7,7 @@ import torch
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import HeadSettings, Method
+from contrastive_core.methods._base import HeadSettings, Method, Rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
 from contrastive_core.registry import knob
@@ -49,7 +49,9 @@ class SupCon(Method):
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: with 0.1, short runs stay near log(batch size) for many steps")
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
         x = self.views(batch, self.settings.views, generator)  # (b, v, c, h, w)
-        z = self.encode_views(x)  # (b, v, e)
-        return pairs.from_views(z, batch.labels)
+        return (self.encode_views(x),)  # (b, v, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return pairs.from_views(rows[0], batch.labels)

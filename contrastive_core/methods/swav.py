@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
-from contrastive_core.methods._base import HeadSettings, Method
+from contrastive_core.methods._base import HeadSettings, Method, Rows
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
@@ -57,8 +57,11 @@ class SwAV(Method):
     def build(self) -> None:
         self.prototypes = nn.Linear(self.head.out_dim, self.settings.prototypes, bias=False)
 
-    def pairs(self, batch: Batch, generator: torch.Generator) -> Pairs:
-        z = self.encode_views(self.views(batch, 2, generator))  # (b, 2, e)
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
+        return (self.encode_views(self.views(batch, 2, generator)),)  # (b, 2, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        z = rows[0]
         c = normalize(self.prototypes.weight)  # (K, e)
         z_t, z_s = normalize(z.detach().to(c)).unbind(1)
         q_t, q_s = (self.codes(rows @ c.detach().mT, batch) for rows in (z_t, z_s))

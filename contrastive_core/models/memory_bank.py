@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from contrastive_core.data.batch_loader import BatchShare
+from contrastive_core.device import send
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import normalize
@@ -68,7 +69,7 @@ class MemoryBank(nn.Module):
             raise ValueError(N_("noise needs a bank of at least two images"))
         share = share or BatchShare.whole(len(index))
         slots = torch.randint(len(self) - 1, (share.total, k), generator=generator, device=generator.device)
-        slots = slots[share.rows].to(index.device)
+        slots = send(slots[share.rows], index.device)
         return slots + (slots >= index[:, None])
 
     @torch.no_grad()
@@ -77,24 +78,24 @@ class MemoryBank(nn.Module):
         f = normalize(features.detach().to(self.rows))
         self.rows[index] = normalize(self.momentum * self.rows[index] + (1 - self.momentum) * f)
 
-    def next_log_z(self, estimate: float) -> float:
+    def next_log_z(self, estimate: Float[Tensor, ""]) -> Float[Tensor, ""]:
         """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""
-        log_z = float(self.log_z)
-        if math.isnan(log_z):
-            return estimate
-        if self.ema is None:
-            return log_z
-        both = torch.tensor([log_z + math.log(self.ema), estimate + math.log1p(-self.ema)])
-        return float(both.logsumexp(0))
+        log_z = self.log_z.to(estimate.dtype)
+        following = log_z
+        if self.ema is not None:
+            both = torch.stack([log_z + math.log(self.ema), estimate + math.log1p(-self.ema)])
+            following = both.to(self.log_z.dtype).logsumexp(0).to(estimate.dtype)
+        return torch.where(log_z.isnan(), estimate, following)
 
     @torch.no_grad()
-    def keep_log_z(self, log_z: float) -> None:
+    def keep_log_z(self, log_z: Float[Tensor, ""]) -> None:
         """Store what `next_log_z` gave, once the step is taken."""
-        self.log_z.fill_(log_z)
+        self.log_z.copy_(log_z)
 
 
 @torch.no_grad()
 def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
     """θ_target ← m θ_target + (1 − m) θ_source, parameters only (MoCo, eq. 2)."""
-    for t, s in zip(target.parameters(), source.parameters(), strict=True):
-        t.lerp_(s.detach().to(t.dtype), 1 - momentum)
+    targets: list[Tensor] = list(target.parameters())
+    sources = [s.detach().to(t.dtype) for t, s in zip(targets, source.parameters(), strict=True)]
+    torch._foreach_lerp_(targets, sources, 1 - momentum)

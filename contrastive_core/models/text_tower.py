@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from contrastive_core.data.captions import LENGTH, PADDING, Vocabulary, split_words
+from contrastive_core.device import send
 from contrastive_core.errors import BadSetting
 
 TEXT_ENCODERS = ("transformer", "bag_of_words")
@@ -50,7 +51,7 @@ class TextTower(nn.Module):
         """Return tokens of texts, as many as the longest has, on the tower's device."""
         tokens = self.vocabulary.encode(texts, len(self.positions))
         used = max(1, int((tokens != PADDING).sum(1).max(initial=0)))
-        return torch.from_numpy(tokens[:, :used]).to(self.positions.device)
+        return send(torch.from_numpy(tokens[:, :used]), self.positions.device)
 
     def known_words(self, text: str) -> list[str]:
         """Return the words of a text that the tower has learned."""

@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from torch.nn import functional
 
+from contrastive_core.device import is_free_to_read
 from contrastive_core.pairs.types import Pairs
 
 Mask = Bool[Tensor, "n m"] | Num[Tensor, "n m"]
@@ -76,7 +77,10 @@ def dot(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"
 
 
 def squared_distance(a: Float[Tensor, "n d"], b: Float[Tensor, "m d"]) -> Float[Tensor, "n m"]:
-    """Squared Euclidean distances; pairs close relative to their norms come from differences."""
+    """Squared Euclidean distances; pairs close relative to their norms come from differences, and all do where a list
+    of these pairs would wait for a device."""
+    if not is_free_to_read(a):
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()
     norms = a.square().sum(-1)[:, None] + b.square().sum(-1)  # (n, m)
     gram = torch.addmm(norms, a, b.mT, alpha=-2).clamp_min(0)
     i, j = (gram < CLOSE * norms).nonzero().unbind(1)  # (pairs)
@@ -149,7 +153,11 @@ SCORES = {"dot": dot, "distance": distance, "squared_distance": squared_distance
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """No autocast and no TF32 inside."""
+    """No autocast and no TF32 inside; in a compiled graph, whose precision is set outside, no autocast."""
+    if torch.compiler.is_compiling():
+        with torch.autocast(device.type, enabled=False):
+            yield
+        return
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:

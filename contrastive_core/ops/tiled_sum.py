@@ -4,6 +4,7 @@ A tile of the matrix is made, summed and forgotten; the backward pass makes each
 kept for it instead, which saves one product of four.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -50,12 +51,14 @@ def tiled_softplus(
 ) -> Tensor:
     """Σ log(1 + e^(scale · a·c + bias)) of every anchor over its negatives, or over all it is compared with; (n)."""
     tiles = Tiles(pairs, scale, relation)
-    is_small = largest_logit(tiles) + abs(float(bias.detach())) <= LARGEST[pairs.anchors.dtype]
+    is_small = tiles.looks and largest_logit(tiles) + abs(float(bias.detach())) <= LARGEST[pairs.anchors.dtype]
     return tiled_sum(tiles, SOFTPLUS if is_small else SAFE_SOFTPLUS, bias, on_fraction)
 
 
 def largest_logit(tiles: Tiles) -> float:
-    """A number that no |logit| exceeds."""
+    """A number that no |logit| exceeds; infinite where to know it would wait for a device."""
+    if not tiles.looks:
+        return math.inf
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
     longest = _longest(a)
     return abs(tiles.scale) * longest * (longest if c is a else _longest(c))

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.device import is_free_to_read
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
 
 TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
 CUDA_TILE = 8192
+LOOK_FROM = CUDA_TILE**2  # scores on a device from which on the tiles left out are worth waiting for their ids
 LISTED = 32  # entries an anchor, on average, up to which those of its group are listed
 
 
@@ -46,6 +48,11 @@ class Tiles:
     def __init__(self, pairs: Pairs, scale: float, relation: str, limits: Tensor | None = None) -> None:
         """Args: relation: "negative" or "compared"; limits: (n), logits above which a candidate is left out."""
         self.pairs, self.scale, self.relation, self.limits = pairs, scale, relation, limits
+        self.looks = is_free_to_read(pairs.anchors) or len(pairs) * pairs.width > LOOK_FROM
+        if not self.looks:  # every tile is masked: to know more of it would wait for the device
+            self.mirrored, self.unwanted, all_columns = False, None, _unknown(pairs.width)
+            self.stripes = [(i, all_columns) for i in _unknown(len(pairs))]
+            return
         roles = torch.stack([pairs.as_negative, pairs.as_positive]).long()
         ids = (pairs.candidate_groups, pairs.candidate_rows, pairs.candidate_views)
         columns = _stripes(torch.stack([*ids, *roles]), pairs)
@@ -161,6 +168,12 @@ def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None
 
 def _views_differ(i: Stripe, j: Stripe) -> bool:
     return i.first_view == i.last_view != j.first_view == j.last_view
+
+
+def _unknown(n: int) -> list[Stripe]:
+    """Stripes of n rows on a device, of which nothing is known."""
+    parts = (slice(start, min(n, start + CUDA_TILE)) for start in range(0, n, CUDA_TILE))
+    return [Stripe(rows, NO_GROUP, NO_ROW, 0, False, False, NO_GROUP, n, 1) for rows in parts]
 
 
 def _place_in(stripes: list[Stripe], row: Tensor) -> tuple[Tensor, Tensor]:

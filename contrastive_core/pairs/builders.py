@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from contrastive_core.device import is_free_to_read
 from contrastive_core.messages import N_, message
 from contrastive_core.pairs.checks import check_labels, check_rows, check_towers
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
@@ -95,7 +96,10 @@ def from_queue(
     images, is_key = _arange(n, queries), _arange(n + k, queries) < n
     groups = torch.cat([images, _arange(k, queries) + n if queue_groups is None else queue_groups])
     every = _between(queries, torch.cat([keys, queue.to(keys.dtype)]), images, groups)
-    return dataclasses.replace(every, candidate_views=is_key.long(), as_positive=is_key, as_negative=~is_key)
+    size = 1 if queue_groups is None else None
+    return dataclasses.replace(
+        every, candidate_views=is_key.long(), as_positive=is_key, as_negative=~is_key, group_size=size
+    )
 
 
 def from_bank(
@@ -120,6 +124,7 @@ def from_bank(
         candidate_views=torch.ones_like(slots),
         columns=None if noise is None else torch.cat([index[:, None], noise], dim=1).long(),
         population=len(bank),
+        group_size=1,
         log_z=log_z,
     )
 
@@ -197,7 +202,8 @@ def from_towers(
     else:
         groups = torch.cat([_labels("groups_a", groups_a, n, z.device), _labels("groups_b", groups_b, m, z.device)])
     views, allowed = (rows >= n).long(), _true(n + m, z)
-    every = Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, across=True)
+    size = 1 if groups_a is None else None
+    every = Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, across=True, group_size=size)
     if direction == "both":
         return every
     return every.take_anchors(slice(n) if direction == "a_to_b" else slice(n, None))
@@ -208,7 +214,7 @@ def _check_masks(shape: tuple[int, int], positive: Tensor, negative: Tensor) -> 
         if mask.shape != shape:
             values = {"name": name, "expected": shape, "shape": tuple(mask.shape)}
             raise ValueError(message("{name} must be {expected}; got shape {shape}", **values))
-    if bool((positive.bool() & negative.bool()).any()):
+    if is_free_to_read(positive) and bool((positive.bool() & negative.bool()).any()):
         raise ValueError(N_("a pair cannot be positive and negative at once"))
 
 
@@ -224,7 +230,7 @@ def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | N
                 "features must be (n, d), index (n) and bank (m, d); got {shape}, {index_shape}, {bank_shape}", **shapes
             )
         )
-    if n and (int(index.min()) < 0 or int(index.max()) >= m):
+    if n and is_free_to_read(index) and (int(index.min()) < 0 or int(index.max()) >= m):
         values = {"method": m - 1, "min": int(index.min()), "max": int(index.max())}
         raise ValueError(message("index must lie in 0..{method}; got {min}..{max}", **values))
     if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
@@ -237,7 +243,8 @@ def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
     z, rows = z.reshape(b * v, d), _arange(b * v, z)
     groups = rows // max(v, 1) if labels is None else _labels("labels", labels, b, z.device).repeat_interleave(v)
     views, allowed = rows % max(v, 1), _true(b * v, z)
-    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed)
+    size = v if labels is None else None
+    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, group_size=size)
 
 
 def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:

@@ -60,7 +60,8 @@ class Pairs:
     anchor i meets only the candidates `columns[i]` (repeats count each time). With explicit
     `positive`/`negative` masks these decide instead of the groups. `across` compares rows of different views (0 and 1)
     only: two towers. `log_z` and `population` serve noise-contrastive estimation, `temperature` and `bias` are learned
-    ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates.
+    ones, `seed` is of what a loss draws, `targets` are each anchor's shares of the candidates. `group_size` is how many
+    candidates the largest group has, where it is known without counting.
     """
 
     anchors: Float[Tensor, "n d"]
@@ -77,12 +78,13 @@ class Pairs:
     positive: Bool[Tensor, "n m"] | None = None
     negative: Bool[Tensor, "n m"] | None = None
     population: int | None = None
-    log_z: float | None = None
+    log_z: float | Float[Tensor, ""] | None = None
     across: bool = False
     temperature: Float[Tensor, ""] | None = None
     bias: Float[Tensor, ""] | None = None
     seed: int = 0
     targets: Float[Tensor, "n m"] | None = None
+    group_size: int | None = None
 
     def __post_init__(self) -> None:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
@@ -170,16 +172,14 @@ class Pairs:
         )
 
     def tower_weight(self) -> Tensor | None:
-        """1/(2n) for an anchor of the first tower and 1/(2m) for one of the second; (anchors). None for towers of one
-        size, or none."""
+        """1/(2n) for an anchor of the first tower and 1/(2m) for one of the second, 1 for towers of one size;
+        (anchors). None for pairs that are not across."""
         if not self.across:
             return None
-        m = int(self.candidate_views.sum())
-        sizes = (self.candidates.shape[0] - m, m)
-        if sizes[0] == sizes[1]:
-            return None
-        each = [0.5 / max(1, size) for size in sizes]
-        return self.anchors.new_tensor(each)[self.anchor_views]
+        m = self.candidate_views.sum()
+        sizes = torch.stack([self.candidates.shape[0] - m, m])
+        each = torch.where(sizes[0] == sizes[1], 1.0, 0.5 / sizes.clamp_min(1).to(self.anchors.dtype))
+        return each[self.anchor_views]
 
     def masks(self, rows: slice = slice(None), cols: slice = slice(None)) -> Masks:
         """Relations of anchors `rows` to candidates (or columns) `cols`: bool (r, c) each."""

@@ -21,6 +21,7 @@ GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "e
 IMAGE_SIZE = N_(
     "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
 )
+MICRO_BATCH = N_("images encoded at a time: memory follows it, and the loss still sees the whole batch")
 SMALLEST = 4  # pixels of a side that a training is asked for
 LARGEST = 518  # pixels of a side: DINOv2's
 SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
@@ -48,6 +49,7 @@ class TrainConfig:
     resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
     epochs: int = _option(20, "default: 20", low=1)
     batch_size: int | None = _setting(None, low=1)
+    micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
     encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
     encoder_knobs: JsonObject = field(default_factory=dict)
     loss: str | None = _option(None, N_("another loss than the method's own"))

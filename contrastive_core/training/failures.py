@@ -6,6 +6,7 @@ import math
 import torch
 
 from contrastive_core.messages import N_, message, sentence
+from contrastive_core.training import gradient_cache
 from contrastive_core.training.setup import TrainSetup
 
 
@@ -29,7 +30,7 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
         if setup.world.size > 1:  # a trial would wait for processes that have ended
             tip = message("try half of it: --set batch_size={half}", half=max(2, size // 2))
         elif fits := _fitting_batch_size(setup):
-            tip = message("a batch of {fits} fits: --set batch_size={fits}", fits=fits)
+            tip = _tip(setup, fits)
         values = {"device": setup.device, "size": size, "tip": tip}
         return message("{device} has too little memory for batch_size {size}; {tip}", **values)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -39,9 +40,20 @@ def reason_of(error: Exception, setup: TrainSetup) -> str:
     return sentence(error)
 
 
+def _tip(setup: TrainSetup, fits: int) -> str:
+    """What to try where `fits` images fit into memory."""
+    if setup.config.micro_batch:
+        return message("try --micro-batch {fits}", fits=fits)
+    if gradient_cache.misfit(setup.method):
+        return message("a batch of {fits} fits: --set batch_size={fits}", fits=fits)
+    return message(
+        "a batch of {fits} fits: --set batch_size={fits}, or keep yours with --micro-batch {fits}", fits=fits
+    )
+
+
 def _fitting_batch_size(setup: TrainSetup) -> int:
     """The largest halving of the batch size whose step fits into memory; 0 if none does."""
-    size = (setup.config.batch_size or 0) // 2
+    size = (setup.config.micro_batch or setup.config.batch_size or 0) // 2
     while size >= 2:
         torch.cuda.empty_cache()
         try:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.training import collapse, global_batch, monitor
+from contrastive_core.training import collapse, global_batch, gradient_cache, monitor
 from contrastive_core.training.failures import diverged, reason_of
 from contrastive_core.training.metrics_log import MetricsLog, OnLines
 from contrastive_core.training.optim import learning_rate, set_learning_rate
@@ -33,7 +34,7 @@ from contrastive_core.training.state import EpochTotals, TrainPosition, save
 from contrastive_core.training.state import resume as resume_state
 
 COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
-LOG_EVERY_CUDA = 10  # steps between logged ones on CUDA: reading a figure waits for the device
+LOG_EVERY_DEVICE = 10  # steps between logged ones on CUDA and MPS: reading a figure waits for the device
 TIMED_STEPS = 3  # for an estimate of an epoch's time
 
 
@@ -92,6 +93,15 @@ class _Step(NamedTuple):
     loss: Tensor  # this process's part of it
     gradient_norm: Tensor
     n_valid: Tensor  # anchors of this process with a defined loss
+
+    def figures(self, world_size: int) -> tuple[float, float, float]:
+        """Loss, anchors and gradient norm of all processes, read at once; all call it together."""
+        loss, n_valid, norm = (x.float() for x in (self.loss, self.n_valid, self.gradient_norm))
+        parts = torch.stack([loss, n_valid])
+        if world_size > 1:
+            parts = collectives.all_reduce_sum(parts)
+        loss, n_valid, norm = torch.cat([parts, norm[None]]).tolist()
+        return loss, n_valid, norm
 
 
 def _until_the_end(t: _Training, resume: bool) -> str:
@@ -153,14 +163,11 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     total, warmup = steps * config.epochs, round((config.warmup or 0) * steps)
     lr = learning_rate(position.step, total, config.lr or 0, config.schedule or "", warmup)
     set_learning_rate(setup.optimizer, lr)
-    step = compute_step(setup, batch)
-    t.totals.add(step.loss, step.gradient_norm)
     log_it = should_log(setup.device, position.step)
+    step = compute_step(setup, batch, log_it)
+    t.totals.add(step.loss, step.gradient_norm)
     if log_it:
-        loss, n_valid = float(step.loss), float(step.n_valid)
-        if setup.world.size > 1:
-            loss, n_valid = collectives.all_reduce_sum(torch.stack([step.loss.float(), step.n_valid.float()])).tolist()
-        norm = float(step.gradient_norm)
+        loss, n_valid, norm = step.figures(setup.world.size)
         if not math.isfinite(loss) or not math.isfinite(norm):
             raise CannotGoOn(diverged(position.step + 1, loss, norm, lr))
     setup.optimizer.step()
@@ -175,27 +182,44 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     return position, step.pairs
 
 
-def compute_step(setup: TrainSetup, batch: Batch) -> _Step:
-    """Pairs, loss and gradients of one step; of several processes, those of their global batch."""
-    config, method, is_alone = setup.config, setup.method, setup.world.size == 1
-    with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(config.amp)):
-        pairs = method.pairs(batch, setup.generator)
-    if not is_alone:
-        pairs = global_batch.global_pairs(pairs, by_label=method.card.needs_labels)
-    output = setup.loss(pairs)
-    loss = output.value if is_alone else global_batch.local_value(output)
+def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> _Step:
+    """Pairs, loss and gradients of one step; of several processes, those of their global batch. `looks`: the loss may
+    read numbers to check its pairs, which waits for a device."""
+    config, method, amp = setup.config, setup.method, bool(setup.config.amp)
     setup.optimizer.zero_grad(set_to_none=True)
-    loss.backward()
+    parts = gradient_cache.parts_of(batch, config.micro_batch, setup.world.size) if config.micro_batch else [batch]
+    if len(parts) == 1:
+        with torch.autocast(setup.device.type, torch.bfloat16, enabled=amp):
+            pairs = method.pairs(batch, setup.generator)
+        found = evaluate(setup, pairs, looks)
+        found.value.backward()
+    else:
+        evaluation = partial(evaluate, setup, looks=looks)
+        scope = gradient_cache.StepScope(method, setup.generator, setup.device, amp, evaluation)
+        found = gradient_cache.backward(scope, batch, parts, setup.loss.needs_whole_batch)
     parameters = [p for p in method.parameters() if p.requires_grad]
-    if not is_alone:
+    if setup.world.size > 1:
         global_batch.sum_gradients(parameters)
-    norm = nn.utils.clip_grad_norm_(parameters, config.clip or math.inf)
-    return _Step(pairs, loss.detach(), norm, (output.weight > 0).sum())
+    if config.clip:
+        norm = nn.utils.clip_grad_norm_(parameters, config.clip)
+    else:
+        norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    return _Step(found.pairs, found.value.detach(), norm, (found.output.weight > 0).sum())
+
+
+def evaluate(setup: TrainSetup, pairs: Pairs, looks: bool) -> gradient_cache.StepLoss:
+    """The loss of this process's anchors among the candidates of all processes."""
+    is_alone = setup.world.size == 1
+    if not is_alone:
+        pairs = global_batch.global_pairs(pairs, by_label=setup.method.card.needs_labels)
+    output = setup.loss(pairs) if looks else setup.loss.without_waiting(pairs)
+    value = output.value if is_alone else global_batch.local_value(output)
+    return gradient_cache.StepLoss(pairs, output, value)
 
 
 def should_log(device: torch.device, step: int) -> bool:
-    """Whether to read the figures of this step: on CUDA not of every one, since reading waits for it."""
-    return device.type != "cuda" or step % LOG_EVERY_CUDA == 0
+    """Whether to read the figures of this step: on a device not of every one, since reading waits for it."""
+    return device.type == "cpu" or step % LOG_EVERY_DEVICE == 0
 
 
 def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:

@@ -178,7 +178,7 @@ def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup
         state.setdefault(int(i), {})[key] = value
     for i, entries in plain["optimizer"]["scalars"].items():
         state.setdefault(int(i), {}).update(entries)
-    groups = plain["optimizer"]["groups"]
+    groups = own_kernels(plain["optimizer"]["groups"], setup.optimizer)
     setup.optimizer.load_state_dict({"state": state, "param_groups": groups})
     totals.restore(tensors["epoch.totals"], is_rank0=setup.world.is_rank0)
     setup.generator.set_state(tensors["random.views"].cpu())
@@ -190,3 +190,10 @@ def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup
     kind, key, *position = plain["random"]["numpy"]
     np.random.set_state((kind, np.array(key, np.uint32), *position))
     return TrainPosition(**plain["place"])
+
+
+def own_kernels(groups: list[dict[str, Any]], optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Saved parameter groups, with the kernels of this device's optimizer: a state moves between devices."""
+    names = ("fused", "foreach")
+    own: list[dict[str, Any]] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
+    return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]

@@ -16,6 +16,7 @@ from contrastive_core.messages import N_
 from contrastive_core.methods import Method
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.training import gradient_cache
 from contrastive_core.training.defaults import create_recipe, dataset_info, none_as_no_value
 from contrastive_core.training.optim import OPTIMIZERS, SCHEDULES
 
@@ -87,6 +88,8 @@ def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> No
 
 def check_loss_fits(config: TrainConfig, method: Method, loader: BatchLoader) -> None:
     """Let the loss say now, of a few images' pairs, what it would say at the first step."""
+    if config.micro_batch and (reason := gradient_cache.misfit(method)):
+        raise BadSetting(reason)
     few = np.arange(min(4 * loader.world.size, len(loader.dataset)))
     probe = copy.deepcopy(method).eval()
     pairs = probe.pairs(loader.batch(few), torch.Generator())

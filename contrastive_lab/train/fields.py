@@ -92,7 +92,7 @@ def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
 
 
 def optimizing(choice: TrainChoice) -> list[str]:
-    """Optimizer and layer-wise decay; gives `--set` values of those that were chosen."""
+    """Optimizer, layer-wise decay and micro-batch; gives `--set` values of those that were chosen."""
     usual, why = choice.usual("optimizer")
     first: str = _("the method's own")
     if usual in OPTIMIZERS:
@@ -109,7 +109,18 @@ def optimizing(choice: TrainChoice) -> list[str]:
     label = _("Layer-wise decay")
     decay = number_inputs.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
     settings = [f"optimizer={optimizer}"] if optimizer else []
-    return settings + ([f"layer_decay={decay:g}"] if decay is not None else [])
+    settings += [f"layer_decay={decay:g}"] if decay is not None else []
+    return settings + _micro_batch()
+
+
+def _micro_batch() -> list[str]:
+    help = _(
+        "Number of images encoded at a time. Set it when a batch does not fit in memory: the loss still compares the "
+        "whole batch, and a step takes about a third longer."
+    )
+    look: dict[str, Any] = {"step": 32, "placeholder": _("whole batch (default)"), "help": help}
+    size = number_inputs.number(st.number_input, _("Micro-batch"), 2, 65536, name="micro_batch", default=None, **look)
+    return [f"micro_batch={size}"] if size is not None else []
 
 
 def views_recipe() -> list[str]:

@@ -53,6 +53,8 @@ def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(monkeypatch:
         assert app.selectbox(key="train-optimizer").value == name
     for decay in (0.9, 0.75, 0.65):
         field(app, "Layer-wise decay").set_value(decay).run()
+    for size in (512, 128, 32):
+        field(app, "Micro-batch").set_value(size).run()
     field(app, "Batch size").set_value(64).run()
     rate = field(app, "Learning rate")
     assert rate.placeholder == f"{_of_lars(64)['lr']:g} (default)"
@@ -64,6 +66,7 @@ def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(monkeypatch:
     pairs = list(pairwise(started[0]))
     assert ("--set", "optimizer=lars") in pairs
     assert ("--set", "layer_decay=0.65") in pairs
+    assert ("--set", "micro_batch=32") in pairs
 
 
 def test_name_and_further_settings_outlive_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,7 +168,7 @@ def test_moco_momentum_can_warm_up() -> None:
     seen = []
     for _ in range(200):
         seen.append(method.m)
-        method.steps += 1
+        method.taken += 1
     assert seen[0] == pytest.approx(0.1)
     assert seen == sorted(seen)
     assert seen[-1] == 0.9

@@ -98,15 +98,15 @@ def test_bank_moves_the_stored_vector() -> None:
 
 def test_log_z_of_the_first_batch_stays() -> None:
     bank = MemoryBank(6, 4)
-    bank.keep_log_z(bank.next_log_z(3.0))
-    bank.keep_log_z(bank.next_log_z(9.0))
+    bank.keep_log_z(bank.next_log_z(torch.tensor(3.0)))
+    bank.keep_log_z(bank.next_log_z(torch.tensor(9.0)))
     assert float(bank.log_z) == 3.0
 
 
 def test_log_z_follows_the_mean_of_z() -> None:
     bank = MemoryBank(6, 4, ema=0.99)
-    bank.keep_log_z(bank.next_log_z(math.log(2.0)))
-    assert bank.next_log_z(math.log(4.0)) == pytest.approx(math.log(0.99 * 2 + 0.01 * 4), rel=1e-5)
+    bank.keep_log_z(bank.next_log_z(torch.tensor(math.log(2.0))))
+    assert float(bank.next_log_z(torch.tensor(math.log(4.0)))) == pytest.approx(math.log(0.99 * 2 + 0.01 * 4), rel=1e-5)
     assert float(bank.log_z) == pytest.approx(math.log(2.0))  # asking changes nothing
 
 

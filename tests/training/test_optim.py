@@ -9,6 +9,7 @@ from torch import nn
 from contrastive_core import device
 from contrastive_core.errors import NoDevice
 from contrastive_core.training.optim import SCHEDULES, create_optimizer, learning_rate, set_learning_rate
+from contrastive_core.training.state import own_kernels
 
 
 def net() -> nn.Module:
@@ -78,3 +79,12 @@ def test_devices() -> None:
     assert not device.wants_bf16(torch.device("mps"))
     assert "threads" in device.describe(cpu)
     assert device.memory_bytes(cpu) > 1e7
+
+
+def test_a_saved_state_takes_the_kernels_of_the_device_it_is_loaded_on() -> None:
+    weight = nn.Parameter(torch.ones(2, 2))
+    optimizer = create_optimizer("adamw", [weight], 1e-3, 0.1)
+    assert not optimizer.param_groups[0].get("fused")
+    saved = [{**g, "fused": True, "lr": 0.5} for g in optimizer.state_dict()["param_groups"]]
+    (group,) = own_kernels(saved, optimizer)
+    assert (group["fused"], group["lr"]) == (None, 0.5)
