@@ -61,7 +61,7 @@ def largest_logit(tiles: Tiles) -> float:
         return math.inf
     a, c = tiles.pairs.anchors, tiles.pairs.candidates
     longest = _longest(a)
-    return abs(tiles.scale) * longest * (longest if c is a else _longest(c))
+    return abs(float(tiles.scale)) * longest * (longest if c is a else _longest(c))
 
 
 def _longest(z: Tensor) -> float:

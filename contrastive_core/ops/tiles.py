@@ -45,7 +45,7 @@ class Stripe:
 class Tiles:
     """The tiles of some pairs, and which entries of each are wanted."""
 
-    def __init__(self, pairs: Pairs, scale: float, relation: str, limits: Tensor | None = None) -> None:
+    def __init__(self, pairs: Pairs, scale: float | Tensor, relation: str, limits: Tensor | None = None) -> None:
         """Args: relation: "negative" or "compared"; limits: (n), logits above which a candidate is left out."""
         self.pairs, self.scale, self.relation, self.limits = pairs, scale, relation, limits
         self.looks = is_free_to_read(pairs.anchors) or len(pairs) * pairs.width > LOOK_FROM
@@ -109,9 +109,12 @@ class Tiles:
     ) -> None:
         """Add what ∂/∂ℓ of a tile, h (r, c), sends to anchors and candidates."""
         (a, c), (grad_a, grad_c), (i, j) = rows, grads, at
-        grad_a[i.rows].addmm_(h, c[j.rows], alpha=self.scale)
+        alpha = self.scale
+        if isinstance(alpha, Tensor):  # of a learned τ, which stays on its device
+            h, alpha = alpha * h, 1.0
+        grad_a[i.rows].addmm_(h, c[j.rows], alpha=alpha)
         if i is not j or grad_c is not None:
-            (grad_a if grad_c is None else grad_c)[j.rows].addmm_(h.mT, a[i.rows], alpha=self.scale)
+            (grad_a if grad_c is None else grad_c)[j.rows].addmm_(h.mT, a[i.rows], alpha=alpha)
 
     def _is_whole_but_for_groups(self, i: Stripe, j: Stripe) -> bool:
         """Whether all entries are surely wanted that are in two groups, or are positives that count."""
