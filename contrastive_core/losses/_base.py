@@ -100,7 +100,7 @@ class Loss(ABC):
         """The same loss of pairs that were checked before, without `extras`: no number is read, so that the host never
         waits for a device and a compiler sees one graph."""
         temperature = pairs.temperature
-        loss = self if temperature is None else dataclasses.replace(self, temperature=temperature.detach())  # type: ignore[call-arg]
+        loss = self if temperature is None else self._at(temperature.detach())
         with full_precision(pairs.anchors.device):
             return LossOutput(*loss.weighted(loss.rows(pairs), temperature))
 
@@ -169,6 +169,14 @@ class Loss(ABC):
             raise ValueError(message("{title} has no temperature to learn", title=self.card.title))
         value = knobs["temperature"].check("temperature", temperature)
         return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
+
+    def _at(self, temperature: Tensor) -> Loss:
+        """The same loss whose τ stays on its device."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        made = object.__new__(type(self))  # a knob is a number
+        for name, value in {**fields, "temperature": temperature}.items():
+            object.__setattr__(made, name, value)
+        return made
 
     def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
         """The pairs with a learned bias. Raises ValueError where the loss has none."""
