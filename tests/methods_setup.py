@@ -27,7 +27,7 @@ def make(name: str, recipe: Recipe | None = None, **knobs: Any) -> Method:
     facts = {"image_shape": SHAPE, "n_train": N_TRAIN, "recipe": recipe, "vocabulary": VOCABULARY}
     method = methods.create(name, encoder=encoder, **facts, **knobs)
     cls = methods.get(name)
-    method.loss = losses.create(cls.card.default_loss, **cls.card.loss_knobs)
+    method.use_loss(losses.create(cls.card.default_loss, **cls.card.loss_knobs))
     return method.train()
 
 

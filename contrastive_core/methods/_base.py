@@ -26,6 +26,7 @@ from contrastive_core.registry import knob
 
 Default = tuple[Any, str]  # a value and the reason for it
 Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
+CHARACTER = 32  # pixels of the height of gray images that may be characters
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -170,6 +171,9 @@ def small_images(facts: DatasetInfo) -> dict[str, Default]:
     if channels == 1:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
         reason = N_("gray images have no hue to shift")
+        if height <= CHARACTER:
+            recipe = dataclasses.replace(recipe, flip=0.0)
+            reason = N_("gray images have no hue to shift; small ones may be characters, which a mirror changes")
     elif channels != 3:
         recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
         reason = message("crop, brightness and contrast: {channels} channels have no hue to shift", channels=channels)

@@ -73,12 +73,15 @@ class CLIP(Method):
         s = self.settings
         self.text_tower = TextTower(self.vocabulary, s.text_encoder)
         self.text_head = ProjectionHead(s.head, TextTower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
+        self.learned_names: tuple[str, ...] = ()  # what of the loss is learned: temperature, bias
         self.temperature = LearnedTemperature()
         self.temperature.requires_grad_(s.learn_temperature)
         self.bias: nn.Parameter | None = None  # of SigLIP's logits
 
     def use_loss(self, loss: Loss) -> None:
         super().use_loss(loss)
+        if self.settings.learn_temperature:
+            self.learned_names = tuple(name for name in ("temperature", "bias") if name in knobs_of(type(loss)))
         self.temperature.requires_grad_(self.learns("temperature"))
         if self.learns("temperature"):
             self.temperature.start(loss.temperature)  # type: ignore[attr-defined]
@@ -87,7 +90,7 @@ class CLIP(Method):
 
     def learns(self, name: str) -> bool:
         """Whether a setting of the loss, temperature or bias, is learned: the loss has it, and it is asked for."""
-        return self.settings.learn_temperature and self.loss is not None and name in knobs_of(type(self.loss))
+        return name in self.learned_names
 
     def learned(self) -> dict[str, Tensor]:
         """What is learned of the loss, with its gradient."""

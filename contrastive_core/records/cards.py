@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from contrastive_core.messages import N_, message
 
@@ -96,3 +96,22 @@ def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, 
     return fits, message(
         "{fits}: a quarter of the {n_train} training images, instead of {size}", fits=fits, n_train=n_train, size=size
     )
+
+
+class BatchRate(NamedTuple):
+    """A learning rate that grows with the batch, and the decay that belongs to it."""
+
+    lr: float
+    batch: int  # at which the rate is `lr`
+    weight_decay: float
+    why: str
+
+    def at(self, batch_size: int) -> float:
+        """The rate of batches of this size."""
+        return self.lr * batch_size / self.batch
+
+
+RATES = {  # of optimizers that a method does not choose itself, as published
+    "lars": BatchRate(0.3, 256, 1e-6, N_("SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6")),
+    "sgd": BatchRate(0.06, 128, 5e-4, N_("SimCLR's on CIFAR-10 with SGD: 0.06 · batch / 128, and a decay of 5e-4")),
+}

@@ -15,13 +15,13 @@ from contrastive_core.methods import DatasetInfo
 from contrastive_core.methods._base import Default
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
 from contrastive_core.records import runs
+from contrastive_core.records.cards import RATES
 from contrastive_core.records.recipe import Recipe, view_changes
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.registry import Knob, knobs_of
 
 FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
 SET = N_("set for this run")
-LARS_WHY = N_("SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6")
 
 
 def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tuple[TrainConfig, dict[str, str]]:
@@ -29,9 +29,10 @@ def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tupl
     cls = methods.get(config.method)
     defaults = cls.defaults(dataset_info(dataset))
     values = usual_settings(config.method, dataset)
-    if config.optimizer == "lars":
-        values = {**values, **_of_lars(config.batch_size or values["batch_size"])}
-        defaults = {**defaults, **{k: (values[k], LARS_WHY) for k in ("lr", "weight_decay")}}
+    if rate := RATES.get(config.optimizer or ""):
+        own = {"lr": rate.at(config.batch_size or values["batch_size"]), "weight_decay": rate.weight_decay}
+        values = {**values, **own}
+        defaults = {**defaults, **{k: (value, rate.why) for k, value in own.items()}}
     filled: dict[str, Any] = {name: values.get(name) for name in FIELDS if getattr(config, name) is None}
     usual_loss = values.get("loss") or cls.card.default_loss
     loss = config.loss or usual_loss
@@ -54,11 +55,6 @@ def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tupl
     if loss != usual_loss:
         reasons["loss_knobs"] = SET if config.loss_knobs else message("the defaults of {loss}", loss=loss)
     return resolved, reasons
-
-
-def _of_lars(batch_size: int) -> dict[str, float]:
-    """Rate and decay that SimCLR's paper uses with LARS (section 2.2)."""
-    return {"lr": 0.3 * batch_size / 256, "weight_decay": 1e-6}
 
 
 def _as_made_for(config: TrainConfig, dataset: Dataset) -> dict[str, Any]:

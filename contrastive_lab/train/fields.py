@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.engine import queue
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import BadName, BadSetting, runs
-from contrastive_core.records.cards import fitting
+from contrastive_core.records.cards import RATES, fitting
 from contrastive_core.records.recipe import view_changes
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_lab import locale, number_inputs, query_params
@@ -46,11 +46,11 @@ class TrainChoice:
         return first["value"], str(first["why"])
 
     def learning_rate(self, batch: int | None) -> tuple[Any, str]:
-        """The default of the rate, which follows the batch with LARS. As training/defaults.py."""
-        if self.optimizer != "lars":
+        """The default of the rate, which follows the batch with SGD and LARS. As training/defaults.py."""
+        if not (rate := RATES.get(self.optimizer)):
             return self.usual("lr")
         size = batch or self.usual("batch_size")[0]
-        return (0.3 * size / 256 if size else None), _("SimCLR's with LARS: 0.3 · batch / 256")
+        return (rate.at(size) if size else None), rate.why
 
     def temperature(self) -> tuple[Any, str] | None:
         """That of the loss; None where it has none."""

@@ -6,8 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from contrastive_core import device
+from contrastive_core import device, methods
+from contrastive_core.data import datasets
 from contrastive_core.errors import NoDevice
+from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.training.defaults import SET, resolve
 from contrastive_core.training.optim import SCHEDULES, create_optimizer, learning_rate, set_learning_rate
 from contrastive_core.training.state import own_kernels
 
@@ -88,3 +91,30 @@ def test_a_saved_state_takes_the_kernels_of_the_device_it_is_loaded_on() -> None
     saved = [{**g, "fused": True, "lr": 0.5} for g in optimizer.state_dict()["param_groups"]]
     (group,) = own_kernels(saved, optimizer)
     assert (group["fused"], group["lr"]) == (None, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "batch", "lr", "decay"),
+    [("sgd", 128, 0.06, 5e-4), ("sgd", 512, 0.24, 5e-4), ("lars", 1024, 1.2, 1e-6), ("lars", 64, 0.075, 1e-6)],
+)
+def test_rates_of_sgd_and_lars_follow_the_batch_and_say_why(
+    optimizer: str, batch: int, lr: float, decay: float
+) -> None:
+    dataset = datasets.load("digits")
+    config = TrainConfig("simclr", optimizer=optimizer, batch_size=batch)
+    resolved, reasons = resolve(config, dataset, torch.device("cpu"))
+    assert (resolved.lr, resolved.weight_decay) == (pytest.approx(lr), decay)
+    assert optimizer.upper() in reasons["lr"]
+    assert "AdamW" not in reasons["lr"]
+    own, reasons = resolve(TrainConfig("simclr", optimizer=optimizer, lr=0.5), dataset, torch.device("cpu"))
+    assert (own.lr, reasons["lr"]) == (0.5, SET)
+
+
+@pytest.mark.parametrize(
+    ("shape", "flip"),
+    [((1, 28, 28), 0.0), ((1, 8, 8), 0.0), ((3, 32, 32), 0.5), ((1, 64, 64), 0.5), ((4, 28, 28), 0.5)],
+)
+def test_only_images_that_may_be_characters_are_not_mirrored(shape: tuple[int, int, int], flip: float) -> None:
+    recipe, reason = methods.get("simclr").defaults(methods.DatasetInfo(shape, 60_000, 10))["recipe"]
+    assert recipe.flip == flip
+    assert ("mirror" in reason) == (not flip)
