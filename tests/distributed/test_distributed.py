@@ -200,7 +200,7 @@ def every_method(world: World) -> dict:
         method.gather = collectives.all_gather
         cls = methods.get(name)
         loss = losses.create(LOSS.get(name, cls.card.default_loss))
-        method.loss = loss
+        method.use_loss(loss)
         parameters = [p for p in method.parameters() if p.requires_grad]
         optimizer = torch.optim.SGD(parameters, lr=0.05)
         generator = torch.Generator().manual_seed(0)
