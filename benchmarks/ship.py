@@ -7,14 +7,16 @@
     python -m benchmarks.ship --tables     # of that, the tables of samples alone
     python -m benchmarks.ship --loss-lab   # of that, what the Loss Lab opens on alone
 
-Of each run: manifest, status, the lines of its epochs, encoder and head in float16, scores made
-from these very weights, and four snapshots of a few images. So that pages open without torch and
-without a wait, also, all compressed: h and z of the test images in float16, their maps (PCA and
-UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
-engine/answers/comparisons.py), how alike the snapshots are, the table of the training images by the
-loss that the run was trained with (Samples), and that loss on a batch (Loss Lab). Once for all runs of a data set, in
-checkpoints/images: its decoded test images. The published figures are of float32 rows; those in
-float16 give the same at the digits shown (tests/engine/test_shipped_results.py).
+Of each run: manifest, status, the lines of its epochs, encoder, head and text tower in float16, scores
+made from these very weights, and four snapshots of a few images with their captions. So that pages open
+without torch and without a wait, also, all compressed: h and z of the test images in float16, their maps
+(PCA and UMAP), every score with what it says of each sample in float32 (Compare tests pairs on these,
+engine/answers/comparisons.py), how alike the snapshots are, the table of the training images by the loss
+that the run was trained with, in float32 (Samples), and that loss on a batch (Loss Lab). Of a run with two towers also
+z of both, and what Explore, Samples and Compare ask of its pairs. Once for all runs of a data set, in
+checkpoints/images: its decoded test images, and the thumbnails of the Loss Lab's batches. The published
+figures are of float32 rows; those in float16 give the same at the digits shown
+(tests/engine/test_shipped_results.py).
 A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
 """
 
@@ -24,6 +26,7 @@ import argparse
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +43,26 @@ from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.progress import ignore_progress
 from contrastive_core.records import embedding_ref, lab_files, runs, sample_table
+from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.evaluation import read_published, write_evaluation
+from contrastive_core.records.lab_towers import DIRECTIONS
+from contrastive_core.records.lab_view import BatchRequest
 from contrastive_core.records.run import Run
+from contrastive_core.records.towers import DEFAULT_TEMPLATES
 from contrastive_core.runs import checkpoints
 from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_core.storage import atomic, json_files
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.sweeps import spec as sweep_spec
 from contrastive_lab import loss_setting
 from contrastive_lab.loss_lab import lessons
 from contrastive_lab.loss_lab.choices import FIRST_SIZE
+from contrastive_lab.loss_lab.towers import request_of_towers
 from contrastive_lab.samples import example
 
 SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
-ROWS = 90  # images of a snapshot: what 16 runs have room for
+PARTS = ("encoder.", "head.", "text_tower.", "text_head.", "temperature.", "bias")  # of the weights
+ROWS = 90  # images of a snapshot: what 20 runs have room for
 LIMIT = 34 << 20  # bytes of all shipped runs and their test images
 
 
@@ -68,7 +78,7 @@ def ship(run: Run, known: ScoreCache) -> Run:
     json_files.append_lines(target / "metrics.jsonl", epochs)
     made = Run(target, run.manifest)
     weights = checkpoints.load_weights(run)
-    used = {k: v for k, v in weights.items() if k.startswith(("encoder.", "head."))}
+    used = {k: v for k, v in weights.items() if k.startswith(PARTS)}
     checkpoints.save_weights(made, used, half=True)
     _snapshots(run, made)
     rescore(made, known)
@@ -81,7 +91,11 @@ def _snapshots(run: Run, made: Run) -> None:
     known = run.snapshots()
     for at in (0, len(known) // 6, len(known) // 2, -1):
         found = run.snapshot(known[at])
-        made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()})
+        captions = {k: found.pop(k) for k in ("text_z", "text_of") if k in found}
+        if captions:  # in the order of their images
+            shown = captions["text_of"] < ROWS
+            captions = {"text_z": captions["text_z"][shown].astype(np.float16), "text_of": captions["text_of"][shown]}
+        made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()}, **captions)
 
 
 def rescore(run: Run, cache: ScoreCache | None = None) -> None:
@@ -94,24 +108,38 @@ def prepare(run: Run, known: ScoreCache) -> None:
     shutil.rmtree(data_home() / "embeddings" / run.name, ignore_errors=True)
     for folder in ("embeddings", *results.FOLDERS.values()):
         shutil.rmtree(run.path / folder, ignore_errors=True)
-    for layer in "hz":
+    for layer in embedding_ref.layers_of(run):
         arrays = embed_run(run, "test", layer, "cpu").arrays()
         arrays["features"] = arrays["features"].astype(np.float16)
         _write_small(run.path / "embeddings" / f"test-{layer}.npz", arrays)
     keep_scores(run, known)
-    for layer in "hz":
+    epochs, weights = run.snapshots(), run.weights_hash()
+    for layer in embedding_ref.layers_of(run):
         space = embedding_ref.of_run(run, "test", layer).values
         for kind in ("pca", "umap"):
-            made = answers.make("map", answers.with_defaults({"space": space, "kind": kind}))
-            path = results.shipped_path("map", run.name, "test", layer, kind)
-            _write_small(path, results.arrays_of(made))
-        epochs, weights = run.snapshots(), run.weights_hash()
-        values = {"run": run.name, "layer": layer, "epochs": epochs, "weights": weights}
-        made = answers.make("snapshots", values)
-        path = results.shipped_path("snapshots", run.name, "train", layer)
-        _write_small(path, results.arrays_of(made))
+            _keep("map", answers.with_defaults({"space": space, "kind": kind}))
+        if layer == TOWERS:
+            keep_pairs(run)
+        else:
+            _keep("snapshots", {"run": run.name, "layer": layer, "epochs": epochs, "weights": weights})
     keep_table(run)
     keep_loss_lab(run)
+
+
+def keep_pairs(run: Run) -> None:
+    """What pages ask of two towers: recall, zero-shot accuracy, the lists of pairs, and what training changed."""
+    space, epochs = {"space": embedding_ref.of_run(run, "test", TOWERS).values}, run.snapshots()
+    _keep("towers", space)
+    _keep("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)})
+    _keep("tower_pairs", space)
+    _keep("checkpoints", {"run": run.name, "epochs": [epochs[0], epochs[-1]], "weights": run.weights_hash()})
+
+
+def _keep(kind: str, values: JsonObject) -> None:
+    """An answer, where pages look for it."""
+    made, path = answers.make(kind, values), results.came_along(kind, values)
+    assert path is not None  # these are what pages open with
+    _write_small(path, results.arrays_of(made))
 
 
 def keep_table(run: Run) -> None:
@@ -128,32 +156,51 @@ def _write_tables(run: Run, folder: Path) -> None:
     for what in ("samples", "snapshots"):
         made = sample_table.path_of(run, what, loss, "train")
         if made.exists():
-            _write_small(folder / made.name, json_files.read_npz(made))
+            columns = json_files.read_npz(made)  # and facts, which are no columns
+            _write_small(folder / made.name, {k: v if v.ndim == 0 else _single(v) for k, v in columns.items()})
 
 
 def keep_loss_lab(run: Run) -> None:
     """What the Loss Lab opens on: the run's own loss on a batch, and those of the lessons."""
     shutil.rmtree(run.path / lab_files.FOLDER, ignore_errors=True)
-    pairing, weights, cards = loss_setting.default_pairing(run), run.weights_hash(), catalog.read()["losses"]
-    request = loss_setting.request_of("z", pairing, FIRST_SIZE, 0)
+    weights, cards = run.weights_hash(), catalog.read()["losses"]
+    request, pairing = _first_batch(run)
     batch = load_batch(run, request)
     assert batch.thumbs is not None  # of a data set
-    firsts = {str(run.config["loss"]): run.config.get("loss_knobs", {})}
-    if run.name == lessons.RUN:
-        on_it = [lesson for lesson in lessons.LESSONS if lesson.address.get("size") == str(FIRST_SIZE)]
-        addresses = [lesson.address for lesson in on_it]
-        firsts = {address["loss"]: _knobs(cards[address["loss"]], address) for address in addresses} | firsts
-        choices = [choice for lesson in on_it for choice in lesson.choices if choice.name == "loss"]
-        firsts = {loss: {} for choice in choices for loss in choice.options} | firsts
-    for loss, first in firsts.items():
+    for loss, first in _first_losses(run, cards).items():
         known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}
         asked = {name: value for name, value in known.items() if value is not None}
         knobs = loss_setting.knobs_to_compute(cards[loss], asked)
         question = lab_files.question(weights, request, pairing, loss, json.dumps(knobs, sort_keys=True))
         view = compute_view(batch, pairing, loss, knobs)
+        view = replace(view, extras={})  # matrices of all dimensions, which the browser computes
         _write_small(lab_files.path_of(run, loss), lab_files.view_arrays(question, view))
-    thumbs = lab_files.with_meta(lab_files.question(weights, request), {}, thumbs=batch.thumbs)
+    shared = lab_files.thumbs_path(batch.thumbs)
+    _write_small(shared, {lab_files.THUMBS: batch.thumbs})
+    thumbs = lab_files.with_meta(lab_files.question(weights, request), {"file": shared.name})
     _write_small(lab_files.path_of(run, lab_files.THUMBS), thumbs)
+
+
+def _first_batch(run: Run) -> tuple[BatchRequest, str]:
+    """The batch that the Loss Lab opens on, and its pairing or direction."""
+    if run.has_towers:
+        return request_of_towers(TOWERS, FIRST_SIZE, 0), DIRECTIONS[0]
+    pairing = loss_setting.default_pairing(run)
+    return loss_setting.request_of("z", pairing, FIRST_SIZE, 0), pairing
+
+
+def _first_losses(run: Run, cards: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Losses on that batch with their knobs: those of the lessons on this run, and its own."""
+    on_it = [
+        lesson
+        for lesson in lessons.LESSONS
+        if {"run": run.name, "size": str(FIRST_SIZE)}.items() <= lesson.address.items()
+    ]
+    choices = [choice for lesson in on_it for choice in lesson.choices if choice.name == "loss"]
+    firsts: dict[str, dict[str, Any]] = {loss: {} for choice in choices for loss in choice.options}
+    for address in (lesson.address for lesson in on_it):
+        firsts[address["loss"]] = _knobs(cards[address["loss"]], address)
+    return firsts | {str(run.config["loss"]): run.config.get("loss_knobs", {})}
 
 
 def _knobs(card: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
@@ -168,7 +215,7 @@ def _knobs(card: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
 def keep_scores(run: Run, known: ScoreCache) -> None:
     """Every score of the test images. `known`: those of references that were met."""
     shutil.rmtree(run.path / results.FOLDERS["scores"], ignore_errors=True)
-    for layer in "hz":
+    for layer in embedding_ref.layers_of(run):
         values = {"space": embedding_ref.of_run(run, "test", layer).values}
         made = scores(values, ignore_progress, "cpu", known)
         small = {k: _narrow(v) for k, v in made.arrays.items()}
@@ -178,7 +225,12 @@ def keep_scores(run: Run, known: ScoreCache) -> None:
 
 def _narrow(array: np.ndarray) -> np.ndarray:
     """Numbers in four bytes, classes in two."""
-    return array.astype(np.float32 if array.dtype.kind == "f" else np.int16)
+    return _single(array) if array.dtype.kind == "f" else array.astype(np.int16)
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    """Numbers in four bytes where they have eight."""
+    return array.astype(np.float32) if array.dtype == np.float64 else array
 
 
 def _write_small(path: Path, arrays: dict[str, np.ndarray]) -> None:

@@ -17,7 +17,7 @@ from contrastive_lab.locale import N_, _
 
 NEWEST = "newest"
 LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)"), TOWERS: OF_TOWERS}
-KINDS = {PROBE: N_("Probe set"), STEP: N_("Images of a step")}
+KINDS = {PROBE: N_("Probe set"), STEP: N_("Rows of a step")}
 
 
 def place_of(run: Run) -> Recorded | None:
@@ -41,7 +41,7 @@ def choose_place(run: Run, place: Recorded) -> None:
     kinds = kinds_of(run)
     if len(kinds) > 1:
         query_params.one_of(
-            st.segmented_control, _("Images"), list(kinds), name="rows", width="content", format_func=KINDS.get
+            st.segmented_control, _("Rows"), list(kinds), name="rows", width="content", format_func=KINDS.get
         )
     choose_step(run, place.kind, kinds[place.kind])
     if place.has_h():

@@ -63,13 +63,13 @@ def of_recording(run: Run) -> None:
     heading.of_recording(run)
     chosen = recordings.place_of(run)
     if chosen is None:
-        st.info(_("No images recorded yet. They appear here with the first step."))
+        st.info(_("No rows recorded yet. They appear here with the first step."))
         return
     space = recordings.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
         recordings.choose_place(run, chosen)
-        st.info(_("Fewer than three images were kept of this step: too few for a map."))
+        st.info(_("Fewer than three rows were kept of this step: too few for a map."))
         return
     side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
 

@@ -33,11 +33,11 @@ def page() -> None:
     st.title(_("Samples"))
     example.say()
     retrain.outcome()
-    requests = choose()
+    requests, are_pairs = choose()
     if requests:
         with guard.on_its_own(requests[0].name):
-            if pairs.are_chosen(requests[0]):
-                pairs.show(requests)
+            if are_pairs:
+                pairs.show(requests[0])
             else:
                 show(requests)
 
@@ -53,7 +53,7 @@ def show(requests: list[SampleRequest]) -> None:
     if table is None:
         return
     if len(requests) > 1:
-        st.caption(_("This counts training images. Choose the test images above."))
+        st.caption(_("This counts the training split. Choose the test split above for its samples."))
     section = across_runs.across if part == PARTS[1] else over_epochs.of_all
     section(requests[0], table)
 

@@ -91,7 +91,8 @@ def _keep(
     attached = attached_images.pictures_of(Path(path), rows, pictures)
     images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
-    return loaded_vectors.save_vectors(rows, name, images, _sentences(_taken(rows), note_of_towers(rows), note))
+    about, lost = note_of_towers(rows)
+    return loaded_vectors.save_vectors(rows, name, images, _sentences(lost, note), _sentences(_taken(rows), about))
 
 
 def _keep_both(
@@ -105,8 +106,9 @@ def _keep_both(
     files = (path, a), (Path(other.path), b)
     attached = [attached_images.pictures_of(file, of_file, folder) for file, of_file in files]
     images = attached_images.stacked_towers([each.images for each in attached], (len(a), len(b)))
-    notes = (note_of_towers(rows), *(each.note for each in attached))
-    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, _sentences(*notes))
+    about, lost = note_of_towers(rows)
+    note = _sentences(lost, *(each.note for each in attached))
+    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, note, about)
 
 
 def _sentences(*parts: str) -> str:

@@ -11,7 +11,7 @@ from contrastive_core.embeddings.tower_columns import with_text
 from contrastive_core.errors import UnusableEmbedding
 from contrastive_core.messages import N_, Message, join, message
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import PAIR, TOWER, joined, towers_of
+from contrastive_core.records.towers import PAIR, TOWER, joined, towers_of, why_ordinary
 from contrastive_core.storage.regular_files import printable
 
 BY = (PAIR, "group", "id")  # columns that say which rows belong together, if both files have one
@@ -107,22 +107,22 @@ def _group(rows: EmbeddingSet, key: str, or_ids: bool) -> np.ndarray | None:
     return np.array(rows.ids) if has_ids and (key == "id" or or_ids) else None
 
 
-def note_of_towers(rows: EmbeddingSet) -> Message | str:
-    """Say what the two towers are, how they were paired, and which rows lost their partner; "" for one tower. Raises:
+def note_of_towers(rows: EmbeddingSet) -> tuple[Message | str, str]:
+    """Say what the two towers are and how they were paired, and which rows lost their partner; "" for nothing. Raises:
     UnusableEmbedding where no pair of usable rows is left."""
     if (towers := towers_of(rows)) is None:
-        return ""
+        return why_ordinary(rows), ""
     names, counts = towers.names, (f"{len(towers.a):,}", f"{len(towers.b):,}")
     by = rows.provenance.get("paired_by", PAIR)
     how = N_("paired row by row") if by == IN_ORDER else message("paired by {column}", column=str(by))
     values = {"a": names[0], "b": names[1], "n": counts[0], "m": counts[1], "how": how}
-    parts: list[str] = [message("Two towers: {a} ({n} rows) and {b} ({m} rows), {how}.", **values)]
     kept = towers_of(rows.take(rows.usable))
     if kept is None or not (kept.group_a >= 0).any():
         raise UnusableEmbedding(NONE_LEFT)
     sides = zip(names, towers.usable_sides(), kept.without_partner, strict=True)
+    parts: list[str] = []
     for name, (_, groups), alone in sides:
         if lost := alone - int((groups < 0).sum()):
             text = N_("Rows of {name} whose partner was left out: {lost}.")
             parts.append(message(text, lost=f"{lost:,}", name=name))
-    return join(" ", parts)
+    return message("Two towers: {a} ({n} rows) and {b} ({m} rows), {how}.", **values), join(" ", parts) if parts else ""

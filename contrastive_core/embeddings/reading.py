@@ -9,14 +9,15 @@ import numpy as np
 
 from contrastive_core.data import datasets
 from contrastive_core.data.overrides import ImageRows
-from contrastive_core.embeddings.attached_images import dataset_pictures
+from contrastive_core.embeddings.attached_images import dataset_pictures, spread
+from contrastive_core.embeddings.tower_columns import picture_tower
 from contrastive_core.errors import Damaged
 from contrastive_core.messages import N_
 from contrastive_core.records import loaded_vectors
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef, cached
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recorded_rows import Recorded
-from contrastive_core.records.towers import PAIR, with_captions
+from contrastive_core.records.towers import PAIR, towers_of, with_captions
 
 HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
 
@@ -60,7 +61,7 @@ def read_images(space: EmbeddingRef) -> Any:
         images = datasets.of_config(run.config, space.split, afresh=False).images
         return images_of_towers(images, read_rows(space)) if space.layer == TOWERS else images
     if place := space.recorded:
-        return dataset_pictures(read_recorded(place))
+        return recorded_pictures(read_recorded(place))
     return loaded_vectors.images(space.key, space.split)
 
 
@@ -68,6 +69,18 @@ def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
     """Images (n + m, c, h, w) behind the rows of a run's two towers, in their order: behind a caption that of its
     image. Args: images: (n, c, h, w) of the split; rows: None where they have not been computed."""
     return None if rows is None else ImageRows(images, rows.columns[PAIR].astype(np.int64))
+
+
+def recorded_pictures(rows: EmbeddingSet) -> np.ndarray | None:
+    """Images (n, c, h, w) of recorded rows of a data set that is decoded on this computer; of two towers for the rows
+    of the tower of images, gray for the others. None where there are none."""
+    if (towers := towers_of(rows)) is None:
+        return dataset_pictures(rows)
+    at = towers.rows_of(picture_tower(towers.names))
+    own = dataclasses.replace(rows.take(at), ids=tuple(rows.columns[PAIR][at].tolist()))
+    named = dataclasses.replace(own, ids=_dataset_ids(str(rows.provenance.get("dataset") or ""), own))
+    images = dataset_pictures(named)
+    return None if images is None else spread(images, at, len(rows))
 
 
 def _dataset_ids(dataset: str, rows: EmbeddingSet) -> tuple[str, ...]:

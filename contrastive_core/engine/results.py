@@ -11,13 +11,16 @@ import numpy as np
 from contrastive_core.messages import decode, encode
 from contrastive_core.paths import SHIPPED, data_home
 from contrastive_core.records import runs
+from contrastive_core.records.towers import DEFAULT_TEMPLATES
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
 VERSION = 4  # of the recipes: a change makes old results stale
 NEWER = {"scores": 5, "comparison": 5}  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
+FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
+SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLATES)}}  # of what came along
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,28 +43,31 @@ def path(kind: str, values: JsonObject) -> Path:
 
 def _shipped(kind: str, values: JsonObject) -> Path | None:
     """The result that came with a shipped run, if these values ask for it."""
-    if kind == "snapshots":
-        name, content = values["run"], values.get("weights")
-        came_along = shipped_path(kind, name, "train", values["layer"])
-    elif kind in ("map", "scores"):
-        space = values["space"]
-        settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-        if settings not in ({}, MAP_DEFAULTS) or space.get("epoch"):
-            return None
-        name, content = space["name"], space["content"]
-        came_along = shipped_path(kind, name, space["split"], space["layer"], values.get("kind", ""))
-    else:
+    if (path := came_along(kind, values)) is None or not path.exists():
         return None
-    if not came_along.exists():
-        return None
-    run = runs.load(name)
-    return came_along if run.shipped and run.weights_hash() == content else None
+    about = values.get("space", {})
+    run, content = runs.load(values.get("run") or about["name"]), values.get("weights") or about.get("content")
+    return path if run.shipped and run.weights_hash() == content else None
 
 
-def shipped_path(kind: str, name: str, split: str, layer: str, more: str = "") -> Path:
-    """Where a result lies that comes with a shipped run; more: pca or umap, of a map."""
-    file = "-".join(filter(None, [split, layer, more]))
-    return SHIPPED / name / FOLDERS[kind] / f"{file}.npz"
+def came_along(kind: str, values: JsonObject) -> Path | None:
+    """Where the result of a question lies that came with a shipped run, if it did; None of any other question."""
+    if kind not in FOLDERS:
+        return None
+    if "run" in values:  # of its snapshots
+        parts = ["train", values["layer"]] if kind == "snapshots" else [kind, *map(str, values["epochs"])]
+        return shipped_path(kind, values["run"], *parts)
+    space = values["space"]
+    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+    if settings not in ({}, SETTINGS.get(kind, {})) or space.get("epoch"):
+        return None
+    more = kind if FOLDERS[kind] == "towers" else values.get("kind", "")
+    return shipped_path(kind, space["name"], space["split"], space["layer"], more)
+
+
+def shipped_path(kind: str, name: str, *parts: str) -> Path:
+    """Where a result lies that comes with a shipped run; parts: of its file's name."""
+    return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
 
 
 def read(kind: str, values: JsonObject) -> Result | None:

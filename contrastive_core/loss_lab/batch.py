@@ -11,8 +11,7 @@ from torch import Tensor
 from contrastive_core.data.augmentations import make_views, to_float
 from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.embeddings import attached_images
-from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows
+from contrastive_core.embeddings.reading import read_images, read_recorded, read_rows, recorded_pictures
 from contrastive_core.evaluation.embed import data_of, embed_run, load_model, random_encoder_of
 from contrastive_core.loss_lab.memory import bank_of, queue_of
 from contrastive_core.loss_lab.towers import batch_of_towers, row_texts
@@ -159,10 +158,10 @@ def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatc
         raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
     place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
     vectors, count = read_recorded(place), request.images * request.views
-    pictures = attached_images.dataset_pictures(vectors)
+    pictures = recorded_pictures(vectors)
     if (towers := towers_of(vectors)) is not None:
         return batch_of_towers(towers, pictures, count, request.seed)
-    batch = _batch_of_vectors(vectors, pictures, count, request.seed)
+    batch = replace(_batch_of_vectors(vectors, pictures, count, request.seed), of_images=pictures is not None)
     if not request.memory or f"{kind}:" == SNAPSHOT:
         return batch
     queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]

@@ -1,5 +1,6 @@
 """What the Loss Lab opens on, as it comes with a shipped run: losses on one batch, and its thumbnails. Torch-free."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core.messages import decode, encode
+from contrastive_core.paths import IMAGES
 from contrastive_core.records.lab_view import BatchRequest, LabView
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
@@ -36,8 +38,17 @@ def read_view(run: Run, loss: str, asked: str) -> LabView | None:
 
 def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
     """Thumbnails (n, c, h, w) of the batch; None where they did not come with the run."""
-    found = _read(run, THUMBS, asked)
-    return found[1][THUMBS] if found else None
+    if (found := _read(run, THUMBS, asked)) is None:
+        return None
+    try:
+        return json_files.read_npz(IMAGES / FOLDER / Path(found[0]["file"]).name)[THUMBS]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def thumbs_path(thumbs: np.ndarray) -> Path:
+    """Where thumbnails lie: the same ones once for all runs."""
+    return IMAGES / FOLDER / f"{hashlib.sha256(thumbs.tobytes()).hexdigest()[:16]}.npz"
 
 
 def view_arrays(asked: str, view: LabView) -> dict[str, np.ndarray]:

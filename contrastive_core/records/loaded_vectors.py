@@ -7,7 +7,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -34,13 +34,16 @@ class About(TypedDict):
     images: bool
     dataset: str | None
     split: str
-    note: str
+    note: str  # what is amiss
+    said: NotRequired[str]  # what is to be known besides
 
 
-def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "") -> str:
+def save_vectors(
+    rows: EmbeddingSet, name: str, images: np.ndarray | None = None, note: str = "", said: str = ""
+) -> str:
     """Keep vectors under their content and name; returns the key. Rows without a direction are left out.
-    Args: images: (n, c, h, w) uint8 of all rows; note: a sentence about pictures, kept too. Raises:
-    UnusableEmbedding."""
+    Args: images: (n, c, h, w) uint8 of all rows; note: sentences on what is amiss; said: on what is to be known
+    besides; both are kept too. Raises: UnusableEmbedding."""
     usable, left_out = rows.usable, {k: len(v) for k, v in rows.problems.items()}
     check_usable(name, len(usable), left_out)
     kept = rows if len(usable) == len(rows) else rows.take(usable)
@@ -56,6 +59,7 @@ def save_vectors(rows: EmbeddingSet, name: str, images: np.ndarray | None = None
         "dataset": kept.provenance.get("dataset"),
         "split": kept.split,
         "note": note,
+        "said": said,
     }
     folder = _folder(key)
     if images is not None:

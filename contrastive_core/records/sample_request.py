@@ -51,16 +51,21 @@ class SampleRequest:
         """The file of what was decided: the data set's; of loaded vectors and recordings their own."""
         if run := self.run:
             return decisions_path(run.config, self.split)
-        place = self.rows.recorded
-        name = f"recording-{place.run.manifest.get('id')}" if place else f"vectors-{self.rows.key}"
-        return data_home() / "marks" / name / "marks.jsonl"
+        return _marks_folder(self.rows) / "marks.jsonl"
+
+
+def _marks_folder(rows: EmbeddingRef) -> Path:
+    """The folder of what was decided on loaded vectors, or on a recording."""
+    place = rows.recorded
+    name = f"recording-{place.run.manifest.get('id')}" if place else f"vectors-{rows.key}"
+    return data_home() / "marks" / name
 
 
 def pair_decisions_path(rows: EmbeddingRef, what: str) -> Path:
     """The file of what was decided on pairs of two towers, for each list its own: the data set's, or the vectors'."""
     if run := rows.run:
         return decisions_path(run.config, f"{what}-{rows.split}")
-    return data_home() / "marks" / f"vectors-{rows.key}" / f"{what}.jsonl"
+    return _marks_folder(rows) / f"{what}.jsonl"
 
 
 def request_of(name: str, split: str, loss: str) -> SampleRequest:

@@ -107,9 +107,9 @@ def why_ordinary(rows: EmbeddingSet) -> str:
     if names is None or names.dtype.kind != "U":
         return ""
     found = list(dict.fromkeys(names.tolist()))
-    if PAIR not in rows.columns:
-        return NO_PAIR if len(found) == 2 else ""
-    return message(ORDINARY, **_counted(found)) if len(found) > 2 else ""
+    if len(found) > 2:
+        return message(ORDINARY, **_counted(found))
+    return NO_PAIR if len(found) == 2 and PAIR not in rows.columns else ""
 
 
 def _counted(names: Sequence[str]) -> dict[str, object]:

@@ -39,6 +39,8 @@ def of_vectors(space: EmbeddingRef) -> None:
         if len(files := space_picker.open_files()) > 1:
             to = {"runs": ",".join(files[:2])}
             st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare_arrows:", query_params=to)
+    if said := about.get("said"):
+        st.caption(format.plain(said))
     if lacking := load_vectors.about_left_out(space.key):
         st.warning(format.plain(lacking))
 
@@ -88,7 +90,7 @@ def of_recording(run: Run) -> None:
         st.warning(format.plain(note))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(locale.text(recordings.LACKS))
-        st.page_link("pages/loss_lab.py", label=_("Its images under the loss"), icon=":material/tune:")
+        st.page_link("pages/loss_lab.py", label=_("Its rows under the loss"), icon=":material/tune:")
     if query_params.switch(st.toggle, _("Figures over the steps"), name="figures"):
         recordings.figures(run)
 

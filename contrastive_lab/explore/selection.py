@@ -25,15 +25,14 @@ SHOWN = 11  # neighbors of a picture
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
 NEAR = 48  # pixels of a neighbor
 LISTED = 200  # selected samples in the table
-CLICK = N_("Click a point, or draw around some: their images and nearest neighbors appear here.")
-CLICK_UNPICTURED = N_("Click a point, or draw around some: their details and nearest neighbors appear here.")
+CLICK = N_("Click a point, or draw around some: their details and nearest neighbors appear here.")
 OTHERS = 7  # other runs in which ranks are looked up
 
 
 def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
     """Show the selection: its images, the neighbors of one of them, and its details."""
     if not picked:
-        st.caption(_(CLICK if pictures.are_decoded(space) else CLICK_UNPICTURED))
+        st.caption(_(CLICK))
         return
     one, known = picked[0], _("Details")
     if len(picked) == 1:

@@ -53,7 +53,7 @@ def _with_split(space: EmbeddingRef) -> EmbeddingRef:
 def split_and_layer(space: EmbeddingRef) -> None:
     """The controls of both."""
     if space.splits:
-        label = _("Rows") if space.is_loaded else _("Images")
+        label = _("Rows") if space.is_loaded or space.layer == TOWERS else _("Images")
         query_params.one_of(st.segmented_control, label, space.splits, name="split", width="content")
     if run := space.run:
         layers, title_of = embedding_ref.layers_of(run), LAYER_TITLES.get

@@ -65,11 +65,13 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
         parts = [losses[loss]["title"], how[0].lower() + how[1:], _("{n} rows of a file").format(n=size)]
         return format.plain(" · ".join(parts))
     request = request_of(source, pairing, size, 0)
+    names = FILE_PAIRINGS if run.is_recording else PAIRINGS
     template = _("{views} views of {images} images") if request.views > 1 else _("{images} images")
-    many = template.format(views=request.views, images=request.images)
+    template = _("{n} rows") if run.is_recording else template  # which need not be images
+    many = template.format(views=request.views, images=request.images, n=size)
     if request.memory:
         many += _(" and a {memory}").format(memory=request.memory)
-    what, how = _(sources[source]), _(PAIRINGS[pairing])
+    what, how = _(sources[source]), _(names[pairing])
     parts = [losses[loss]["title"], how[0].lower() + how[1:], what[0].lower() + what[1:], many]
     return format.plain(" · ".join(parts))
 
@@ -82,7 +84,7 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     source = query_params.one_of(
         c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
-    paired = _first_pairing(run, source)
+    paired, are_rows = _first_pairing(run, source), source == "file" or run.is_recording
     with below:
         if source == STEP:
             source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
@@ -95,8 +97,8 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     loss = query_params.one_of(
         a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
     )
-    pairing = _choose_pairing(b, directions, paired, source == "file")
-    size, seed = _choose_size(d, e, source, bool(directions))
+    pairing = _choose_pairing(b, directions, paired, are_rows)
+    size, seed = _choose_size(d, e, are_rows, bool(directions))
     if source == "file":
         if file is None:
             return loss, pairing, None
@@ -106,23 +108,23 @@ def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchReque
     return loss, pairing, request_of(source, pairing, size, seed)
 
 
-def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | None, is_file: bool) -> str:
+def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | None, are_rows: bool) -> str:
     """The direction between two towers, or what makes two rows positives."""
     box = place.selectbox
     if directions:
         label, name = _("Anchors → candidates"), "direction"
         return query_params.one_of(box, label, directions, name=name, format_func=directions.get, help=ACROSS)
-    names, help = (FILE_PAIRINGS, PAIRED_ROWS) if is_file else (PAIRINGS, PAIRED)
+    names, help = (FILE_PAIRINGS, PAIRED_ROWS) if are_rows else (PAIRINGS, PAIRED)
     label, name = _("Positives are"), "pairing"
     return query_params.one_of(box, label, PAIRINGS, name=name, default=paired, format_func=names.get, help=help)
 
 
-def _choose_size(place: Any, beside: Any, source: str, has_towers: bool) -> tuple[int, int]:
+def _choose_size(place: Any, beside: Any, are_rows: bool, has_towers: bool) -> tuple[int, int]:
     """How many rows, and which batch."""
     columns = _("Candidates: columns of the matrix.")
     other = _("Another number draws other images and other augmentations.")
     label = _("Images (views)")
-    if source == "file":
+    if are_rows:
         label, other = _("Rows"), _("Another number draws other rows.")
     if has_towers:
         label, columns = _("Rows of each tower"), _("At most so many, with all their partners.")
@@ -195,7 +197,10 @@ def _open_upload(place: Any) -> None:
         try:
             key = open_upload(upload.name, upload.getbuffer())
             query_params.choose(towers.FILE_KEY, key)
-            if note := loaded_vectors.loaded()[key]["note"]:
-                place.warning(format.plain(note))
+            about = loaded_vectors.loaded()[key]
+            if said := about.get("said"):
+                place.caption(format.plain(said))
+            if about["note"]:
+                place.warning(format.plain(about["note"]))
         except ValueError as error:
             place.warning(format.plain(error))

@@ -23,13 +23,15 @@ def choose_lesson() -> int:
     """The control above the Loss Lab; returns the number of the lesson, 0 for none."""
     if not (SHIPPED / RUN).exists():
         return 0
-    run = state.chosen_run()
-    is_its_run = run is not None and run.name == RUN
-    if asked := _known(query_params.requested("lesson")):
-        if not is_its_run:  # the run that lessons look at is the sidebar's, too
-            st.session_state["run"] = RUN
+    run, asked = state.chosen_run(), _known(query_params.requested("lesson"))
+    number = asked or _known(query_params.page_values().get(CHOSEN))
+    address = LESSONS[number - 1].address if number else {}
+    is_its_run = run is not None and run.name == address.get("run")
+    if asked:
+        if not is_its_run:  # the run that a lesson looks at is the sidebar's, too
+            st.session_state["run"] = address["run"]
             st.rerun()
-        query_params.ask({name: text for name, text in LESSONS[asked - 1].address.items() if name != "run"})
+        query_params.ask({name: text for name, text in address.items() if name != "run"})
     elif not is_its_run:
         leave()  # what a lesson says holds for its run alone
     titles, label = {n: _title(n) for n in range(len(LESSONS) + 1)}, _words()["control"]

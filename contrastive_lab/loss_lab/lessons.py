@@ -1,14 +1,14 @@
 """The lessons of the Loss Lab: what each sets, where one looks, by what it is done, and what is said.
 
 The checks are functions of the live view's state, by these names in components/shared/lesson_checks.js.
-The thresholds hold on the shipped example that all lessons open (tests/lab/test_lessons.py). `{now}`,
+The thresholds hold on the shipped examples that lessons open (tests/lab/test_lessons.py). `{now}`,
 `{hardest}` and `{picked}` are filled in by the browser."""
 
 from dataclasses import dataclass
 
 from contrastive_lab.locale import N_
 
-RUN = "simclr-shapes"  # that all lessons look at
+RUN, TOWERS_RUN = "simclr-shapes", "clip-shapes"  # that lessons look at
 PANEL = {  # words of the panel around a lesson
     "name": N_("Lesson {n} of {of}"),
     "free": N_("No lesson: free play"),
@@ -60,6 +60,7 @@ class Lesson:
 
 BATCH = {"run": RUN, "on": "batch", "rows": "z", "size": "64", "batch": "0", "pairing": "views"}
 CIRCLE = {"run": RUN, "on": "circle", "loss": "nt_xent"}
+ACROSS = {"run": TOWERS_RUN, "on": "batch", "rows": "towers", "size": "64", "batch": "0", "direction": "a_to_b"}
 SIAMESE = {"method": "simsiam", "predictor": "yes", "seed": "0", "pace": "600"}
 LESSONS = (
     Lesson(
@@ -280,14 +281,14 @@ LESSONS = (
     ),
     Lesson(
         "sigmoid",
-        {**BATCH, "loss": "info_nce", "temperature": "0.5", "anchor": "0"},
+        {**ACROSS, "loss": "info_nce", "temperature": "0.5", "anchor": "0"},
         (Check("softmax_cooled_to", 0.1), Check("sigmoid_balanced_within", 2)),  # 0.2 at b = −10, 0.9 at −9, 200 at −5
         ("knob", "further", "bars"),
         N_("CLIP and SigLIP"),
         N_(
-            "CLIP compares an image with captions as InfoNCE compares a view with views. Lower τ to 0.1 and watch the "
-            "push on all negatives over the pull on the positive. Then choose SigLIP, and drag b until push and pull "
-            "are about equal again."
+            "The anchor is an image, and the bars are captions. CLIP takes InfoNCE between the two. Lower τ to 0.1 and "
+            "watch the push on all negatives over the pull on the positive. Then choose SigLIP, and drag b until push "
+            "and pull are about equal again."
         ),
         (
             N_("InfoNCE, push over pull: {now}. Goal: τ at most 0.1."),

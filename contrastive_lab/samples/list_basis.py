@@ -25,18 +25,18 @@ def basis(name: str, loss: str, method: str) -> str:
     title, kind = card.get("title", loss), card.get("per_sample")
     if name == "loss" and kind == NONE:
         return _(
-            "{title} has no value per sample: all images share the batch's value, so this list has no order. The other "
-            "lists rest on neighbors in the embedding."
+            "{title} has no value per sample: all samples share the batch's value, so this list has no order. The "
+            "other lists rest on neighbors in the embedding."
         ).format(title=title)
     if name == "loss" and kind == SHARE:
         return _(
-            "Of {title}, only the distance between an image's two views is per sample. Its terms over dimensions are "
-            "the same for all images."
+            "Of {title}, only the distance between a sample's two views is per sample. Its terms over dimensions are "
+            "the same for all samples."
         ).format(title=title)
     if name == "false_negative" and about and not about["needs_labels"] and USES[0] not in about["uses"]:
         return _(
-            "{title} has no negatives and pushes no pair apart. This list rests on neighbors: images that a loss with "
-            "negatives would push apart although they look the same."
+            "{title} has no negatives and pushes no pair apart. This list rests on neighbors: samples that a loss with "
+            "negatives would push apart although they are alike."
         ).format(title=about["title"])
     if kind == NONE:
         return _(

@@ -101,20 +101,20 @@ def show_precision(tables: Sequence[SampleTable], name: str) -> None:
         facts, n = table.facts, f"{len(table):,}"
         if name != "loss" and "neighbors_recall" in facts:
             text = _(
-                "The neighbors of these {n} images come from an approximate search that finds {neighbors_recall} of "
+                "The neighbors of these {n} samples come from an approximate search that finds {neighbors_recall} of "
                 "them."
             )
             st.caption(text.format(n=n, neighbors_recall=f"{facts['neighbors_recall']:.0%}"))
         if "exact_up_to" in facts:
             template = _(
-                "{title} is exact only up to {most} images and has no estimate, so these {n} have no losses. Choose "
+                "{title} is exact only up to {most} samples and has no estimate, so these {n} have no losses. Choose "
                 "another loss above."
             )
             st.caption(template.format(title=cache.loss_title(table.loss), most=f"{int(facts['exact_up_to']):,}", n=n))
         elif name == "loss" and facts.get("estimate_checked"):
             st.caption(
                 _(
-                    "Losses of these {n} images are estimated from {candidates} candidates each. In a check of "
+                    "Losses of these {n} samples are estimated from {candidates} candidates each. In a check of "
                     "{checked}, 95 % are off by at most {off}, and the mean error is {bias}. Rank correlation with "
                     "the exact losses: {ranks}."
                 ).format(

@@ -11,46 +11,20 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.pair_lists import HOW, LISTS, ORDERS, PairList, listed, pair_lists, said
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_lab import cache, format, locale, number_inputs, query_params
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait
 from contrastive_lab.samples import pair_decisions, pair_view
 from contrastive_lab.samples.pair_view import TowerPairLists
 from contrastive_lab.tables import draw_table
 
-PARTS = {"pairs": N_("Pairs"), "rows": N_("Single rows")}
 AT = "pair-at"  # of the session: the query of the pair at hand
 PLACE = "pair-place"  # where in the list it stood last
 ROWS = 2000  # of the table; the file has all
 
 
-def are_chosen(request: SampleRequest) -> bool:
-    """Whether the rows are of two towers, and their pairs are looked at and not single rows."""
-    if not _has_towers(request):
-        return False
-    label = _("Look at")
-    part = query_params.one_of(
-        st.segmented_control, label, PARTS, name="of", format_func=PARTS.get, label_visibility="collapsed"
-    )
-    return part == "pairs"
-
-
-def _has_towers(request: SampleRequest) -> bool:
-    if request.run is not None:
-        return request.run.has_towers
-    if request.rows.recorded:
-        return False
-    try:
-        rows = cache.embedding(embedding_ref.of_name(request.name, request.split))
-    except ValueError:
-        return False
-    return rows is not None and cache.towers(rows) is not None
-
-
-def show(requests: list[SampleRequest]) -> None:
+def show(request: SampleRequest) -> None:
     """Show both lists of the pairs, one of them at a time."""
-    if len(requests) > 1:
-        st.caption(_("Pairs of the training split. Choose the test split above for its pairs."))
-    pairs = _pairs_or_wait(requests[0])
+    pairs = _pairs_or_wait(request)
     if pairs is None:
         return
     name = query_params.one_of(
@@ -70,7 +44,7 @@ def show(requests: list[SampleRequest]) -> None:
         _table(pairs, shown, decisions, name)
     decisions.bar(pairs.rows, whole)
     if name == "mismatched":
-        decisions.retrain(requests[0])
+        decisions.retrain(request)
     with st.expander(_("How this list is made")):
         st.caption(locale.text(HOW[name]))
 
@@ -82,7 +56,7 @@ def _pairs_or_wait(request: SampleRequest) -> TowerPairLists | None:
                 return None
             space = embedding_ref.of_run(run, request.split, TOWERS)
         else:
-            space = embedding_ref.of_name(request.name, request.split)
+            space = embedding_ref.of_name(request.name, request.split, "z")
         rows = cache.embedding(space)
     except ValueError as error:
         st.warning(format.plain(error))

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import questions
-from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows
+from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, request_of
@@ -23,12 +23,20 @@ SPLITS = {"train": N_("Train"), "test": N_("Test"), BOTH: N_("Both splits")}
 SPLIT = "samples-split"
 MANY = 50_000  # rows, whose lists take minutes
 MINUTES = 17.0  # of a million rows of 256 on two cores, measured: benchmarks/scale.py
+LOOKS = {"pairs": N_("Pairs"), "rows": N_("Single rows")}  # of two towers
 LONGEST = 2_000  # characters of a text that is shown
 SHOWN = 50  # snapshots of a recording that are offered
 
 
-def choose() -> list[SampleRequest]:
-    """The requests of the address or of the pickers, one for each split; none where there is nothing to look at."""
+class ChosenRows(NamedTuple):
+    """A request for each split, none where there is nothing to look at; whether they are of pairs of two towers."""
+
+    requests: list[SampleRequest]
+    are_pairs: bool = False
+
+
+def choose() -> ChosenRows:
+    """What the address or the pickers ask for."""
     run, loaded = state.chosen_run(), loaded_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
@@ -36,28 +44,63 @@ def choose() -> list[SampleRequest]:
     if not names:
         st.info(_("Choose a run with weights, or a recording, in the sidebar; or train one."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
-        return []
+        return ChosenRows([])
     name = _choose_source(names, loaded)
-    line = st.container(horizontal=True, vertical_alignment="bottom")
     if name.startswith(recorded_rows.PREFIX):
-        splits = [""]
         st.caption(locale.text(recordings.LACKS))
-    elif loaded.get(name.removeprefix(loaded_vectors.PREFIX), {"splits": SPLITS})["splits"]:
-        _open_asked(name)
-        label = _("Rows") if name.startswith(loaded_vectors.PREFIX) else _("Images")
-        split = query_params.one_of(
-            line.segmented_control, label, SPLITS, name="split", key=SPLIT, format_func=SPLITS.get, width="content"
-        )
-        splits = ["train", "test"] if split == BOTH else [split]
-    else:
-        splits = ["train"]
-    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
+    line = st.container(horizontal=True, vertical_alignment="bottom")
+    has_towers = _has_towers(name)
+    are_pairs = has_towers and _are_pairs_chosen(line)
+    splits = _choose_splits(line, name, has_towers, are_pairs)
     trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
-    first = str(trained_with or "sup_con")
-    loss = query_params.one_of(
-        line.selectbox, _("Loss"), titles, name="loss", default=first, format_func=titles.get, key=key
+    loss = str(trained_with or "sup_con")
+    if not are_pairs:  # whose lists no loss changes
+        titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
+        loss = query_params.one_of(
+            line.selectbox, _("Loss"), titles, name="loss", default=loss, format_func=titles.get, key=key
+        )
+    return ChosenRows([request_of(name, split, loss) for split in splits], are_pairs)
+
+
+def _has_towers(name: str) -> bool:
+    """Whether a run, a recording or loaded vectors have two towers."""
+    if not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
+        return runs.load(name).has_towers
+    try:
+        rows = cache.embedding(embedding_ref.of_name(name, "train", "z"))
+    except ValueError:
+        return False
+    return rows is not None and cache.towers(rows) is not None
+
+
+def _are_pairs_chosen(line: Any) -> bool:
+    """Whether pairs of two towers are looked at, and not single rows."""
+    box = line.segmented_control
+    return query_params.one_of(box, _("Look at"), LOOKS, name="of", format_func=LOOKS.get, width="content") == "pairs"
+
+
+def _choose_splits(line: Any, name: str, has_towers: bool, are_pairs: bool) -> list[str]:
+    """The splits that are listed; "" for rows of none."""
+    is_file = name.startswith(loaded_vectors.PREFIX)
+    if name.startswith(recorded_rows.PREFIX):
+        return [""]
+    if is_file and not loaded_vectors.loaded()[name.removeprefix(loaded_vectors.PREFIX)]["splits"]:
+        return ["train"]
+    _open_asked(name)
+    label = _("Pairs") if are_pairs else _("Rows") if is_file or has_towers else _("Images")
+    options = {split: title for split, title in SPLITS.items() if not are_pairs or split != BOTH}
+    came_along = are_pairs and not is_file and runs.load(name).shipped  # its pairs of the test split did
+    split = query_params.one_of(
+        line.segmented_control,
+        label,
+        options,
+        name="split",
+        key=SPLIT,
+        default="test" if came_along else None,
+        format_func=options.get,
+        width="content",
     )
-    return [request_of(name, split, loss) for split in splits]
+    return ["train", "test"] if split == BOTH else [split]
 
 
 def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) -> str:
@@ -78,11 +121,13 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
 
 
 def _recorded(run: Run | None) -> list[str]:
-    """The snapshots of a recording's probe set, the newest first, or its newest step."""
+    """The snapshots of a recording's probe set, the newest first, or its newest step; of two towers that step."""
     if run is None or not run.is_recording:
         return []
     kinds, probe, step = recorded_rows.kinds_of(run), recorded_rows.PROBE, recorded_rows.STEP
-    kind, steps = (probe, kinds[probe][::-1]) if probe in kinds else (step, kinds.get(step, [])[-1:])
+    has_pairs = step in kinds and recorded_rows.newest(run).tower_names is not None  # a probe set is of one tower
+    is_probe = probe in kinds and not has_pairs
+    kind, steps = (probe, kinds[probe][::-1]) if is_probe else (step, kinds.get(step, [])[-1:])
     return [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, at).key for at in steps[:SHOWN]]
 
 
@@ -155,7 +200,7 @@ def _losses_ahead(request: SampleRequest, rows: EmbeddingSet) -> str:
     if "exact_up_to" in ahead:
         title, most = cache.loss_title(request.loss), ahead["exact_up_to"]
         return _(
-            "{title} is exact only up to {most} images and has no estimate, so these {rows} will have no losses. "
+            "{title} is exact only up to {most} samples and has no estimate, so these {rows} will have no losses. "
             "Choose another loss above."
         ).format(title=title, most=f"{most:,}", rows=f"{len(rows):,}")
     if "candidates" in ahead:

@@ -41,7 +41,8 @@ def opened(a: Path, b: Path, names: tuple[str, str] = ("", ""), by: str = "", **
     key = open_vectors(a, a.name, other=OtherTower(b, b.name, names, by), **options)
     towers = towers_of(loaded_vectors.rows(key))
     assert towers is not None
-    return towers, str(loaded_vectors.about(key)["note"])
+    about = loaded_vectors.about(key)
+    return towers, " ".join(filter(None, (about.get("said"), about["note"])))
 
 
 def test_rows_of_two_files_are_partners_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

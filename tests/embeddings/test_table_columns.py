@@ -34,7 +34,7 @@ def test_numbered_columns_are_the_vectors_and_others_are_kept_to_color_by(
     rows = file_formats.read(path)
     np.testing.assert_allclose(rows.features, X)
     np.testing.assert_array_equal(rows.columns["price"], np.arange(12.0))
-    note = loaded_vectors.about(open_vectors.open_vectors(path, path.name))["note"]
+    note = loaded_vectors.about(open_vectors.open_vectors(path, path.name))["said"]
     assert f"The vectors are 3 columns, {prefix}0 to {prefix}2; with labels" in note
     assert "further columns to color by: 2." in note
 

@@ -21,8 +21,10 @@ from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.paths import IMAGES, SHIPPED
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import Comparison
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.evaluation import read_published
 from contrastive_core.records.sample_request import request_of
+from contrastive_core.records.towers import DEFAULT_TEMPLATES, towers_of
 from contrastive_lab.compare.comparison_request import comparison_of
 
 NAMES = sorted(p.parent.name for p in SHIPPED.glob("*/run.json"))
@@ -38,18 +40,23 @@ def asked(names: tuple[str, ...], layer: str = "h") -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_run_comes_with_what_its_pages_open(name: str) -> None:
     run = runs.load(name)
-    for layer in "hz":
+    for layer in embedding_ref.layers_of(run):
         space = embedding_ref.of_run(run, "test", layer)
         rows = read_rows(space)
         assert rows is not None
         values = {"space": space.values}
-        about = {"epochs": run.snapshots(), "weights": run.weights_hash()}
+        epochs, weights = run.snapshots(), {"run": name, "weights": run.weights_hash()}
         questions: list[tuple[str, dict[str, Any]]] = [
             ("map", {**values, "kind": "pca"}),
             ("map", {**values, "kind": "umap", **MAP_DEFAULTS}),
             ("scores", values),
-            ("snapshots", {"run": name, "layer": layer, **about}),
         ]
+        if layer == TOWERS:
+            questions += [(kind, values) for kind in ("towers", "tower_pairs")]
+            questions += [("zero_shot", {**values, "templates": list(DEFAULT_TEMPLATES)})]
+            questions += [("checkpoints", {**weights, "epochs": [epochs[0], epochs[-1]]})]
+        else:
+            questions += [("snapshots", {**weights, "layer": layer, "epochs": epochs})]
         for kind, question in questions:
             assert SHIPPED in results.path(kind, question).parents
             assert results.read(kind, question) is not None
@@ -107,6 +114,23 @@ def test_other_weights_and_other_places_do_not_take_what_came_along() -> None:
     assert results.path("scores", {"space": {**space, "epoch": 1}}).parent.name == "results"
     alike = {"run": run.name, "layer": "h", "epochs": [], "weights": "other weights"}
     assert results.path("snapshots", alike).parent.name == "results"
+
+
+def test_other_prompts_and_other_checkpoints_do_not_take_what_came_along() -> None:
+    run = runs.load("clip-shapes")
+    space = {"space": embedding_ref.of_run(run, "test", TOWERS).values}
+    assert results.path("zero_shot", {**space, "templates": ["a {}"]}).parent.name == "results"
+    other = {"run": run.name, "epochs": run.snapshots()[:2], "weights": run.weights_hash()}
+    assert results.path("checkpoints", other).parent.name == "results"
+
+
+def test_checkpoints_of_a_shipped_run_hold_captions_of_their_images() -> None:
+    run = runs.load("clip-shapes")
+    for epoch in run.snapshots():
+        rows = read_rows(EmbeddingRef(run.name, "train", TOWERS, epoch=epoch))
+        towers = None if rows is None else towers_of(rows)
+        assert towers is not None
+        assert towers.without_partner == (0, 0)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)

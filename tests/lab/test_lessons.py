@@ -17,8 +17,10 @@ from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.paths import ROOT
 from contrastive_core.records import runs
+from contrastive_core.records.lab_towers import TowerBatch
 from contrastive_core.records.lab_view import LabBatch, LabView
-from contrastive_lab.loss_lab.lessons import LESSONS, RUN
+from contrastive_lab.loss_lab.lessons import LESSONS
+from contrastive_lab.loss_lab.towers import request_of_towers
 from contrastive_lab.loss_setting import request_of
 
 CHECKS = ROOT / "contrastive_lab" / "components" / "shared" / "lesson_checks.js"
@@ -26,16 +28,20 @@ BY_NAME = {lesson.name: lesson for lesson in LESSONS}
 
 
 @cache
-def batch(pairing: str) -> LabBatch:
+def batch(pairing: str) -> LabBatch | TowerBatch:
     address = BY_NAME["views"].address
+    if pairing == "a_to_b":
+        address = BY_NAME["sigmoid"].address
+        return load_batch(runs.load(address["run"]), request_of_towers(address["rows"], int(address["size"]), 0))
     request = request_of(address["rows"], pairing, int(address["size"]), int(address["batch"]))
-    return load_batch(runs.load(RUN), request)
+    return load_batch(runs.load(address["run"]), request)
 
 
 @cache
 def viewed(name: str, **knobs: Any) -> LabView:
     """A lesson's batch under its loss; knobs: other than it begins with."""
-    pairing, loss = knobs.pop("pairing", "views"), knobs.pop("loss", BY_NAME[name].address["loss"])
+    pairing = knobs.pop("pairing", BY_NAME[name].address.get("direction", "views"))
+    loss = knobs.pop("loss", BY_NAME[name].address["loss"])
     return compute_view(batch(pairing), pairing, loss, knobs)
 
 
@@ -89,7 +95,9 @@ def test_what_the_lesson_on_labels_says_is_so() -> None:
 
 def test_the_goals_of_the_lesson_on_dimensions_are_reached_by_doing() -> None:
     address = BY_NAME["variance"].address
-    rows = load_batch(runs.load(RUN), request_of("z", "views", int(address["size"]), int(address["batch"]))).rows
+    rows = load_batch(
+        runs.load(address["run"]), request_of("z", "views", int(address["size"]), int(address["batch"]))
+    ).rows
     compared = pairs.from_views(torch.from_numpy(rows))
 
     def share(loss: str, term: str, weight: float, **knobs: float) -> float:
@@ -171,7 +179,7 @@ def test_a_lesson_sets_the_page_and_leaving_it_keeps_that(monkeypatch: pytest.Mo
         address = at_lesson(app, number)
         assert lesson.address.items() <= address.items(), lesson.name
         assert address["lesson"] == str(number)
-        assert app.session_state["run"] == RUN
+        assert app.session_state["run"] == address["run"] == lesson.address["run"]
     before = {k: v for k, v in address.items() if k not in ("lesson", "trade")}
     after = at_lesson(app, 0)
     assert "lesson" not in after

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.usefixtures("no_processes")
     ("name", "loss", "method", "said"),
     [
         ("loss", "barlow_twins", "barlow_twins", "Barlow Twins has no value per sample"),
-        ("loss", "vicreg", "vicreg", "only the distance between an image's two views is per sample"),
-        ("loss", "lejepa", "lejepa", "only the distance between an image's two views is per sample"),
+        ("loss", "vicreg", "vicreg", "only the distance between a sample's two views is per sample"),
+        ("loss", "lejepa", "lejepa", "only the distance between a sample's two views is per sample"),
         ("outlier", "barlow_twins", "barlow_twins", "rests on neighbors in the embedding, not on Barlow Twins"),
         ("false_negative", "negative_cosine", "byol", "BYOL has no negatives and pushes no pair apart"),
         ("false_negative", "vicreg", "vicreg", "VICReg has no negatives"),

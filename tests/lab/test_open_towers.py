@@ -44,7 +44,8 @@ def test_a_second_file_makes_two_towers(app: AppTest, tmp_path: Path, names: tup
     assert towers is not None
     assert towers.names == (names[0] or "question", names[1] or "answer")
     assert app.title[0].value.replace("\\", "") == "question.npy + answer.npy"
-    assert any("paired row by row" in warning.value for warning in app.warning)
+    assert any("paired row by row" in caption.value for caption in app.caption)
+    assert not app.warning
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import answers
 from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records import embedding_ref, loaded_vectors
+from contrastive_core.recording import watch
+from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_request import pair_decisions_path
 from contrastive_core.records.towers import joined
@@ -46,6 +48,7 @@ def test_the_swapped_pair_stands_first_with_its_evidence(key: str, monkeypatch: 
     assert "Cosine" in said
     assert "Margin -" in said
     assert "image" not in said.lower()
+    assert "Loss" not in [box.label for box in app.selectbox]  # no loss changes these lists
 
 
 def test_decisions_are_kept_counted_and_undone(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,3 +89,33 @@ def test_single_rows_are_still_listed(key: str, monkeypatch: pytest.MonkeyPatch)
     app = opened("samples", monkeypatch, on=f"vectors:{key}", of="rows")
     assert not app.exception
     assert "30 pairs" not in words(app)
+    assert "Loss" in [box.label for box in app.selectbox]
+
+
+def test_the_shipped_run_opens_on_pairs_of_its_test_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which come with it; no process is needed."""
+    monkeypatch.setattr(
+        "contrastive_core.engine.client.Question.start", lambda *_, **__: pytest.fail("nothing is asked")
+    )
+    app = opened("samples", monkeypatch, run="clip-shapes")
+    assert not app.exception
+    assert app.button_group(key="samples-split").value == "test"
+    assert [control.label for control in app.button_group if control.key == "samples-split"] == ["Pairs"]
+    assert "pairs of caption and image" in words(app)
+
+
+def test_a_recording_of_two_towers_has_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 6))
+    sides = [torch.from_numpy(x + 0.3 * rng.normal(size=(N, 6))) for _ in range(2)]
+    with watch("two", loss="info_nce", every=1, towers=("image", "text")) as recording:
+        recording.step(*sides, ids=[f"{i}" for i in range(N)])
+    (step,) = recorded_rows.steps(runs.load("two"))
+    space = embedding_ref.of_name(f"recording:two@step-{step}", "", "z")
+    answers.make("tower_pairs", {"space": space.values})
+    app = opened("samples", monkeypatch, run="two")
+    assert not app.exception
+    assert f"{N} pairs" in words(app)
+    app.button(key="pair-drop").click().run()
+    assert not app.exception
+    assert [mark["what"] for mark in sample_annotations.marks(pair_decisions_path(space, "pairs-mismatched")).values()]

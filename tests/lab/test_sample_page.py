@@ -265,14 +265,14 @@ def test_estimated_losses_say_how_far_off_they_are(desk: Desk, monkeypatch: pyte
     app = opened(on=name, list="loss")
     assert not app.exception
     off = made.facts["estimate_off"]
-    assert "Losses of these 300 images are estimated from 463 candidates each" in text_of(app)
+    assert "Losses of these 300 samples are estimated from 463 candidates each" in text_of(app)
     assert f"In a check of 300, 95 % are off by at most {off:.2g}" in text_of(app)
     other = opened(on=name, list="mislabeled")
     assert "estimated from" not in text_of(other)
     sample_build.samples_of_vectors(request_of(name, "train", "lifted_structure"), rows, None)
     limited = opened(on=name, loss="lifted_structure")
     assert not limited.exception
-    assert "Lifted structure is exact only up to 250 images" in text_of(limited)
+    assert "Lifted structure is exact only up to 250 samples" in text_of(limited)
     assert "Highest loss" not in [option for p in limited.pills for option in p.options]
 
 
@@ -313,7 +313,7 @@ def test_what_the_losses_will_be_is_said_before_minutes_are_spent(
     assert "take about 7 min" in text_of(app)
     assert "The losses will be estimated from about 463 candidates each" in text_of(app)
     left_out = opened(on=name, loss="lifted_structure")
-    assert "Lifted structure is exact only up to 250 images" in text_of(left_out)
+    assert "Lifted structure is exact only up to 250 samples" in text_of(left_out)
     assert "these 300 will have no losses" in text_of(left_out)
     bare = EmbeddingSet(blobs().features)
     unlabeled = opened(on=loaded_vectors.PREFIX + loaded_vectors.save_vectors(bare, "bare.npy"))

@@ -1,10 +1,10 @@
-// The matrix: one pixel per pair in the order that is chosen, thumbnails on its axes.
+// The matrix: one pixel per pair in the order that is chosen, pictures or texts on its axes.
 
+import { drawAxes, stripOf } from "./axes.js";
 import { describe, tell } from "./legend.js";
 import { orderOf } from "./order.js";
 import { isAcross, isFar, isLeftOut, partnersOf } from "./pairs.js";
 import { APART, BITS, LEFT_OUT, TABLES, divergingShades, largest, overlaid } from "./shades.js";
-import { thumb } from "./thumbnails.js";
 import { GRAY, GREEN, packed } from "../shared/canvas.js";
 import { GRAIN, PULL, PUSH, grained } from "../shared/push_pull.js";
 
@@ -91,7 +91,7 @@ export function drawMatrix(lab) {
     size = Math.round(c.clientWidth * dpr);
   if (c.width !== size) c.width = c.height = size;
   const g = c.getContext("2d"),
-    strip = lab.sprite ? Math.round(22 * dpr) : 0,
+    strip = stripOf(lab, dpr, size),
     side = c.width - strip;
   lab.plot = { strip, side };
   g.clearRect(0, 0, c.width, c.height);
@@ -102,7 +102,7 @@ export function drawMatrix(lab) {
   g.strokeStyle = lab.ink;
   g.strokeRect(strip + 0.5, strip + 0.5, side - 1, side - 1);
   g.globalAlpha = 1;
-  if (strip) axes(lab, g, strip, side);
+  if (strip) drawAxes(lab, g, strip, side);
   const ch = side / lab.n,
     cw = side / lab.w,
     [row, column] = lab.hover || [null, null];
@@ -127,18 +127,6 @@ function markPartners(lab, g, cell, row, column) {
   if (column !== null) for (const i of partnersOf(lab, null, column)) cell(i, column);
   if (row !== null) for (const j of partnersOf(lab, row)) cell(row, j);
   g.setLineDash([]);
-}
-
-function axes(lab, g, strip, side) {
-  const place = (order, thumbs, at) => {
-    const fit = Math.min(Math.max(1, Math.floor(side / strip)), order.length);
-    for (let k = 0; k < fit; k++) {
-      const row = Math.floor(((k + 0.5) * order.length) / fit);
-      at(thumbs[order[row]], Math.min(strip + (row / order.length) * side, side));
-    }
-  };
-  place(lab.rows, lab.meta.rowThumbs, (t, y) => thumb(lab, g, t, 0, y, strip - 2));
-  place(lab.columns, lab.meta.columnThumbs, (t, x) => thumb(lab, g, t, x, 0, strip - 2));
 }
 
 /**

@@ -1,0 +1,85 @@
+// The axes of the matrix: pictures of anchors and candidates, or what they say.
+
+import { thumb } from "./thumbnails.js";
+
+const PICTURE = 22, // CSS pixels: width of a strip of pictures
+  TEXT = 64, // of one of texts, at most
+  LINE = 12; // from one text to the next
+
+/**
+ * Width of both strips in device pixels; 0 where rows have neither pictures nor texts.
+ *
+ * @param {LossViewState} lab
+ * @param {number} dpr
+ * @param {number} size
+ */
+export function stripOf(lab, dpr, size) {
+  const { texts, rowThumbs, columnTexts, columnThumbs } = lab.meta;
+  if (isOfTexts(texts, rowThumbs) || isOfTexts(columnTexts, columnThumbs))
+    return Math.round(Math.min(TEXT * dpr, size / 5));
+  return lab.sprite ? Math.round(PICTURE * dpr) : 0;
+}
+
+/** Whether rows say something and have no pictures. */
+function isOfTexts(texts, thumbs) {
+  return Boolean(texts?.length) && !thumbs.some((index) => index >= 0);
+}
+
+/**
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} strip
+ * @param {number} side
+ */
+export function drawAxes(lab, g, strip, side) {
+  const { rowThumbs, columnThumbs } = lab.meta,
+    tile = PICTURE * (devicePixelRatio || 1),
+    from = strip - tile;
+  if (lab.sprite) {
+    for (const [i, at] of places(lab.rows, tile, side)) thumb(lab, g, rowThumbs[i], from, strip + at, tile - 2);
+    for (const [j, at] of places(lab.columns, tile, side)) thumb(lab, g, columnThumbs[j], strip + at, from, tile - 2);
+  }
+  const drawn = textsOf(lab, strip, side);
+  if (drawn) g.drawImage(drawn, 0, 0);
+}
+
+/** Rows that have room on an axis, and where each begins. */
+function places(order, step, side) {
+  const fit = Math.min(Math.max(1, Math.floor(side / step)), order.length);
+  return Array.from({ length: fit }, (_, k) => {
+    const place = Math.floor(((k + 0.5) * order.length) / fit);
+    return [order[place], Math.min((place / order.length) * side, side - step)];
+  });
+}
+
+/** Both strips of texts, painted once for an order and a size; null for no texts. */
+function textsOf(lab, strip, side) {
+  const { texts, rowThumbs, columnTexts, columnThumbs } = lab.meta,
+    ofRows = isOfTexts(texts, rowThumbs),
+    ofColumns = isOfTexts(columnTexts, columnThumbs);
+  if (!ofRows && !ofColumns) return null;
+  const asked = [lab.order, strip, side, lab.ink].join(" ");
+  if (lab.cache.axes?.asked === asked) return lab.cache.axes.canvas;
+  const canvas = new OffscreenCanvas(strip + side, strip + side),
+    g = canvas.getContext("2d"),
+    line = LINE * (devicePixelRatio || 1);
+  g.fillStyle = lab.ink;
+  g.font = `${line * 0.85}px sans-serif`;
+  g.textBaseline = "middle";
+  const write = (order, said) => {
+    g.beginPath();
+    g.rect(0, strip, strip - 4, side);
+    g.clip();
+    const half = side / order.length / 2;
+    for (const [i, at] of places(order, line, side))
+      g.fillText(said[i], 2, strip + Math.min(at + half, side - line / 2));
+  };
+  g.save();
+  if (ofRows) write(lab.rows, texts);
+  g.restore();
+  g.translate(0, strip);
+  g.rotate(-Math.PI / 2); // upwards from the matrix
+  if (ofColumns) write(lab.columns, columnTexts);
+  lab.cache.axes = { asked, canvas };
+  return canvas;
+}
