@@ -18,6 +18,7 @@ NAMES = {
     "loss_knobs": N_("settings of the loss"),
     "method_knobs": N_("settings of the method"),
     "encoder_knobs": N_("settings of the encoder"),
+    "training_recipe": N_("recipe"),
     "recipe": "augmentations",
     "temperature": N_("temperature τ"),
     "margin": N_("margin ε"),
@@ -47,7 +48,14 @@ NAMES = {
     "cutout_size": N_("side of the cutout"),
     "order": N_("order of steps"),
 }
-VALUES = {"adamw": "AdamW", "sgd": "SGD", "lars": "LARS"}
+VALUES = {
+    "short": N_("short runs"),
+    "cifar": "CIFAR",
+    "imagenet": "ImageNet",
+    "adamw": "AdamW",
+    "sgd": "SGD",
+    "lars": "LARS",
+}
 VALUES |= {"one_cycle": N_("one cycle"), "active": N_("those that are active")}
 OF_STEP = {
     part: step

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from contrastive_core.cli.output import error_line
 from contrastive_core.errors import Elsewhere, LabError, sentence_of
-from contrastive_core.records.train_config import OPTIONS
+from contrastive_core.records.train_config import OPTIONS, flag
 from contrastive_core.storage.json_files import JsonObject
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
@@ -103,7 +103,7 @@ COMMANDS = {
     "train": Command(
         "train.train",
         "train an encoder",
-        *(_option(f"--{name.replace('_', '-')}", **entry) for name, entry in OPTIONS.items()),
+        *(_option(flag(name), dest=name, **entry) for name, entry in OPTIONS.items()),
         _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
         _flag("--resume", "go on with --run NAME"),
         _option("--weights", metavar="FILE", help="start from these weights of --encoder, or of what the file holds"),

@@ -24,6 +24,7 @@ from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import OPTIONS, TrainConfig, form_of, from_dict, with_settings
+from contrastive_core.records.training_recipes import of_run
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
@@ -109,7 +110,7 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
     if not args.run:
         raise BadSetting("--resume needs --run NAME, the run to continue")
     run = runs.load(args.run)
-    config = from_dict(run.manifest["config"])
+    config = from_dict({**run.manifest["config"], "training_recipe": of_run(run.config)})
     if args.device != "auto":
         config = dataclasses.replace(config, device=args.device)
     return with_settings(config, args.set), run

@@ -23,7 +23,8 @@ from contrastive_core.storage.json_files import JsonObject
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
 CARDS = PACKAGE / "records" / "cards.json"
-SOURCES = "methods/*.py losses/*.py metrics/*.py records/recipe.py models/encoders.py engine/catalog.py".split()
+SOURCES = "methods/*.py losses/*.py metrics/*.py records/recipe.py records/cards.py models/encoders.py".split()
+SOURCES.append("engine/catalog.py")
 SETS = {  # facts of the sets that a card shows
     "shapes": ((3, 32, 32), 5000, 8, True),
     "digits": ((1, 8, 8), 1437, 10, False),
@@ -31,7 +32,7 @@ SETS = {  # facts of the sets that a card shows
 }
 METHOD = (
     "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
-    "default_loss loss_knobs needs_labels needs_captions batch least_batch"
+    "default_loss loss_knobs needs_labels needs_captions batch least_batch published"
 ).split()
 LOSS = "title year paper formula summary family matrix per_sample".split()
 METRIC = "title reading needs_labels needs_train higher_is_better".split()

@@ -26,6 +26,8 @@ from contrastive_core.registry import knob
 
 Default = tuple[Any, str]  # a value and the reason for it
 Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
+COLORLESS = {"byol": "blur=1 solarize=0 | blur=0.1 solarize=0.2"}  # names of views, without their color steps
+TINY = 16  # pixels of the height of images on which a blur removes what they show
 CHARACTER = 32  # pixels of the height of gray images that may be characters
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
 
@@ -164,22 +166,28 @@ def part_of(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     return {k.removeprefix(f"{name}."): v for k, v in weights.items() if k.startswith(f"{name}.")}
 
 
-def small_images(facts: DatasetInfo) -> dict[str, Default]:
-    """Defaults that were measured on small images, with the small encoder."""
+def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Recipe, str]:
+    """A recipe without what these images do not have, or what would change what they show; and why."""
     channels, height, _ = facts.image_shape
-    recipe, reason = (Recipe(), N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it"))
+    if channels != 3:
+        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0, views=COLORLESS.get(recipe.views, ""))
+        reason = message("crop, brightness and contrast: {channels} channels have no hue to shift", channels=channels)
     if channels == 1:
-        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
         reason = N_("gray images have no hue to shift")
         if height <= CHARACTER:
             recipe = dataclasses.replace(recipe, flip=0.0)
             reason = N_("gray images have no hue to shift; small ones may be characters, which a mirror changes")
-    elif channels != 3:
-        recipe = dataclasses.replace(recipe, hue=0.0, saturation=0.0, gray=0.0)
-        reason = message("crop, brightness and contrast: {channels} channels have no hue to shift", channels=channels)
-    if height <= 16:  # a crop or mirror changes what a tiny digit is
-        recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5)
+    if height <= TINY:  # a crop or mirror changes what a tiny digit is
+        recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5, blur=0.0, views="")
         reason = N_("tiny gray figures: mild crops, no mirror, small turns")
+    return recipe, reason
+
+
+def small_images(facts: DatasetInfo) -> dict[str, Default]:
+    """Defaults that were measured on small images, with the small encoder."""
+    recipe, reason = fitting_views(
+        Recipe(), N_("crop and color as on CIFAR-10, with hue up to 0.5: shapes needs it"), facts
+    )
     return {
         "batch_size": fitting(128, N_("128: twice the steps of 256; on shapes SimCLR gains 4 points"), facts.n_train),
         "optimizer": ("adamw", N_("small encoders converge in a few epochs")),

@@ -2,7 +2,8 @@
 
 from contrastive_core.messages import N_
 from contrastive_core.methods._dimensions import DimensionMethod
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.methods._published import BYOL_VIEWS, LARS, LIGHTLY
+from contrastive_core.records.cards import MethodCard, Published
 
 
 class BarlowTwins(DimensionMethod):
@@ -28,5 +29,17 @@ class BarlowTwins(DimensionMethod):
         default_loss="barlow_twins",
         loss_knobs={"off_diagonal": 0.005},
         builds_on=(("simclr", N_("head and augmentations")),),
+        published={
+            "cifar": Published(**LIGHTLY, method_knobs={"depth": 2, "hidden": 2048, "dim": 2048}),
+            "imagenet": Published(
+                **LARS | {"batch_size": 2048},
+                source=N_("Barlow Twins' paper on ImageNet with ResNet-50"),
+                lr=0.2,
+                weight_decay=1.5e-6,
+                epochs=1000,
+                method_knobs={"depth": 3, "hidden": 8192, "dim": 8192},
+                views=BYOL_VIEWS,
+            ),
+        },
     )
     loss_knobs_reason = N_("λ 0.005, as published")

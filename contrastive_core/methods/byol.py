@@ -4,7 +4,8 @@ Order and letters of the paper: t, t' → y → z → q(z) on the online side, z
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._predictor import MomentumPredictorMethod
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.methods._published import BYOL_VIEWS, LARS, LIGHTLY
+from contrastive_core.records.cards import MethodCard, Published
 
 
 class BYOL(MomentumPredictorMethod):
@@ -34,6 +35,33 @@ class BYOL(MomentumPredictorMethod):
         updates=(("encoder", N_("key encoder"), N_("EMA m")), ("head", N_("key head"), N_("EMA m"))),
         uses=("momentum encoder", "predictor"),
         builds_on=(("moco_v1", N_("momentum encoder")), ("simclr", N_("head and augmentations"))),
+        published={
+            "cifar": Published(
+                **LIGHTLY,
+                method_knobs={
+                    "hidden": 1024,
+                    "dim": 256,
+                    "predictor_hidden": 1024,
+                    "momentum": 0.99,
+                    "momentum_cosine": False,
+                },
+            ),
+            "imagenet": Published(
+                **LARS,
+                source=N_("BYOL's paper on ImageNet with ResNet-50"),
+                lr=0.2,
+                weight_decay=1.5e-6,
+                epochs=1000,
+                method_knobs={
+                    "hidden": 4096,
+                    "dim": 256,
+                    "predictor_hidden": 4096,
+                    "momentum": 0.996,
+                    "momentum_cosine": True,
+                },
+                views=BYOL_VIEWS,
+            ),
+        },
     )
 
     @classmethod

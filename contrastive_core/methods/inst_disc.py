@@ -15,10 +15,11 @@ from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
 from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
+from contrastive_core.methods._published import INST_DISC_VIEWS
 from contrastive_core.models.memory_bank import MemoryBank
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 LOG_Z_ROWS = 1024  # anchors of a batch from whose scores Z is estimated
@@ -64,6 +65,24 @@ class InstDisc(Method):
         updates=(("f", N_("memory bank"), "μ v + (1 − μ) f"),),
         loss_knobs={"temperature": 0.1},
         uses=("negatives", "memory of older rows"),
+        published={
+            name: Published(
+                source=source,
+                optimizer="sgd",
+                lr=0.03,
+                per=batch,
+                weight_decay=decay,
+                batch_size=batch,
+                epochs=200,
+                schedule="steps",
+                method_knobs={"dim": 128},
+                views=INST_DISC_VIEWS,
+            )
+            for name, source, batch, decay in (
+                ("cifar", N_("Inst Disc's authors on CIFAR-10 with ResNet-18"), 128, 5e-4),
+                ("imagenet", N_("Inst Disc's paper on ImageNet with ResNet-50"), 256, 1e-4),
+            )
+        },
     )
     Settings = Settings
 

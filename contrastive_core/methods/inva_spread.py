@@ -9,9 +9,10 @@ from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
+from contrastive_core.methods._published import INST_DISC_VIEWS
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, fitting
+from contrastive_core.records.cards import MethodCard, Published, fitting
 from contrastive_core.registry import knob
 
 
@@ -49,6 +50,20 @@ class InvaSpread(Method):
         loss_knobs={"temperature": 0.1},
         uses=("negatives", "large batch"),
         builds_on=(("inst_disc", N_("each image is a class of its own")),),
+        published={
+            "cifar": Published(
+                source=N_("InvaSpread's paper on CIFAR-10 with ResNet-18"),
+                optimizer="sgd",
+                lr=0.03,
+                per=128,
+                weight_decay=5e-4,
+                batch_size=128,
+                epochs=200,
+                schedule="steps",
+                method_knobs={"dim": 128},
+                views=INST_DISC_VIEWS,
+            )
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")

@@ -5,7 +5,8 @@ import dataclasses
 from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.methods._published import MOCO_DEMO, MOCO_V2_VIEWS
+from contrastive_core.records.cards import MethodCard, Published
 
 
 class MoCoV2(MoCo):
@@ -37,6 +38,23 @@ class MoCoV2(MoCo):
         loss_knobs={"temperature": 0.2},
         uses=("negatives", "momentum encoder", "memory of older rows"),
         builds_on=(("moco_v1", N_("queue and momentum encoder")), ("simclr", N_("head and augmentations"))),
+        published={
+            "cifar": Published(
+                **MOCO_DEMO, method_knobs={"hidden": 512, "dim": 128, "queue": 4096, "momentum": 0.99, "bn_splits": 8}
+            ),
+            "imagenet": Published(
+                source=N_("MoCo v2's paper on ImageNet with ResNet-50"),
+                optimizer="sgd",
+                lr=0.03,
+                per=256,
+                weight_decay=1e-4,
+                batch_size=256,
+                epochs=200,
+                method_knobs={"hidden": 2048, "dim": 128, "queue": 65536, "momentum": 0.999},
+                loss_knobs={"temperature": 0.2},
+                views=MOCO_V2_VIEWS,
+            ),
+        },
     )
     Settings = MoCoSettings
     temperature_reason = N_("as published")

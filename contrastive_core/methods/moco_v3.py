@@ -4,7 +4,8 @@ queue. Order and letters of the paper's algorithm 1: q₁, q₂, k₁, k₂ → 
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._predictor import MomentumPredictorMethod
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.methods._published import BYOL_VIEWS, LARS
+from contrastive_core.records.cards import MethodCard, Published
 
 
 class MoCoV3(MomentumPredictorMethod):
@@ -36,6 +37,18 @@ class MoCoV3(MomentumPredictorMethod):
         updates=(("encoder", N_("key encoder"), N_("EMA m")), ("head", N_("key head"), N_("EMA m"))),
         uses=("negatives", "momentum encoder", "large batch", "predictor"),
         builds_on=(("moco_v2", N_("momentum encoder")), ("byol", N_("predictor"))),
+        published={
+            "imagenet": Published(
+                **LARS,
+                source=N_("MoCo v3's authors on ImageNet with ResNet-50, 300 epochs"),
+                lr=0.3,
+                weight_decay=1.5e-6,
+                epochs=300,
+                method_knobs={"hidden": 4096, "dim": 256, "predictor_hidden": 4096, "momentum": 0.99},
+                loss_knobs={"temperature": 1.0},
+                views={**BYOL_VIEWS, "crop_low": 0.2},
+            )
+        },
     )
     loss_knobs_reason = N_("τ 0.2, as for transformers; 1.0 is slower in short runs")
 

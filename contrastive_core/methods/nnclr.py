@@ -13,10 +13,11 @@ from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
 from contrastive_core.methods._moco import queue_problem, queue_size
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
+from contrastive_core.methods._published import LARS, LIGHTLY, SIMCLR_VIEWS
 from contrastive_core.models.memory_bank import KeyQueue
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 
@@ -51,6 +52,23 @@ class NNCLR(Method):
         updates=(("z₁", N_("queue of older rows"), "enqueue"),),
         uses=("negatives", "memory of older rows", "predictor"),
         builds_on=(("simclr", N_("the batch as negatives")), ("moco_v1", N_("queue")), ("byol", N_("predictor"))),
+        published={
+            "cifar": Published(
+                **LIGHTLY,
+                method_knobs={"hidden": 2048, "dim": 256, "predictor_hidden": 4096, "queue": 8192},
+                loss_knobs={"temperature": 0.5},
+            ),
+            "imagenet": Published(
+                **LARS,
+                source=N_("NNCLR's paper on ImageNet with ResNet-50"),
+                lr=0.3,
+                weight_decay=1e-6,
+                epochs=1000,
+                method_knobs={"depth": 3, "hidden": 2048, "dim": 256, "predictor_hidden": 4096, "queue": 98304},
+                loss_knobs={"temperature": 0.1},
+                views=SIMCLR_VIEWS,
+            ),
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.1 waits for a large queue")

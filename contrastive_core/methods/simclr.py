@@ -8,8 +8,9 @@ from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Method, Rows
+from contrastive_core.methods._published import LARS, LIGHTLY, SIMCLR_VIEWS
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 
@@ -43,6 +44,21 @@ class SimCLR(Method):
         loss_knobs={"temperature": 0.2},
         uses=("negatives", "large batch"),
         builds_on=(("inva_spread", N_("the batch itself as negatives")),),
+        published={
+            "cifar": Published(
+                **LIGHTLY, method_knobs={"hidden": 512, "dim": 128, "head_bn": True}, loss_knobs={"temperature": 0.5}
+            ),
+            "imagenet": Published(
+                **LARS,
+                source=N_("SimCLR's paper on ImageNet with ResNet-50"),
+                lr=0.3,
+                weight_decay=1e-6,
+                epochs=1000,
+                method_knobs={"hidden": 2048, "dim": 128, "head_bn": True},
+                loss_knobs={"temperature": 0.1},
+                views=SIMCLR_VIEWS,
+            ),
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: the paper's 0.5 is slower in short runs")

@@ -9,8 +9,9 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import Method, Rows
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
+from contrastive_core.methods._published import LIGHTLY, MOCO_V2_VIEWS
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 
@@ -43,6 +44,30 @@ class SimSiam(Method):
         loss_knobs={"form": "cosine"},
         uses=("predictor",),
         builds_on=(("byol", N_("predictor, without its momentum encoder")),),
+        published={
+            "cifar": Published(
+                source=N_("SimSiam's paper on CIFAR-10 with ResNet-18"),
+                optimizer="sgd",
+                lr=0.03,
+                per=256,
+                weight_decay=5e-4,
+                batch_size=512,
+                epochs=800,
+                method_knobs={"hidden": 2048, "dim": 2048, "predictor_hidden": 512},
+                views=LIGHTLY["views"],
+            ),
+            "imagenet": Published(
+                source=N_("SimSiam's paper on ImageNet with ResNet-50"),
+                optimizer="sgd",
+                lr=0.05,
+                per=256,
+                weight_decay=1e-4,
+                batch_size=512,
+                epochs=100,
+                method_knobs={"depth": 3, "hidden": 2048, "dim": 2048, "predictor_hidden": 512},
+                views=MOCO_V2_VIEWS,
+            ),
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("−cos, as published")

@@ -8,8 +8,9 @@ from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Method, Rows
+from contrastive_core.methods._published import MOCO_DEMO
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 
@@ -45,6 +46,21 @@ class SupCon(Method):
         needs_labels=True,
         uses=("negatives", "large batch"),
         builds_on=(("simclr", N_("views, head and softmax")), ("metric", N_("pairs by class"))),
+        published={
+            "cifar": Published(
+                source=N_("SupCon's authors on CIFAR-10 with ResNet-50"),
+                optimizer="sgd",
+                lr=0.5,
+                per=1024,
+                weight_decay=1e-4,
+                batch_size=1024,
+                epochs=1000,
+                warmup=10.0,
+                method_knobs={"hidden": 2048, "dim": 128},
+                loss_knobs={"temperature": 0.1},
+                views=MOCO_DEMO["views"],
+            )
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.2: with 0.1, short runs stay near log(batch size) for many steps")

@@ -11,9 +11,10 @@ from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Method, Rows
+from contrastive_core.methods._published import LARS, LIGHTLY, SIMCLR_VIEWS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
 
 
@@ -50,6 +51,22 @@ class SwAV(Method):
         default_loss="swapped_prediction",
         loss_knobs={"temperature": 0.1},
         builds_on=(("simclr", N_("head and augmentations")),),
+        published={
+            "cifar": Published(
+                **LIGHTLY
+                | {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1e-6, "views": {"crop_low": 0.14, "hue": 0.1}},
+                method_knobs={"hidden": 512, "dim": 128, "prototypes": 512},
+            ),
+            "imagenet": Published(
+                **LARS,
+                source=N_("SwAV's paper on ImageNet with ResNet-50"),
+                lr=0.3,
+                weight_decay=1e-6,
+                epochs=800,
+                method_knobs={"hidden": 2048, "dim": 128, "prototypes": 3000},
+                views={**SIMCLR_VIEWS, "crop_low": 0.14},
+            ),
+        },
     )
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")

@@ -2,7 +2,8 @@
 
 from contrastive_core.messages import N_
 from contrastive_core.methods._dimensions import DimensionMethod
-from contrastive_core.records.cards import MethodCard
+from contrastive_core.methods._published import BYOL_VIEWS, LARS
+from contrastive_core.records.cards import MethodCard, Published
 
 
 class VICReg(DimensionMethod):
@@ -30,5 +31,16 @@ class VICReg(DimensionMethod):
         default_loss="vicreg",
         loss_knobs={"invariance": 25.0, "variance": 25.0, "covariance": 1.0},
         builds_on=(("barlow_twins", N_("terms between dimensions")),),
+        published={
+            "imagenet": Published(
+                **LARS | {"batch_size": 2048},
+                source=N_("VICReg's paper on ImageNet with ResNet-50"),
+                lr=0.2,
+                weight_decay=1e-6,
+                epochs=1000,
+                method_knobs={"depth": 3, "hidden": 8192, "dim": 8192},
+                views=BYOL_VIEWS,
+            )
+        },
     )
     loss_knobs_reason = N_("25, 25 and 1, as published")

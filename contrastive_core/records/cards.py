@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 from contrastive_core.messages import N_, message
 
@@ -65,6 +65,24 @@ USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_(
 
 
 @dataclass(frozen=True)
+class Published:
+    """How a method was trained where it was published, on images and for epochs like these."""
+
+    source: str
+    optimizer: str
+    lr: float  # at `per` images in a batch
+    per: int
+    weight_decay: float
+    batch_size: int
+    epochs: int
+    schedule: str = "cosine"
+    warmup: float = 0.0  # epochs
+    method_knobs: Mapping[str, object] = field(default_factory=dict)
+    loss_knobs: Mapping[str, object] = field(default_factory=dict)
+    views: Mapping[str, object] = field(default_factory=dict)  # augmentations that differ from those of `Recipe`
+
+
+@dataclass(frozen=True)
 class MethodCard:
     """A method's title and sources, its diagram, and the facts that its defaults start from."""
 
@@ -86,6 +104,7 @@ class MethodCard:
     least_batch: int = 2  # images, for data sets smaller than the usual batch
     uses: tuple[str, ...] = ()  # of USES
     builds_on: tuple[tuple[str, str], ...] = ()  # an older method, and what was taken from it
+    published: Mapping[str, Published] = field(default_factory=dict)  # by the names of `training_recipes`
 
 
 def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
@@ -96,22 +115,3 @@ def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, 
     return fits, message(
         "{fits}: a quarter of the {n_train} training images, instead of {size}", fits=fits, n_train=n_train, size=size
     )
-
-
-class BatchRate(NamedTuple):
-    """A learning rate that grows with the batch, and the decay that belongs to it."""
-
-    lr: float
-    batch: int  # at which the rate is `lr`
-    weight_decay: float
-    why: str
-
-    def at(self, batch_size: int) -> float:
-        """The rate of batches of this size."""
-        return self.lr * batch_size / self.batch
-
-
-RATES = {  # of optimizers that a method does not choose itself, as published
-    "lars": BatchRate(0.3, 256, 1e-6, N_("SimCLR's with LARS: 0.3 · batch / 256, and a decay of 1e-6")),
-    "sgd": BatchRate(0.06, 128, 5e-4, N_("SimCLR's on CIFAR-10 with SGD: 0.06 · batch / 128, and a decay of 5e-4")),
-}

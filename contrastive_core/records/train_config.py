@@ -15,12 +15,15 @@ from typing import Any
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
+from contrastive_core.records.training_recipes import RECIPES
 from contrastive_core.storage.json_files import JsonObject
 
 GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
 IMAGE_SIZE = N_(
     "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
 )
+RECIPE = N_("short, cifar or imagenet; default: chosen from encoder, image size and epochs")
+FLAGS = {"training_recipe": "recipe"}  # `recipe` is the field of the augmentations
 MICRO_BATCH = N_("images encoded at a time: memory follows it, and the loss still sees the whole batch")
 SMALLEST = 4  # pixels of a side that a training is asked for
 LARGEST = 518  # pixels of a side: DINOv2's
@@ -36,6 +39,11 @@ def _setting(default: Any, **limits: float) -> Any:
 def _option(default: Any, help: str, metavar: str | None = None, **limits: float) -> Any:
     """A field that the command line has an option of its own for."""
     return field(default=default, metadata={**limits, "option": {"help": help, "metavar": metavar}})
+
+
+def flag(name: str) -> str:
+    """The option of the command line for a field: `--micro-batch` for `micro_batch`."""
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class TrainConfig:
     loss: str | None = _option(None, N_("another loss than the method's own"))
     loss_knobs: JsonObject = field(default_factory=dict)
     method_knobs: JsonObject = field(default_factory=dict)
+    training_recipe: str | None = _option(None, RECIPE, metavar="RECIPE")
     recipe: JsonObject = field(default_factory=dict)  # what differs from the method's recipe
     optimizer: str | None = None
     lr: float | None = _setting(None, low=0)
@@ -89,6 +98,9 @@ class TrainConfig:
             if value is not None and low is not None and not value >= low:  # also catches NaN
                 raise BadSetting("{name} must be at least {low}; got {value}", **values)
         ImageForm(self.image_size, self.resize)  # checks both
+        if self.training_recipe not in (None, *RECIPES):
+            values = {"recipes": ", ".join(RECIPES), "recipe": repr(self.training_recipe)}
+            raise BadSetting("recipe must be one of {recipes}; got {recipe}", **values)
         if self.layer_decay == 0:
             raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
         if self.momentum >= 1:
@@ -118,6 +130,7 @@ def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
     for setting in settings:
         key, equals, text = setting.partition("=")
         key = key.strip().replace("-", "_")
+        key = next((name for name, short in FLAGS.items() if short == key), key)
         group, dot, knob = key.partition(".")
         if not equals or not key:
             raise BadSetting("a setting is written key=value; got {setting}", setting=repr(setting))
@@ -139,7 +152,7 @@ def settings_of(config: Mapping[str, Any]) -> list[str]:
     arguments: list[str] = []
     for name in (*OPTIONS, "device"):
         if config.get(name) is not None:
-            arguments += [f"--{name.replace('_', '-')}", str(config[name])]
+            arguments += [flag(name), str(config[name])]
     for group, name in GROUPS.items():
         for knob, value in (config.get(name) or {}).items():
             arguments += ["--set", f"{group}.{knob}={_written(value)}"]

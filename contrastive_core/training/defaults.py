@@ -12,27 +12,27 @@ from contrastive_core.device import wants_bf16
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, message
 from contrastive_core.methods import DatasetInfo
-from contrastive_core.methods._base import Default
+from contrastive_core.methods._base import Default, fitting_views
+from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
 from contrastive_core.records import runs
-from contrastive_core.records.cards import RATES
+from contrastive_core.records.cards import Published
 from contrastive_core.records.recipe import Recipe, view_changes
 from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.records.training_recipes import BatchRate, batch_of, rate_of, suggested, warmup_of
 from contrastive_core.registry import Knob, knobs_of
 
-FIELDS = ("batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
+FIELDS = ("training_recipe", "batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
 SET = N_("set for this run")
+NO_DEFAULT: Default = ({}, "")
+LEAST_IN_SPLIT = 8  # images in a part of a split batch norm
 
 
 def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tuple[TrainConfig, dict[str, str]]:
     """The config with the method's defaults for this data set filled in, and why each is so."""
     cls = methods.get(config.method)
-    defaults = cls.defaults(dataset_info(dataset))
-    values = usual_settings(config.method, dataset)
-    if rate := RATES.get(config.optimizer or ""):
-        own = {"lr": rate.at(config.batch_size or values["batch_size"]), "weight_decay": rate.weight_decay}
-        values = {**values, **own}
-        defaults = {**defaults, **{k: (value, rate.why) for k, value in own.items()}}
+    defaults = defaults_of(config, dataset_info(dataset))
+    values = {name: value for name, (value, _) in defaults.items()}
     filled: dict[str, Any] = {name: values.get(name) for name in FIELDS if getattr(config, name) is None}
     usual_loss = values.get("loss") or cls.card.default_loss
     loss = config.loss or usual_loss
@@ -55,6 +55,52 @@ def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tupl
     if loss != usual_loss:
         reasons["loss_knobs"] = SET if config.loss_knobs else message("the defaults of {loss}", loss=loss)
     return resolved, reasons
+
+
+def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
+    """Every default of a run, of the recipe that it names or that suits it, each with its reason."""
+    cls = methods.get(config.method)
+    short = cls.defaults(facts)
+    name, why = suggested(config.encoder, min(facts.image_shape[1:]), config.epochs, bool(config.start))
+    if config.training_recipe:
+        name, why = config.training_recipe, SET
+    published = cls.card.published.get(name)
+    if name != "short" and published is None:
+        why = message("{why}; nothing like it was published for {method}: as short runs", why=why, method=config.method)
+    defaults = short | (_of_published(published, name, config, facts, short) if published else {})
+    batch_size = config.batch_size or defaults["batch_size"][0]
+    lr, weight_decay = short["lr"], short["weight_decay"]
+    usual = BatchRate("adamw", lr[0], short["batch_size"][0], weight_decay[0], lr[1])
+    rate = rate_of(config.optimizer or "", usual, published)
+    return defaults | {
+        "training_recipe": (name, why),
+        "lr": (rate.at(batch_size), rate.why(batch_size)),
+        "weight_decay": weight_decay if rate is usual else (rate.weight_decay, rate.source),
+    }
+
+
+def _of_published(
+    p: Published, name: str, config: TrainConfig, facts: DatasetInfo, short: Mapping[str, Default]
+) -> dict[str, Default]:
+    """What a published recipe sets otherwise than short runs have it, as far as the data set allows."""
+    least = methods.get(config.method).card.least_batch
+    batch_size, why_batch = batch_of(p, name, facts.n_train, least)
+    knobs = {**short.get("method_knobs", NO_DEFAULT)[0], **p.method_knobs}
+    if "queue" in knobs:
+        knobs["queue"] = queue_size(facts.n_train, knobs["queue"])
+    if "bn_splits" in knobs:
+        most = 1 if config.micro_batch else (config.batch_size or batch_size) // LEAST_IN_SPLIT
+        knobs["bn_splits"] = max(1, min(knobs["bn_splits"], most))
+    loss_knobs = {**short.get("loss_knobs", NO_DEFAULT)[0], **p.loss_knobs}
+    of_loss: dict[str, Default] = {"loss_knobs": (loss_knobs, p.source)} if p.loss_knobs else {}
+    return of_loss | {
+        "batch_size": (batch_size, why_batch),
+        "optimizer": (p.optimizer, p.source),
+        "schedule": (p.schedule, p.source),
+        "warmup": (warmup_of(p, config.epochs), p.source),
+        "recipe": fitting_views(create_recipe(Recipe(), p.views), p.source, facts),
+        "method_knobs": (knobs, p.source),
+    }
 
 
 def _as_made_for(config: TrainConfig, dataset: Dataset) -> dict[str, Any]:

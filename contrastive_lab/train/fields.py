@@ -8,14 +8,17 @@ import streamlit as st
 from contrastive_core.engine import queue
 from contrastive_core.engine.images import datasets
 from contrastive_core.records import BadName, BadSetting, runs
-from contrastive_core.records.cards import RATES, fitting
+from contrastive_core.records.cards import Published, fitting
 from contrastive_core.records.recipe import view_changes
 from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.records.training_recipes import BatchRate, batch_of, rate_of
 from contrastive_lab import locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, sentence
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
 VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as BYOL has them")}
+SIZES = {"digits": 1437, "shapes": 5000, "stl10": 100_000, "mnist": 60_000, "fashion_mnist": 60_000}
+SIZES |= {"cifar10": 50_000, "cifar100": 50_000}  # training images
 UNKNOWN = N_("The method's default for these data.")
 
 
@@ -29,9 +32,28 @@ class TrainChoice:
     data: str
     optimizer: str = ""  # one's own choice, or "": the method's
     n_train: int = 0  # images of a folder; 0: not known
+    recipe: str = "short"  # that it follows
+
+    @property
+    def published(self) -> Published | None:
+        """The recipe with which the method was published, if it follows that."""
+        found = self.catalog["methods"][self.method]["published"].get(self.recipe)
+        return Published(**found) if found else None
 
     def usual(self, name: str) -> tuple[Any, str]:
         """The default of a setting and why it is so; None where it depends on what is not known."""
+        p = self.published
+        if p and name == "optimizer":
+            return p.optimizer, p.source
+        if p and name == "loss_knobs" and p.loss_knobs:
+            return p.loss_knobs, p.source
+        if p and name == "batch_size":
+            n_train = self.n_train or SIZES.get(self.data, 0)
+            least = self.catalog["methods"][self.method]["least_batch"]
+            return batch_of(p, self.recipe, n_train, least) if n_train else (None, UNKNOWN)
+        return self._of_short_runs(name)
+
+    def _of_short_runs(self, name: str) -> tuple[Any, str]:
         by_data = self.catalog["methods"][self.method]["defaults"]
         cards = [by_data[self.data]] if self.data in by_data else list(by_data.values())
         entries = [card.get(name) for card in cards]
@@ -46,11 +68,13 @@ class TrainChoice:
         return first["value"], str(first["why"])
 
     def learning_rate(self, batch: int | None) -> tuple[Any, str]:
-        """The default of the rate, which follows the batch with SGD and LARS. As training/defaults.py."""
-        if not (rate := RATES.get(self.optimizer)):
-            return self.usual("lr")
+        """The default of the rate, which follows the batch. As training/defaults.py."""
+        (lr, why), (usual_batch, _why) = self._of_short_runs("lr"), self._of_short_runs("batch_size")
         size = batch or self.usual("batch_size")[0]
-        return (rate.at(size) if size else None), rate.why
+        rate = rate_of(self.optimizer, BatchRate("adamw", lr or 0.0, usual_batch or 0, 0.0, why), self.published)
+        if not size or not rate.batch or not rate.lr:
+            return (lr if rate.optimizer == "adamw" and not batch else None), why
+        return rate.at(size), rate.why(size)
 
     def temperature(self) -> tuple[Any, str] | None:
         """That of the loss; None where it has none."""

@@ -26,6 +26,7 @@ from contrastive_lab.train.fields import (
 )
 from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
 from contrastive_lab.train.image_size import as_options, image_form, on_disk, size_of_run, wrong_size
+from contrastive_lab.train.recipe import choose_recipe, followed
 from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
@@ -76,26 +77,29 @@ def _further_settings() -> list[str]:
     return views_recipe() + [line.strip() for line in extra.splitlines() if line.strip()]
 
 
-def _choice(catalog: dict[str, Any], method: str, data: Data) -> TrainChoice:
+def _choice(catalog: dict[str, Any], method: str, data: Data, recipe: str) -> TrainChoice:
     loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
     own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
     optimizer = query_params.current("optimizer", OPTIMIZERS, "")
-    return TrainChoice(catalog, method, own, data.name, optimizer, training_images(data.files) if data.files else 0)
+    n_train = training_images(data.files) if data.files else 0
+    return TrainChoice(catalog, method, own, data.name, optimizer, n_train, recipe)
 
 
 def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     """How to train it; Start, or a look at its views. What is known to fail is not started."""
     epochs = number_inputs.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
-    choice = _choice(catalog, method, data)
+    recipe = followed(data.name, epochs)
+    choice = _choice(catalog, method, data, recipe.name)
     chosen, seed, why = numbers(choice)
     name = _name()
     wrong = [why, _error(wrong_name(name))]
     with st.expander(_("Advanced")):
+        own = choose_recipe(recipe, choice.published is not None)
         arguments, encoder, beside = advanced(catalog, choice)
         wrong.append(_error(encoder.wrong))
         form = image_form() if data.files else []
         below = st.container()
-        further = _further_settings()
+        further = own + _further_settings()
         side = size_of_run(data.files, encoder, form, further) if data.files else None
         if data.files and (text := on_disk(data.files, side)):
             below.caption(text)

@@ -68,6 +68,34 @@ def test_optimizer_and_decay_are_trained_with_and_outlive_a_refresh(monkeypatch:
     assert ("--set", "micro_batch=32") in pairs
 
 
+def test_a_recipe_suits_the_encoder_and_the_epochs_unless_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = queued(monkeypatch)
+    app = page_at("train", monkeypatch, data="shapes", encoder="resnet18", epochs="200")
+
+    def shown() -> tuple[str, str]:
+        assert not app.exception
+        return field(app, "Batch size").placeholder, field(app, "Learning rate").placeholder
+
+    assert shown() == ("512 (default)", "0.24 (default)")
+    assert "200 epochs" in field(app, "Recipe").help
+    for recipe, usual in (
+        ("short", ("128 (default)", "0.003 (default)")),
+        ("imagenet", ("256 (default)", "0.3 (default)")),
+        ("cifar", ("512 (default)", "0.24 (default)")),
+    ):
+        field(app, "Recipe").set_value(recipe).run()
+        assert shown() == usual
+    field(app, "Batch size").set_value(64).run()
+    assert shown()[1] == "0.03 (default)"
+    app = refreshed(app, monkeypatch)
+    assert field(app, "Recipe").value == "cifar"
+    app.button(key="start").click().run()
+    assert ("--set", "recipe=cifar") in list(pairwise(started[0]))
+    app = page_at("train", monkeypatch, data="shapes", encoder="resnet18", recipe="other", method="cpc", epochs="200")
+    assert field(app, "Recipe").value == ""
+    assert any("Nothing like it was published" in c.value for c in app.caption)
+
+
 def test_name_and_further_settings_outlive_a_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_at("train", monkeypatch, data="digits")
     for name in ("a", "b", "mine, the 2nd"):

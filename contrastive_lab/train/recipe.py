@@ -1,0 +1,59 @@
+"""Which recipe a training follows: its choice, or that which suits encoder, image size and epochs."""
+
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from contrastive_core.records.training_recipes import RECIPES, suggested
+from contrastive_lab import query_params
+from contrastive_lab.locale import N_, _
+from contrastive_lab.train.encoder import LIBRARY, NEW
+
+TITLES = {"short": N_("short runs"), "cifar": "CIFAR", "imagenet": "ImageNet"}
+PIXELS = {"digits": 8, "mnist": 28, "fashion_mnist": 28, "shapes": 32, "cifar10": 32, "cifar100": 32, "stl10": 96}
+OF_RESNETS = 224  # pixels to which a folder's images are brought for one
+
+
+class FollowedRecipe(NamedTuple):
+    """`own`: the choice, "" for none; `name`: the recipe that is followed; `why`."""
+
+    own: str
+    name: str
+    why: str
+
+
+def followed(data: str, epochs: int) -> FollowedRecipe:
+    """The recipe of the fields, some of which are drawn further down."""
+    own, encoder = query_params.current("recipe", RECIPES, ""), _chosen("encoder") or "small"
+    if encoder in (LIBRARY, "other"):
+        encoder = _chosen("model")
+    pixels = int(_chosen("image_size") or PIXELS.get(data, OF_RESNETS))
+    name, why = suggested(encoder, pixels, epochs, is_start=_chosen("start") not in ("", NEW))
+    return FollowedRecipe(own, own or name, "" if own else why)
+
+
+def choose_recipe(recipe: FollowedRecipe, has_published: bool) -> list[str]:
+    """The field; gives the `--set` value if one was chosen. `has_published`: the method has the recipe that is
+    followed."""
+    automatic = _("{recipe} (default)").format(recipe=_(TITLES[recipe.name])) if not recipe.own else _("automatic")
+    titles = {"": automatic, **TITLES}
+    help = _(
+        "Optimizer, learning rate, schedule, batch size, head and augmentations: for short runs as measured here, for "
+        "CIFAR and ImageNet as published with the method. Your own settings take precedence. {why}"
+    )
+    chosen = query_params.one_of(
+        st.selectbox,
+        _("Recipe"),
+        titles,
+        name="recipe",
+        format_func=lambda name: _(titles[name]) if name else automatic,
+        help=help.format(why=recipe.why).strip(),
+    )
+    if recipe.name != "short" and not has_published:
+        st.caption(_("Nothing like it was published for this method: the values for short runs are used."))
+    return [f"recipe={chosen}"] if chosen else []
+
+
+def _chosen(name: str) -> str:
+    value: Any = query_params.page_values().get(query_params.key_of(name), query_params.requested(name))
+    return str(value) if value else ""
