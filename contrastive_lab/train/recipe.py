@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from contrastive_core.records.training_recipes import RECIPES, suggested
-from contrastive_lab import query_params
+from contrastive_lab import locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.train.encoder import LIBRARY, NEW
 
@@ -15,11 +15,15 @@ OF_RESNETS = 224  # pixels to which a folder's images are brought for one
 
 
 class FollowedRecipe(NamedTuple):
-    """`own`: the choice, "" for none; `name`: the recipe that is followed; `why`."""
+    """`own`: the choice, "" for none; `usual`: what suits the training, and why."""
 
     own: str
-    name: str
+    usual: str
     why: str
+
+    @property
+    def name(self) -> str:
+        return self.own or self.usual
 
 
 def followed(data: str, epochs: int) -> FollowedRecipe:
@@ -28,26 +32,26 @@ def followed(data: str, epochs: int) -> FollowedRecipe:
     if encoder in (LIBRARY, "other"):
         encoder = _chosen("model")
     pixels = int(_chosen("image_size") or PIXELS.get(data, OF_RESNETS))
-    name, why = suggested(encoder, pixels, epochs, is_start=_chosen("start") not in ("", NEW))
-    return FollowedRecipe(own, own or name, "" if own else why)
+    return FollowedRecipe(own, *suggested(encoder, pixels, epochs, is_start=_chosen("start") not in ("", NEW)))
 
 
 def choose_recipe(recipe: FollowedRecipe, has_published: bool) -> list[str]:
     """The field; gives the `--set` value if one was chosen. `has_published`: the method has the recipe that is
     followed."""
-    automatic = _("{recipe} (default)").format(recipe=_(TITLES[recipe.name])) if not recipe.own else _("automatic")
-    titles = {"": automatic, **TITLES}
+    titles = {"": _("{recipe} (default)").format(recipe=_(TITLES[recipe.usual]))}
+    titles |= {name: _(title) for name, title in TITLES.items()}
     help = _(
         "Optimizer, learning rate, schedule, batch size, head and augmentations: for short runs as measured here, for "
-        "CIFAR and ImageNet as published with the method. Your own settings take precedence. {why}"
+        "CIFAR and ImageNet as published with the method. Your own settings take precedence. The default is chosen "
+        "from encoder, image size and epochs: {why}."
     )
     chosen = query_params.one_of(
         st.selectbox,
         _("Recipe"),
         titles,
         name="recipe",
-        format_func=lambda name: _(titles[name]) if name else automatic,
-        help=help.format(why=recipe.why).strip(),
+        format_func=titles.__getitem__,
+        help=help.format(why=locale.text(recipe.why)),
     )
     if recipe.name != "short" and not has_published:
         st.caption(_("Nothing like it was published for this method: the values for short runs are used."))
