@@ -20,6 +20,7 @@ from lightly.models.modules import (
     NNCLRPredictionHead,
     NNCLRProjectionHead,
     NNMemoryBankModule,
+    SimCLRProjectionHead,
     SimSiamPredictionHead,
     SimSiamProjectionHead,
 )
@@ -49,6 +50,15 @@ class Peer(nn.Module):
 
     def loss(self, x0: Tensor, x1: Tensor, share: float) -> Tensor:
         raise NotImplementedError
+
+
+class PeerSimCLR(Peer):
+    def build(self, width: int, s: Any) -> None:
+        self.projection_head = SimCLRProjectionHead(width, s.hidden, s.dim)
+        self.criterion = NTXentLoss()
+
+    def loss(self, x0: Tensor, x1: Tensor, share: float) -> Tensor:
+        return self.criterion(*(self.projection_head(self.backbone(x)) for x in (x0, x1)))
 
 
 class PeerBYOL(Peer):
@@ -130,11 +140,11 @@ PEERS: dict[str, type[Peer]] = {
 }
 
 
-def peer_batches(images: Any, recipe: Recipe, batch_size: int) -> Iterator[Sequence[Tensor]]:
+def peer_batches(images: Any, recipe: Recipe, batch_size: int, workers: int = 0) -> Iterator[Sequence[Tensor]]:
     """Two views (b, c, h, w) of each batch, epoch after epoch, of images (n, c, h, w) uint8 held as pictures."""
     pictures = [Image.fromarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)) for image in images]
     views = _Views(pictures, _transform(recipe, images.shape[-1]))
-    loader = DataLoader(views, batch_size=batch_size, shuffle=True, drop_last=True, num_workers=0)
+    loader = DataLoader(views, batch_size=batch_size, shuffle=True, drop_last=True, num_workers=workers)
     while True:
         yield from loader
 
