@@ -108,6 +108,10 @@ class Method(nn.Module, ABC):
         """Train with `loss`."""
         self.loss = loss
 
+    def learning_rate_scales(self) -> dict[int, float]:
+        """Parts of the learning rate that parameters take, by id; all others take all of it."""
+        return {}
+
     @property
     def batch_kind(self) -> str:
         """How its batches are drawn: a kind of `sampling`."""

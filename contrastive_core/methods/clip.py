@@ -16,6 +16,7 @@ from contrastive_core.losses import Loss
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows, part_of
 from contrastive_core.models.encoders import ProjectionHead
+from contrastive_core.models.sentence_tower import RATE, SentenceTower
 from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard
@@ -31,6 +32,15 @@ class Settings(HeadSettings):
     head: str = knob("linear", help=N_("Projection of each tower from h to z."), choices=("linear", "nonlinear"))
     text_encoder: str = knob(
         "transformer", help=N_("Encoder of the captions: reads word order, or not."), choices=TEXT_ENCODERS
+    )
+    text_tower: str = knob(
+        "",
+        help=N_(
+            "A pretrained text tower instead: sentence-transformers:FOLDER, a model on this machine with safetensors."
+        ),
+    )
+    train_text_tower: bool = knob(
+        False, help=N_("Train the pretrained text tower too, at 1 % of the learning rate. Off: it stays as it is.")
     )
     learn_temperature: bool = knob(
         True, help=N_("Learn τ, and SigLIP's bias, starting at the loss's values. 1/τ is at most 100.")
@@ -71,8 +81,10 @@ class CLIP(Method):
 
     def build(self) -> None:
         s = self.settings
-        self.text_tower = TextTower(self.vocabulary, s.text_encoder)
-        self.text_head = ProjectionHead(s.head, TextTower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
+        self.text_tower: TextTower | SentenceTower = TextTower(self.vocabulary, s.text_encoder)
+        if s.text_tower:
+            self.text_tower = SentenceTower(s.text_tower, s.train_text_tower)
+        self.text_head = ProjectionHead(s.head, self.text_tower.out_dim, s.dim, s.hidden, s.depth, s.head_bn)
         self.learned_names: tuple[str, ...] = ()  # what of the loss is learned: temperature, bias
         self.temperature = LearnedTemperature()
         self.temperature.requires_grad_(s.learn_temperature)
@@ -110,7 +122,11 @@ class CLIP(Method):
 
     def load_parts(self, weights: Mapping[str, Tensor]) -> None:
         super().load_parts(weights)
-        self.text_tower = TextTower.from_state(part_of(weights, "text_tower"))  # with the words of its training
+        state = part_of(weights, "text_tower")
+        if isinstance(self.text_tower, SentenceTower):
+            self.text_tower.load(state)
+        else:
+            self.text_tower = TextTower.from_state(state)  # with the words of its training
         for name in ("text_head", "temperature"):
             self.get_submodule(name).load_state_dict(part_of(weights, name))
         self.bias = nn.Parameter(weights["bias"]) if "bias" in weights else None
@@ -118,6 +134,10 @@ class CLIP(Method):
     def encode_texts(self, texts: Sequence[str]) -> Float[Tensor, "b e"]:
         """z of texts."""
         return self.text_head(self.text_tower(self.text_tower.encode(texts)))
+
+    def learning_rate_scales(self) -> dict[int, float]:
+        is_pretrained = isinstance(self.text_tower, SentenceTower)
+        return {id(p): RATE for p in self.text_tower.parameters()} if is_pretrained else {}
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:

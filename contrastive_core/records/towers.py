@@ -18,6 +18,7 @@ from contrastive_core.storage.regular_files import printable
 TOWER, PAIR, TEXT = "tower", "pair", "text"
 RESERVED = (TOWER, PAIR)
 OF_RUN = ("image", "caption")  # names of the towers of a run
+SENTENCE_TOWER = "sentence-transformers:"  # before the folder of a text tower
 DEFAULT_TEMPLATES = ("a photo of a {}", "a picture of a {}", "a {}")  # of zero-shot prompts
 WIDTHS = N_(
     "rows of {a} have {width_a} numbers and rows of {b} {width_b}; both towers must embed into the same space, "

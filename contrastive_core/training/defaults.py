@@ -15,6 +15,7 @@ from contrastive_core.methods import DatasetInfo
 from contrastive_core.methods._base import Default, fitting_views
 from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
+from contrastive_core.models.sentence_tower import with_whole_path
 from contrastive_core.records import runs
 from contrastive_core.records.cards import Published
 from contrastive_core.records.recipe import Recipe, view_changes
@@ -38,6 +39,7 @@ def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tupl
     loss = config.loss or usual_loss
     loss_knobs = values.get("loss_knobs", cls.card.loss_knobs) if loss == usual_loss else {}
     method_knobs = {**values.get("method_knobs", {}), **config.method_knobs}
+    method_knobs = {name: with_whole_path(value) for name, value in method_knobs.items()}
     filled |= {
         "loss": loss,
         "loss_knobs": none_as_no_value(losses.knobs(loss), {**loss_knobs, **config.loss_knobs}),

@@ -83,6 +83,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     assert config.optimizer is not None
     assert config.lr is not None
     scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
+    scales |= method.learning_rate_scales()
     decay, momentum = config.weight_decay or 0, config.momentum
     optimizer = create_optimizer(config.optimizer, method.parameters(), config.lr, decay, momentum, scales)
     generator = torch.Generator().manual_seed(config.seed * 1000)

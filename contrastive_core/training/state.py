@@ -28,6 +28,9 @@ CAPTIONS = N_(
     "{name} cannot continue: its captions are not those that it was trained on; put the old captions.csv back, or "
     "train again"
 )
+TEXT_TOWER = N_(
+    "{name} cannot continue: the folder of its text tower was edited; put the old files back, or train again"
+)
 OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
 
 
@@ -115,6 +118,8 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
             tensors[name] = state
     if not _has_captions_of(tensors, plain, setup):
         raise CannotGoOn(CAPTIONS, name=run.name)
+    if not _is_same(tensors, setup, "text_tower.digest"):
+        raise CannotGoOn(TEXT_TOWER, name=run.name)
     position = restore(tensors, plain, setup, totals)
     reasons, damaged = [], ", ".join(plain["damaged"])
     if plain["world"] != setup.world.size:
@@ -131,7 +136,12 @@ def _has_captions_of(tensors: dict[str, Tensor], plain: dict[str, Any], setup: T
     """Whether the captions are those of the state; of an older state, their words."""
     if (digest := plain.get("captions")) and (captions := setup.dataset.captions):
         return bool(digest == captions.digest)
-    before, now = tensors.get("method.text_tower.words"), setup.method.state_dict().get("text_tower.words")
+    return _is_same(tensors, setup, "text_tower.words")
+
+
+def _is_same(tensors: dict[str, Tensor], setup: TrainSetup, name: str) -> bool:
+    """Whether a buffer of the method is that of the state, if both have it."""
+    before, now = tensors.get(f"method.{name}"), setup.method.state_dict().get(name)
     return before is None or now is None or torch.equal(before.cpu(), now.cpu())
 
 

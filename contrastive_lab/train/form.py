@@ -27,6 +27,7 @@ from contrastive_lab.train.fields import (
 from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
 from contrastive_lab.train.image_size import as_options, image_form, on_disk, size_of_run, wrong_size
 from contrastive_lab.train.recipe import choose_recipe, followed
+from contrastive_lab.train.text_tower import choose_text_tower
 from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
@@ -96,7 +97,9 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     with st.expander(_("Advanced")):
         own = choose_recipe(recipe, choice.published is not None)
         arguments, encoder, beside = advanced(catalog, choice)
-        wrong.append(_error(encoder.wrong))
+        tower, wrong_tower = choose_text_tower(catalog["methods"][method]["needs_captions"])
+        chosen += tower
+        wrong += [_error(encoder.wrong), _error(wrong_tower)]
         form = image_form() if data.files else []
         below = st.container()
         further = own + _further_settings()

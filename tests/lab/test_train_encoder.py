@@ -205,3 +205,25 @@ def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen()
     fits, large = (encoders._known("timm:x", {"pixels": n}, "") for n in (518, 600))
     assert fits.endswith("expects images of 518 pixels. Images of a folder are resized to that.")
     assert "expects images of 600 pixels. Images of a folder are stored at 518 pixels, the maximum" in large
+
+
+def test_clip_takes_a_text_tower_from_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = queued(monkeypatch)
+    app = page_at("train", monkeypatch, data="shapes")
+    assert not [f for f in app.selectbox if f.label == "Text tower"]
+    app = page_at("train", monkeypatch, data="shapes", method="clip")
+    for kind in ("bag_of_words", "", "sentence-transformers"):
+        field(app, "Text tower").set_value(kind).run()
+        assert not app.exception
+    for folder, said in ((tmp_path / "none", "There is no folder"), (tmp_path, "it has no modules.json")):
+        field(app, "Folder of the text tower").set_value(str(folder)).run()
+        assert any(said in e.value.replace("\\", "") for e in app.error)
+        assert app.button(key="start").disabled
+    (tmp_path / "modules.json").write_text("[]")
+    field(app, "Folder of the text tower").set_value(f"{tmp_path}/").run()
+    assert not app.error
+    next(box for box in app.checkbox if box.label == "Train the text tower").check().run()
+    app.button(key="start").click().run()
+    assert not app.exception
+    assert ("--set", f"method.text_tower=sentence-transformers:{tmp_path}/") in list(pairwise(started[0]))
+    assert ("--set", "method.train_text_tower=on") in list(pairwise(started[0]))
