@@ -97,9 +97,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     with st.expander(_("Advanced")):
         own = choose_recipe(recipe, choice.published is not None)
         arguments, encoder, beside = advanced(catalog, choice)
-        tower, wrong_tower = choose_text_tower(catalog["methods"][method]["needs_captions"])
-        chosen += tower
-        wrong += [_error(encoder.wrong), _error(wrong_tower)]
+        wrong.append(_error(encoder.wrong))
         form = image_form() if data.files else []
         below = st.container()
         further = own + _further_settings()
@@ -212,7 +210,7 @@ def with_label(name: str) -> str:
 
 
 def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], Encoder, bool]:
-    """Loss, optimizer, encoder and GPUs, as arguments; the encoder; and whether to wait for what is training."""
+    """Loss, optimizer, encoder, text tower and GPUs as arguments; the encoder; whether to wait for what is training."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
     loss = query_params.one_of(
         st.selectbox,
@@ -223,6 +221,8 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
     )
     settings = optimizing(choice)
     encoder = choose_encoder(catalog["encoders"])
+    tower, wrong = choose_text_tower(catalog["methods"][choice.method]["needs_captions"])
+    encoder = replace(encoder, wrong=encoder.wrong or wrong)
     processes = 1
     if (count := training.gpus()) > 1:
         processes = number_inputs.number(
@@ -235,7 +235,7 @@ def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], E
             help=_("The batch is shared out: loss and weights stay."),
         )
     beside = query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")
-    arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings)]
+    arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings + tower)]
     arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
     arguments += ["--processes", str(processes)] if processes > 1 else []
     return arguments, encoder, beside
