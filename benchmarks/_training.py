@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import torch
 
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.dataset import Dataset
 from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.metrics import create
 from contrastive_core.records import runs
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 
-__all__ = ["knn", "synchronize", "trained"]
+__all__ = ["knn", "rows_of", "synchronize", "trained"]
 
 
 def trained(name: str, *argv: str, threads: int = 1) -> Run:
@@ -40,6 +44,17 @@ def knn(run: Run, which: str = "h") -> float:
     """kNN accuracy (k = 20, τ 0.07) of the test images after the last epoch, in per cent."""
     train, test = (embed_run(run, split, which, "cpu") for split in ("train", "test"))
     return 100 * float(create("knn")(train, test).value)
+
+
+def rows_of(encoder: torch.nn.Module, dataset: Dataset, device: torch.device | str = "cpu") -> EmbeddingSet:
+    """h of every image, in evaluation mode and float32."""
+    encoder.eval()
+    with torch.no_grad():
+        parts = [
+            encoder(to_float(torch.from_numpy(np.array(dataset.images[i : i + 500])).to(device))).float().cpu().numpy()
+            for i in range(0, len(dataset), 500)
+        ]
+    return EmbeddingSet(np.concatenate(parts), np.asarray(dataset.labels, np.int64), split=dataset.split, layer="h")
 
 
 def synchronize(device: torch.device) -> None:

@@ -35,16 +35,13 @@ from benchmarks import _machine, images
 from benchmarks._gpu_step import step_shares
 from benchmarks._lightly import PeerSimCLR, peer_batches
 from benchmarks._timing import alternate
-from benchmarks._training import synchronize
+from benchmarks._training import rows_of, synchronize
 from contrastive_core import losses, pairs
 from contrastive_core.data import datasets
-from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.datasets import Dataset
 from contrastive_core.device import choose, describe
 from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records import runs
-from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.storage import atomic
 from contrastive_core.training.loop import compute_step, train
@@ -136,16 +133,6 @@ def scores_of(encoder: torch.nn.Module, setup: TrainSetup) -> dict[str, float]:
     test = datasets.of_config(setup.config.to_dict(), "test")
     found = evaluate_sets(SCORES, train_rows, rows_of(encoder, test, setup.device))
     return {name: 100 * float(found[name].value or 0) for name in SCORES}
-
-
-def rows_of(encoder: torch.nn.Module, dataset: Dataset, device: torch.device) -> EmbeddingSet:
-    encoder.eval()
-    with torch.no_grad():
-        parts = [
-            encoder(to_float(torch.from_numpy(np.array(dataset.images[i : i + 500])).to(device))).float().cpu().numpy()
-            for i in range(0, len(dataset), 500)
-        ]
-    return EmbeddingSet(np.concatenate(parts), np.asarray(dataset.labels, np.int64), split=dataset.split, layer="h")
 
 
 # --- loss ----------------------------------------------------------------------------------------

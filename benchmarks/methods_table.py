@@ -26,7 +26,7 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ import torch
 
 from benchmarks._lightly import PEERS, peer_batches
 from benchmarks._methods_report import report
+from benchmarks._training import rows_of
 from contrastive_core.data import datasets
-from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.embed import load_model, raw_pixels
 from contrastive_core.evaluation.evaluate import evaluate_sets
@@ -120,17 +120,6 @@ def theirs(method: str, dataset: str, seed: int, seconds: float) -> tuple[Any, M
     return peer.backbone, for_seconds(step, seconds)
 
 
-def rows_of(encoder: Any, dataset: Dataset) -> EmbeddingSet:
-    """h of every image, in evaluation mode."""
-    encoder.eval()
-    with torch.no_grad():
-        parts = [
-            encoder(to_float(torch.from_numpy(np.array(dataset.images[i : i + 500])))).numpy()
-            for i in range(0, len(dataset), 500)
-        ]
-    return EmbeddingSet(np.concatenate(parts), np.asarray(dataset.labels, np.int64), split=dataset.split, layer="h")
-
-
 def reference(which: str, dataset: str, seed: int) -> Any:
     """The rows of a split as a function: pixels, or an encoder that did not learn from these images."""
     if which == "raw pixels":
@@ -180,12 +169,12 @@ def jobs(args: argparse.Namespace) -> list[tuple[str, str, str, int]]:
     return known + trained
 
 
-def prepared(name: str, cifar: Path | None, runs_folder: Path) -> str:
-    """The data set as `train` takes it: of CIFAR-10, copies of the first images of each class."""
+def prepared(name: str, cifar: Path | None, runs_folder: Path, each: Mapping[str, int] = EACH) -> str:
+    """The data set as `train` takes it: of CIFAR-10, copies of the first `each` images of a class, by split."""
     if name != "cifar10":
         return name
     target = runs_folder.resolve() / "cifar10"
-    for split, count in EACH.items():
+    for split, count in each.items():
         for place in sorted((cifar / split).iterdir()) if cifar else ():
             (target / split / place.name).mkdir(parents=True, exist_ok=True)
             for path in sorted(place.glob("*.jpg"))[:count]:
