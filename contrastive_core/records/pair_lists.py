@@ -100,6 +100,7 @@ def listed(rows: EmbeddingSet, pairs: PairList, marks: Mapping[str, JsonObject])
         mark = marks.get(rows.ids[query], {})
         yield {
             "place": place,
+            "decision": DECISIONS.get(str(mark.get("what", "")), ""),
             N_("query"): rows.ids[query],
             N_("query text"): said(rows, query),
             N_("partner"): rows.ids[partner],
@@ -113,6 +114,5 @@ def listed(rows: EmbeddingSet, pairs: PairList, marks: Mapping[str, JsonObject])
             N_("other cosine"): round(float(pairs.other_similarity[i]), 4),
             N_("margin"): round(float(pairs.margin[i]), 4),
             **({N_("other query"): rows.ids[twin], N_("other query text"): said(rows, twin)} if twin >= 0 else {}),
-            "decision": DECISIONS.get(str(mark.get("what", "")), ""),
             N_("true partner"): mark.get("label") or "",
         }

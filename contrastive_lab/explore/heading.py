@@ -35,6 +35,8 @@ def of_vectors(space: EmbeddingRef) -> None:
         text = _("Loaded vectors · {rows} rows × {width} · {labels}")
         st.caption(text.format(rows=rows, width=width, labels=labels))
         label, on = _("Its lists: mislabeled, duplicate, outlying"), {"on": loaded_vectors.PREFIX + space.key}
+        if (every := cache.embedding(space)) is not None and cache.towers(every) is not None:
+            label = _("Its pairs: mismatched, false negatives")
         st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
         if len(files := space_picker.open_files()) > 1:
             to = {"runs": ",".join(files[:2])}

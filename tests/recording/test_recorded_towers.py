@@ -13,7 +13,8 @@ from torch import nn
 from torch.nn import functional
 
 from contrastive_core import losses, pairs, watch
-from contrastive_core.embeddings.reading import read_rows
+from contrastive_core.data import datasets
+from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.errors import Damaged
 from contrastive_core.evaluation.towers import modality_gap, retrieval
 from contrastive_core.loss_lab.batch import load_batch
@@ -277,3 +278,19 @@ def test_sentence_transformers_ranking_loss_is_ours(columns: int) -> None:
     towers = towers_at(w.run, 2)
     assert len(towers.b) == 6 * (columns - 1)
     assert towers.rows.columns["pair"][:6].tolist() == list("abcdef")
+
+
+def test_rows_of_images_have_pictures_and_those_of_texts_none() -> None:
+    digits = datasets.load("digits", "train")
+    owners = [3, 3, 5, 7, 9, 11]  # several captions of one image
+    with watch("pictured", "info_nce", every=1, strict=True, towers=TOWERS, dataset="digits") as w:
+        w.step(rows(4), rows(6, seed=1), ids=([3, 5, 7, 9], owners))
+    pictures = read_images(embedding_ref.of_recording(Recorded(w.run, "step", 1)))
+    assert pictures is not None
+    at = towers_at(w.run)
+    np.testing.assert_array_equal(pictures[at.a], digits.images[[3, 5, 7, 9]])
+    assert len({*pictures[at.b].ravel().tolist()}) == 1  # gray
+    batch = load_batch(w.run, BatchRequest("step:1", 4, 1, 0))
+    assert isinstance(batch, TowerBatch)
+    assert min(batch.a.thumbs) >= 0
+    assert set(batch.b.thumbs) == {-1}

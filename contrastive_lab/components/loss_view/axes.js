@@ -40,16 +40,21 @@ export function drawAxes(lab, g, strip, side) {
     for (const [j, at] of places(lab.columns, tile, side)) thumb(lab, g, columnThumbs[j], strip + at, from, tile - 2);
   }
   const drawn = textsOf(lab, strip, side);
-  if (drawn) g.drawImage(drawn, 0, 0);
+  if (!drawn) return;
+  const size = strip + side;
+  g.drawImage(drawn, 0, 0, size, strip, 0, 0, size, strip);
+  g.drawImage(drawn, 0, strip, strip, side, 0, strip, strip, side);
 }
 
-/** Rows that have room on an axis, and where each begins. */
+/** Every row that has room on an axis, and where it begins. */
 function places(order, step, side) {
-  const fit = Math.min(Math.max(1, Math.floor(side / step)), order.length);
-  return Array.from({ length: fit }, (_, k) => {
-    const place = Math.floor(((k + 0.5) * order.length) / fit);
-    return [order[place], Math.min((place / order.length) * side, side - step)];
-  });
+  const stride = Math.max(1, Math.ceil((step * order.length) / side)),
+    found = [];
+  for (let place = 0; place < order.length; place += stride) {
+    const at = (place / order.length) * side;
+    if (place === 0 || at + step <= side) found.push([order[place], at]);
+  }
+  return found;
 }
 
 /** Both strips of texts, painted once for an order and a size; null for no texts. */
