@@ -115,6 +115,22 @@ def duration(seconds: float) -> str:
     return _("{seconds} min").format(seconds=f"{seconds / 60:.0f}") if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+OPTION = re.compile(r"--set ([\w.]+)=([^\s,;()，；。（）]*[^\s,;().，；。（）])")
+FIELDS = {"batch_size": N_("Batch size"), "lr": N_("Learning rate"), "loss.temperature": N_("Temperature τ")}
+
+
+def in_form(text: object) -> str:
+    """A text of the library, translated, that names fields of the training form in place of options."""
+
+    def field(option: re.Match[str]) -> str:
+        name, value = option.groups()
+        if name in FIELDS:
+            return _("“{field}” {value}").format(field=locale.text(FIELDS[name]), value=value)
+        return _("“Further settings” {name}={value}").format(name=name, value=value)
+
+    return OPTION.sub(field, locale.text(text))
+
+
 MARKUP = re.compile(r"([\\\\`*_{}\[\]()#+!|<>~:$&@.-])")
 
 

@@ -22,7 +22,7 @@ def known(run: Run) -> dict[str, Scores]:
     found: dict[str, Scores] = {}
     for encoder in frozen.read_list():
         with contextlib.suppress(ValueError):
-            if made := cache.result(frozen.KIND, _values(encoder, run)):
+            if made := cache.result(frozen.KIND, values_of(encoder, run)):
                 found[encoder.source] = scores_from_json(made.meta["scores"])
     return found
 
@@ -31,7 +31,7 @@ def follow_missing(run: Run) -> None:
     """Take the scores of the first named encoder that has none on these images; its progress, or why it has none."""
     for encoder in frozen.read_list():
         try:
-            question = questions.analysis(frozen.KIND, _values(encoder, run))
+            question = questions.analysis(frozen.KIND, values_of(encoder, run))
         except ValueError as error:
             st.caption(format.plain(error))
             continue
@@ -84,5 +84,6 @@ def _add(text: str) -> None:
     st.rerun()
 
 
-def _values(encoder: FrozenEncoder, run: Run) -> dict[str, object]:
+def values_of(encoder: FrozenEncoder, run: Run) -> dict[str, object]:
+    """The values of the question for an encoder's scores on a run's test images. Raises ValueError where it is gone."""
     return frozen.request(encoder, run.config, str(run.manifest.get("data_fingerprint") or ""))

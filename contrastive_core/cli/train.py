@@ -30,6 +30,7 @@ from contrastive_core.training import loop
 from contrastive_core.training.image_size import kept_smaller, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
 from contrastive_core.training.starting_run import inherit_encoder
+from contrastive_core.training.validate import setting_notes
 
 
 def train(args: Namespace) -> None:
@@ -38,7 +39,8 @@ def train(args: Namespace) -> None:
         _under_torchrun(args.processes, sys.argv[1:])
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
-        for note in (setup.dataset.left_out, kept_smaller(setup.config)):
+        notes = setting_notes(setup.config, setup.dataset)
+        for note in (setup.dataset.left_out, kept_smaller(setup.config), *notes):
             if world.is_rank0 and note:
                 print_note(note)
         epochs = setup.config.epochs

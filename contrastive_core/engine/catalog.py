@@ -34,7 +34,7 @@ METHOD = (
     "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
     "default_loss loss_knobs needs_labels needs_captions batch least_batch published"
 ).split()
-LOSS = "title year paper formula summary family matrix per_sample".split()
+LOSS = "title year paper formula summary family matrix per_sample terms".split()
 METRIC = "title reading needs_labels needs_train higher_is_better".split()
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
 from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard
+from contrastive_core.records.cards import LossCard, LossTerm
 from contrastive_core.registry import knob
 
 EPS = 1e-5  # beside the variance, as in BatchNorm
@@ -35,6 +35,7 @@ class BarlowTwinsLoss(TwoViewLoss):
         family="other",
         matrix="correlation",
         per_sample="none",
+        terms=(LossTerm("off_diagonal", 0, N_("nothing keeps dimensions apart, so they may become copies of one")),),
     )
 
     off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))

@@ -14,7 +14,7 @@ from torch import Tensor
 from contrastive_core.device import send
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views
 from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard
+from contrastive_core.records.cards import LossCard, LossTerm
 from contrastive_core.registry import knob
 
 KNOTS, END = 17, 3.0
@@ -38,6 +38,10 @@ class LeJEPALoss(TwoViewLoss):
         ),
         family="other",
         per_sample="share",
+        terms=(
+            LossTerm("trade_off", 0, N_("nothing keeps the embedding from shrinking to one point")),
+            LossTerm("trade_off", 1, N_("nothing brings the two views of an image together")),
+        ),
     )
 
     trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))

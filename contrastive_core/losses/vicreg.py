@@ -10,7 +10,7 @@ from torch import Tensor
 
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
 from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard
+from contrastive_core.records.cards import LossCard, LossTerm
 from contrastive_core.registry import knob
 
 EPS = 1e-4  # beside the variance, under the root
@@ -38,6 +38,11 @@ class VICRegLoss(TwoViewLoss):
         family="other",
         matrix="covariance",
         per_sample="share",
+        terms=(
+            LossTerm("variance", 0, N_("nothing keeps the embedding from shrinking to one point")),
+            LossTerm("covariance", 0, N_("nothing keeps dimensions apart, so they may become copies of one")),
+            LossTerm("invariance", 0, N_("nothing brings the two views of an image together")),
+        ),
     )
 
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))

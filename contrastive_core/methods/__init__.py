@@ -48,6 +48,9 @@ def create(
         if key not in definitions:
             has = ", ".join(definitions) or "none"
             values = {"name": f"{name!r}", "key": f"{key!r}", "has": has}
+            if others := [n for n in names() if key in knobs(n)]:
+                values |= {"others": ", ".join(others)}
+                raise ValueError(message("method {name} has no setting {key}, only {others}; it has: {has}", **values))
             raise ValueError(message("method {name} has no setting {key}; it has: {has}", **values))
     cls = get(name)
     checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 from contrastive_core.messages import N_, message
 
@@ -45,6 +45,14 @@ class Kernel(TypedDict, total=False):
     average: str
 
 
+class LossTerm(NamedTuple):
+    """A term of a loss: the knob that weighs it, the value at which it is absent, and what is missing then."""
+
+    knob: str
+    absent_at: float
+    missing: str
+
+
 @dataclass(frozen=True)
 class LossCard:
     """A loss's title, source and formula, and the facts that decide where it can be used."""
@@ -59,6 +67,7 @@ class LossCard:
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
     matrix: str = ""  # of dimensions (d, d), where the loss compares them: "correlation" or "covariance"
     per_sample: str = "whole"  # what a sample's own value is: the whole loss, a "share" of it, or "none"
+    terms: tuple[LossTerm, ...] = ()  # those with a weight; what keeps the embedding from collapsing comes first
 
 
 USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))

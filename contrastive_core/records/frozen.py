@@ -22,6 +22,7 @@ from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.json_schema import schema_of
 
 KIND = "frozen"  # of the question that asks for their scores
+DIFFERENCES = "frozen_differences"  # of the question how runs differ from one on the same images
 LIBRARIES = ("timm:", "torchvision:")
 RUN = "run:"
 COMMON = ("weights", "model", "checkpoint", "pytorch_model", "best", "last")  # stems of files that say nothing

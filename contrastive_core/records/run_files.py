@@ -72,6 +72,7 @@ class Status(TypedDict, total=False):
     status: Annotated[str, one_of("queued", "running", "done", "stopped", "failed")]
     reason: str
     note: str
+    is_warned: bool  # the note warns, as of a collapse
     epoch: int | None
     epochs: int | None
     step: int | None

@@ -2,7 +2,9 @@
 
 Deviations are those of unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for rows that are spread
 evenly, 0 for one point. A random encoder starts near 0 and a healthy run rises within a few epochs, so a low value
-alone says nothing: it has to have fallen, or to stay low for long. Measured on digits and shapes."""
+alone says nothing: it has to have fallen, or to stay low for long. Losses over dimensions look at raw rows: these may
+shrink while their directions still differ, and become copies of few dimensions while their rank is above 1. Measured
+on digits and shapes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,11 +15,13 @@ from torch import Tensor
 
 from contrastive_core.distributed import collectives
 from contrastive_core.losses import Loss
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.messages import message
 from contrastive_core.methods import Method
 from contrastive_core.metrics.rankme import effective_rank, spectrum
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.registry import knobs_of
 
 LOW, FALL = 0.2, 0.4  # an embedding has fallen that is below LOW, and below this share of its highest deviation
 FALLEN = 10  # lines in a row
@@ -25,34 +29,44 @@ ONE_POINT = 0.1  # deviation below which rows are nearly one point; a random enc
 NEVER_RISEN = 200  # lines in a row
 ONE_DIMENSION = 1.2  # effective rank of z below which there is only one; a healthy run with two measured 1.6
 LOW_RANKS = 2  # epochs in a row
+SHRUNK = 0.1  # of the highest deviation of raw rows; VICReg and LeJEPA stay above 0.7 of it
+ALIKE = 0.95  # mean |correlation| of dimensions; with their weights Barlow Twins and VICReg measured 0.6 at most
 SMALL_BATCH = 8
-ANTI_COLLAPSE = {"variance": 25, "trade_off": 0.05, "off_diagonal": 0.005}  # knobs of losses, with their defaults
+SMALL_WEIGHT = 0.01  # of the default: as good as none
 
 
 @torch.no_grad()
-def spread_of(pairs: Pairs) -> dict[str, float]:
-    """Mean and least deviation of the dimensions of a global batch: of z, not of what a predictor makes of it. All
-    processes call it together."""
+def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
+    """Mean and least deviation of the dimensions of a global batch: of z, not of what a predictor makes of it; with
+    `has_texts` of images and texts each. `z_scale`: of raw rows, where the loss depends on their length. All processes
+    call it together."""
     rows = pairs.candidates if pairs.across else pairs.anchors  # anchors are those of this process
-    mean, least = deviations(rows, collectives.all_reduce_sum)
-    return {"z_std": mean, "z_std_least": least}
+    towers = {"": rows}
+    if has_texts:
+        towers = {"": rows[pairs.candidate_views == 0], "text_": rows[pairs.candidate_views == 1]}
+    found: dict[str, float] = {}
+    for name, z in towers.items():
+        unit = torch.nn.functional.normalize(z.float(), dim=1)
+        mean, least = deviations(unit, collectives.all_reduce_sum)
+        found |= {f"{name}z_std": mean * z.shape[1] ** 0.5, f"{name}z_std_least": least * z.shape[1] ** 0.5}
+    if isinstance(loss, TwoViewLoss) and loss.card.matrix != "correlation":
+        found["z_scale"] = deviations(rows.float(), collectives.all_reduce_sum)[0]
+    return found
 
 
 def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
-    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1. `total` adds up what
-    every process has."""
-    unit = torch.nn.functional.normalize(rows.float(), dim=1)
-    n = total(unit.new_full((), len(unit)))
-    centered = unit - total(unit.sum(0)) / n
-    std = (total(centered.square().sum(0)) / n).sqrt() * unit.shape[1] ** 0.5  # (d)
+    """Mean and least deviation of the dimensions of rows (n, d). `total` adds up what every process has."""
+    n = total(rows.new_full((), len(rows)))
+    centered = rows - total(rows.sum(0)) / n
+    std = (total(centered.square().sum(0)) / n).sqrt()  # (d)
     mean, least = torch.stack([std.mean(), std.min()]).tolist()  # one wait for the device
     return mean, least
 
 
 def dimension_scores(z: np.ndarray) -> dict[str, float]:
     """Of a sample's rows z (n, d): mean and least deviation, effective rank, and mean |correlation| of dimensions."""
-    mean, least = deviations(torch.from_numpy(z))
-    scores = {"z_std": mean, "z_std_least": least}
+    mean, least = deviations(torch.nn.functional.normalize(torch.from_numpy(z), dim=1))
+    scores = {"z_std": mean * z.shape[1] ** 0.5, "z_std_least": least * z.shape[1] ** 0.5}
     centered = z - z.mean(0)
     varies = centered.std(0) > 1e-6 * max(1e-6, float(np.abs(z).max()))
     if len(z) < 2 or varies.sum() < 2:
@@ -67,34 +81,47 @@ def dimension_scores(z: np.ndarray) -> dict[str, float]:
 class CollapseWatch:
     """Follows the deviations of a run; `is_collapsed` once they have fallen, or have never risen."""
 
+    over_dimensions: bool = False  # the loss keeps dimensions apart
     highest: float = 0.0
+    largest: float = 0.0  # of raw rows
     fallen_lines: int = 0  # in a row
+    shrunk_lines: int = 0
     low_lines: int = 0
     low_ranks: int = 0  # epochs
+    alike_epochs: int = 0
     is_collapsed: bool = False
 
     def see(self, line: dict[str, float]) -> None:
         """Take in a line of the metrics, of a step or of an epoch."""
         if "z_rank" in line:
             self.low_ranks = self.low_ranks + 1 if line["z_rank"] < ONE_DIMENSION else 0
+            is_alike = self.over_dimensions and line.get("z_correlation", 0) > ALIKE
+            self.alike_epochs = self.alike_epochs + 1 if is_alike else 0
         elif "z_std" in line:
-            z_std = line["z_std"]
+            z_std = min(line["z_std"], line.get("text_z_std", line["z_std"]))
             self.highest = max(self.highest, z_std)
             self.fallen_lines = self.fallen_lines + 1 if z_std < min(LOW, FALL * self.highest) else 0
             self.low_lines = self.low_lines + 1 if z_std < ONE_POINT else 0
-        self.is_collapsed = self.is_one_point or self.low_ranks >= LOW_RANKS
+            scale = line.get("z_scale", 1.0)
+            self.largest = max(self.largest, scale)
+            self.shrunk_lines = self.shrunk_lines + 1 if scale < SHRUNK * self.largest else 0
+        self.is_collapsed = self.is_one_point or max(self.low_ranks, self.alike_epochs) >= LOW_RANKS
 
     @property
     def is_one_point(self) -> bool:
-        return self.fallen_lines >= FALLEN or self.low_lines >= NEVER_RISEN
+        return max(self.fallen_lines, self.shrunk_lines) >= FALLEN or self.low_lines >= NEVER_RISEN
 
 
 def warning(watch: CollapseWatch, config: TrainConfig, method: Method, loss: Loss) -> str:
     """What is said of a collapsed run, with the likely reason and the remedy."""
     reason = likely_reason(config, method, loss)
-    if not watch.is_one_point:
+    if watch.is_one_point:
+        return message("the embedding is collapsing to one point. Likely reason: {reason}", reason=reason)
+    if watch.low_ranks >= LOW_RANKS:
         return message("the embedding is collapsing to one dimension. Likely reason: {reason}", reason=reason)
-    return message("the embedding is collapsing to one point. Likely reason: {reason}", reason=reason)
+    return message(
+        "the dimensions of the embedding are becoming copies of each other. Likely reason: {reason}", reason=reason
+    )
 
 
 def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
@@ -103,9 +130,11 @@ def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
         return message("the stop-gradient is off; use --set method.stop_gradient=on")
     if not getattr(method.settings, "predictor", True):
         return message("there is no predictor; use --set method.predictor=on")
-    for name, default in ANTI_COLLAPSE.items():
-        if getattr(loss, name, None) == 0:
-            return message("{name} is 0; use --set loss.{name}={default}", name=name, default=default)
+    for term in loss.card.terms:
+        default, value = knobs_of(type(loss))[term.knob].default, getattr(loss, term.knob)
+        if abs(value - term.absent_at) < SMALL_WEIGHT * default:
+            values = {"name": term.knob, "value": f"{value:g}", "default": f"{default:g}"}
+            return message("{name} is {value}; use --set loss.{name}={default}", **values)
     if config.loss == "negative_cosine" and "predictor" not in method.card.uses:
         return message(
             "negative_cosine has no negatives and {method} has no predictor; choose byol or simsiam, or another loss",

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn
+from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.run import Run
@@ -48,7 +49,8 @@ def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines =
         run.lock() if is_rank0 else nullcontext(),  # released after the reason is written
     ):
         log = MetricsLog(run, setup.device, is_rank0, on_lines)
-        return _until_the_end(_Training(setup, run, log, EpochTotals(setup.device), stop), resume)
+        watch = collapse.CollapseWatch(isinstance(setup.loss, TwoViewLoss))
+        return _until_the_end(_Training(setup, run, log, EpochTotals(setup.device), stop, watch), resume)
 
 
 @contextmanager
@@ -81,9 +83,9 @@ class _Training:
     log: MetricsLog
     totals: EpochTotals
     stop: threading.Event
+    watch: collapse.CollapseWatch
     saved: float = 0.0  # when, on the monotonic clock
     collapsed_epochs: int = 0  # in a row
-    watch: collapse.CollapseWatch = field(default_factory=collapse.CollapseWatch)
 
 
 class _Step(NamedTuple):
@@ -176,7 +178,8 @@ def _one_batch(t: _Training, batch: Batch, position: TrainPosition, steps: int) 
     t.log.images += batch.global_rows.total
     if log_it:
         figures = {"loss": loss, "lr": lr, "grad_norm": norm, "n_valid": int(n_valid)}
-        figures |= setup.method.step_metrics() | collapse.spread_of(step.pairs)
+        figures |= setup.method.step_metrics()
+        figures |= collapse.spread_of(step.pairs, setup.loss, setup.method.card.needs_captions)
         _look_for_collapse(t, figures)
         t.log.step(position, figures)
     return position, step.pairs

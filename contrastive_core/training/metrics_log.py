@@ -1,9 +1,9 @@
 """The metrics of a training run: lines in `metrics.jsonl`, and the run's status.
 
 Only the first of several processes writes. Lines are collected for half a second and written together. A step's line
-has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see collapse.py), `images_per_s`
-and `memory_mb`; an epoch's line has `epoch` (1 for the first), `step`, the mean `loss`, the total `seconds`, and the
-scores of the sample, `z_rank` and `z_correlation` among them.
+has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see collapse.py; some losses add
+`z_scale`, two towers `text_z_std`), `images_per_s` and `memory_mb`; an epoch's line has `epoch` (1 for the first),
+`step`, the mean `loss`, the total `seconds`, and the scores of the sample, `z_rank` and `z_correlation` among them.
 """
 
 import contextlib
@@ -72,7 +72,7 @@ class MetricsLog:
         if self.writes:
             place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
             note = join(". ", filter(None, [self.note, self.warning]))
-            self.run.set_status(status, reason=reason, note=note, **place)
+            self.run.set_status(status, reason=reason, note=note, is_warned=bool(self.warning), **place)
 
     def fail(self, reason: str) -> None:
         """End the run as failed. Errors of a full disk or a missing folder are ignored."""

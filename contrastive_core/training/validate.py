@@ -1,6 +1,7 @@
 """What cannot be trained is refused beforehand, with a sentence that names the remedy."""
 
 import copy
+import dataclasses
 import os
 import shutil
 
@@ -15,9 +16,10 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_
 from contrastive_core.methods import Method
 from contrastive_core.records.recipe import Recipe
+from contrastive_core.records.setting_notes import ONE_IMAGE, Weighed
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training import gradient_cache
-from contrastive_core.training.defaults import create_recipe, dataset_info, none_as_no_value
+from contrastive_core.training.defaults import create_recipe, dataset_info, none_as_no_value, usual_settings
 from contrastive_core.training.optim import OPTIMIZERS, SCHEDULES
 
 COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
@@ -46,6 +48,8 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
     needs_labels = cls.card.needs_labels or cls.card.batch != "shuffled"
     classes = np.unique(dataset.labels[dataset.labels >= 0])
     names = {"method": config.method, "name": dataset.name}
+    if refusal := weighed(config).refusal():
+        raise BadSetting(refusal)
     if needs_labels and not len(classes):
         raise BadSetting(
             "{method} needs labels and {name} has none; choose a method without labels, such as simclr", **names
@@ -62,13 +66,27 @@ def validate(config: TrainConfig, dataset: Dataset, world: World) -> None:
         raise BadSetting(reason)
 
 
+def weighed(config: TrainConfig) -> Weighed:
+    """The terms of a resolved config's loss."""
+    loss = losses.create(config.loss or "", **config.loss_knobs)
+    dim = methods.knobs(config.method)["dim"].default
+    wide = int(config.method_knobs.get("dim", dim))
+    return Weighed(loss.card.terms, dataclasses.asdict(loss), loss.card.matrix, wide, config.batch_size or 0)
+
+
+def setting_notes(config: TrainConfig, dataset: Dataset) -> list[str]:
+    """What to know of a resolved config that can be trained."""
+    usual = usual_settings(config.method, dataset)
+    return weighed(config).notes((methods.knobs(config.method)["dim"].default, usual["batch_size"]))
+
+
 def _check_batch_size(config: TrainConfig, dataset: Dataset, world: World) -> None:
     n, size = len(dataset.labels), config.batch_size
     assert size is not None
     if n < 2:
         raise BadSetting("{name} has {n} training image; add more: contrast needs two", name=dataset.name, n=n)
     if size < 2:
-        raise BadSetting(N_("batch_size must be at least 2: one image has nothing to compare with"))
+        raise BadSetting(ONE_IMAGE)
     if size > n:
         values = {"size": size, "n": n, "name": dataset.name, "fits": max(2, n // 4)}
         raise BadSetting(

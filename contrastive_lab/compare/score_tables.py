@@ -13,6 +13,7 @@ from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
 from contrastive_core.records.score import Scores
 from contrastive_lab import cache, format, frozen_encoders, locale, query_params
+from contrastive_lab.compare import frozen_differences
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.tables import draw_definitions, draw_table
@@ -78,6 +79,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             return
     if run := next((run for space in spaces if (run := space.run)), None):
         frozen_encoders.follow_missing(run)
+    frozen_differences.draw(spaces)
 
 
 def _of_towers(space: EmbeddingRef) -> Scores:

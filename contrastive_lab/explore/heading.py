@@ -89,7 +89,7 @@ def of_recording(run: Run) -> None:
     else:
         st.caption(format.plain(recordings.describe(run)))
     if note := run.status().get("note"):
-        st.warning(format.plain(note))
+        st.info(format.plain(note))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(locale.text(recordings.LACKS))
         st.page_link("pages/loss_lab.py", label=_("Its rows under the loss"), icon=":material/tune:")

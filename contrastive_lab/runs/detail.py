@@ -55,11 +55,11 @@ def _heading(run: Run, status: Status) -> None:
     if title := run.meta().get("title"):
         st.text(str(title))
     if reason := status.get("reason"):
-        (st.error if status["status"] == "failed" else st.info)(format.plain(reason))
+        (st.error if status["status"] == "failed" else st.info)(format.plain(format.in_form(reason)))
     if problem := training.failure(run.name):
         st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
-    if status.get("note"):
-        st.warning(format.plain(status["note"]))
+    if note := status.get("note"):
+        (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     for why in run_verify.damaged_records(run):
         if why != reason:
             st.warning(format.plain(_("{why}. It is unchanged.").format(why=why)))

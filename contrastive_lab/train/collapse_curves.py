@@ -12,7 +12,12 @@ HELP = N_(
     "Deviation: of each dimension of unit rows z in a batch, times √d; 1 is evenly spread, 0 is one point. A random "
     "encoder starts near 0. Rank and correlation are those of a fixed sample of training images."
 )
-DEVIATIONS = {"z_std": N_("mean of dimensions"), "z_std_least": N_("least of dimensions")}
+DEVIATIONS = {
+    "z_std": N_("mean of dimensions"),
+    "z_std_least": N_("least of dimensions"),
+    "text_z_std": N_("mean of dimensions, texts"),
+    "z_scale": N_("mean of dimensions, rows not scaled"),
+}
 RANK = {"z_rank": N_("effective rank of z")}
 SHARES = {
     "z_correlation": N_("mean |correlation| of two dimensions"),

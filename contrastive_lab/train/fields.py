@@ -200,6 +200,11 @@ def wrong_settings(choice: TrainChoice, further: list[str]) -> str:
     ):
         for knob, value in values.items():
             if knobs and (why := _wrong_knob(group, knob, value, knobs["knobs"])):
+                others = [name for name, one in choice.catalog["methods"].items() if knob in one["knobs"]]
+                if group == "method" and knob not in knobs["knobs"] and others:
+                    text = _("method.{knob} is a setting of {others}; {method} has: {knobs}")
+                    of = {"knob": knob, "others": ", ".join(others), "method": choice.method}
+                    return text.format(**of, knobs=", ".join(knobs["knobs"]))
                 return why
     return ""
 

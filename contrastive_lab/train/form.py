@@ -12,7 +12,7 @@ from contrastive_lab import cache, format, guard, locale, number_inputs, query_p
 from contrastive_lab.locale import N_, _
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
-from contrastive_lab.train import folder_picker
+from contrastive_lab.train import folder_picker, setting_notes
 from contrastive_lab.train.encoder import Encoder, choose_encoder, opened_weights, wrong_start
 from contrastive_lab.train.expected import expected
 from contrastive_lab.train.fields import (
@@ -104,7 +104,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         side = size_of_run(data.files, encoder, form, further) if data.files else None
         if data.files and (text := on_disk(data.files, side)):
             below.caption(text)
-        wrong += [_error(wrong_settings(choice, further)), wrong_start(encoder, channels_of(data), further)]
+        wrong_lines = wrong_settings(choice, further) or setting_notes.refusal(choice, chosen + further)
+        wrong += [_error(wrong_lines), wrong_start(encoder, channels_of(data), further)]
     wrong += [
         _error(wrong_size(data.files, form, side) if side else ""),
         _error(wrong_data(catalog["methods"][method], data)),
@@ -112,6 +113,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     ]
     expected(data.name, method, encoder.name, epochs, [*form, *chosen, *further])
     why = next(filter(None, [*wrong, number_inputs.wrong_number()]), "")
+    for note in [] if why else setting_notes.notes(choice, chosen + further):
+        st.info(format.plain(note))
     row, is_off, why = st.container(horizontal=True), bool(why) or not data.name, format.plain(why)
     go = row.button(_("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=why)
     look = row.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=why)

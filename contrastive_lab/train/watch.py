@@ -94,7 +94,7 @@ def not_yet(name: str, error: Exception) -> None:
     if in_line(name):
         return
     if problem := training.failure(name):
-        st.error(format.plain(problem))
+        st.error(format.plain(format.in_form(problem)))
         return
     if name not in training.starting():
         st.progress(0.0, format.plain(error))
@@ -135,12 +135,12 @@ def progress(run: Run) -> None:
         text = template.format(state=locale.text(now), epoch=epoch, epochs=epochs)
         st.progress(min(1.0, epoch / max(1, epochs)), text)
     if note := status.get("note"):
-        st.warning(format.plain(note))
+        (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     row = st.container(horizontal=True)
     if now in ("running", "starting") and row.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
     if not in_line(run.name) and now in ("stopped", "failed") and not run.shipped:
-        (st.error if now == "failed" else st.info)(format.plain(status.get("reason") or now))
+        (st.error if now == "failed" else st.info)(format.plain(format.in_form(status.get("reason") or now)))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
         if row.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):

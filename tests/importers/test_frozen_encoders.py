@@ -23,7 +23,9 @@ from contrastive_core.importers import checkpoint, frozen_encoders
 from contrastive_core.importers.frozen_encoders import check_frozen, embed_frozen, open_frozen
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.paths import SHIPPED
+from contrastive_core.records import evaluation as evaluate
 from contrastive_core.records import frozen, runs
+from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.frozen import FrozenEncoder, parse
 
 timm = pytest.importorskip("timm")
@@ -211,6 +213,13 @@ def test_evaluate_shows_it_beside_the_run(capsys: pytest.CaptureFixture[str], mo
     assert not any(k.startswith("frozen") for k in json.loads(capsys.readouterr().out)["scores"])
     values = frozen.request(parse(COLOR), runs.load("simclr-digits").config, _fingerprint())
     assert make(frozen.KIND, values).arrays["knn:per_sample"].shape == (360,)
+    names = ["simclr-digits", "moco_v2-digits"]
+    spaces = [EmbeddingRef(name, "test", "h").values for name in names]
+    found = make(frozen.DIFFERENCES, {"spaces": spaces, "names": names, "frozen": values}).meta["differences"]
+    assert [(d["a"], d["b"], d["metric"]) for d in found] == [(name, COLOR, "knn") for name in names]
+    own = evaluate.read_evaluation(runs.load("simclr-digits"), "test").scores["h"]["knn"].value
+    assert found[0]["value"] == pytest.approx(own - scores["frozen:run:simclr-shapes"]["knn"]["value"])
+    assert found[0]["interval"][0] < found[0]["value"] < found[0]["interval"][1]
 
 
 def _fingerprint() -> str:

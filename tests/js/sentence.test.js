@@ -125,3 +125,12 @@ test("an anchor without a partner, or without negatives, says so", () => {
   assert.match(sentence(view(SCORES, [1, 1, 3, 0], kernel)), /^image 0 has no negative/);
   assert.match(sentence(view(SCORES, [1, 2, 0, 3], kernel)), /the only negative, image 1, gets the whole push/);
 });
+
+test("a loss without negatives is said to pull only", () => {
+  const lab = view([0.9, 0.8, 0.1, 0], MASK, { ...SOFTMAX, temperature: 0.5 });
+  lab.kernel = null;
+  lab.out.grad = Float32Array.from([-1, 0, 0, 0]); // as negative cosine has it
+  assert.match(sentence(lab), /the loss pushes no negative of this batch: it only pulls positives together\.$/);
+  lab.out.grad = new Float32Array(4); // a hinge that is met
+  assert.match(sentence(lab), /no negative is pushed: the positive is close enough\.$/);
+});

@@ -104,3 +104,17 @@ def test_a_row_without_a_label_is_empty_in_every_file() -> None:
     assert format.csv_of(rows, [1]).splitlines()[1] == "1,,0.0,1.0,0.0"
     assert rows.label_columns == {"label": [1, None, 0], "class": ["two", None, "one"]}
     assert export.table(rows, np.zeros((3, 2)), [1, 2], "csv").decode().splitlines()[1].startswith("1,,,0.0,0.0,")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("there is no predictor; use --set method.predictor=on", "use “Further settings” method.predictor=on"),
+        ("use --set batch_size=64 or more", "use “Batch size” 64 or more"),
+        ("a lower learning rate (--set lr=1e-05), clipped gradients (--set clip=1), or", "(“Learning rate” 1e-05)"),
+        ("use --set loss.trade_off=0.05. Then", "“Further settings” loss.trade_off=0.05. Then"),
+        ("no option here: --set", "no option here: --set"),
+    ],
+)
+def test_a_remedy_names_the_field_of_the_form(text: str, shown: str) -> None:
+    assert shown in format.in_form(text)

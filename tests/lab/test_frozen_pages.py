@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from opened_page import opened
 from sample_desk import text_of
+from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import client, results
 from contrastive_core.engine.results import Result
 from contrastive_core.records import frozen, runs
+from contrastive_core.records.comparison import Difference
+from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.frozen import parse
 from contrastive_core.records.score import Score, scores_to_json
 from contrastive_lab import frozen_encoders
@@ -109,3 +113,32 @@ def test_train_starts_from_a_named_file(tmp_path: Path, monkeypatch: pytest.Monk
     assert fields.opened_weights(made, "digits")[0] == "--start"
     assert begun[0][0].endswith("weights.safetensors")
     assert begun[0][1:] == ("--dataset", "digits")
+
+
+def test_compare_tests_each_run_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen.add(parse(ENCODER))
+    space = EmbeddingRef("simclr-digits", "test", "h")
+    app = AppTest.from_function(draw_differences)
+    assert not app.run().dataframe  # no scores yet
+    scored()
+    values = {
+        "spaces": [space.values],
+        "names": ["simclr-digits"],
+        "frozen": frozen_encoders.values_of(parse(ENCODER), runs.load("simclr-digits")),
+    }
+    ones = [("knn", 0.031, (0.006, 0.058), 0.01), ("linear_probe", -0.02, (-0.05, 0.01), 0.4)]
+    found = [asdict(Difference(m, "simclr-digits", ENCODER, v, i, p, p, 3, 1)) for m, v, i, p in ones]
+    results.write(frozen.DIFFERENCES, values, Result({"differences": found}))
+    app.run()
+    assert not app.exception
+    rows = app.dataframe[0].value
+    assert list(rows["result"]) == ["✓ run better", "no difference shown"]
+    assert list(rows["difference"]) == [3.1, -2.0]
+    assert list(rows["95 %"]) == ["0.6 to 5.8", "-5.0 to 1.0"]
+
+
+def draw_differences() -> None:
+    from contrastive_core.records.embedding_ref import EmbeddingRef
+    from contrastive_lab.compare import frozen_differences
+
+    frozen_differences.draw([EmbeddingRef("simclr-digits", "test", "h")])

@@ -15,7 +15,11 @@ from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import values_of
 from contrastive_core.engine import answers, catalog
 from contrastive_core.records import runs
+from contrastive_core.records.train_config import TrainConfig, with_settings
+from contrastive_core.training import validate
+from contrastive_core.training.setup import prepare
 from contrastive_lab import command_files
+from contrastive_lab.train import setting_notes
 from contrastive_lab.train.fields import TrainChoice, wrong_settings
 
 
@@ -93,6 +97,14 @@ def test_an_address_with_no_number_is_the_default(asked: str, monkeypatch: pytes
         ("Further settings, one a line", "lr=-1", "at least 0"),
         ("Further settings, one a line", "batch_size=abc", "must be a whole number"),
         ("Further settings, one a line", "loss.tau=1", "loss.tau is no setting here"),
+        ("Further settings, one a line", "method.speed=1", "method.speed is no setting here"),
+        ("Further settings, one a line", "method.predictor=on", "method.predictor is a setting of byol, moco_v3"),
+        ("Further settings, one a line", "batch_size=1", "one image has nothing to compare with"),
+        (
+            "Further settings, one a line",
+            "loss=vicreg\nloss.variance=0\nloss.covariance=0\nloss.invariance=0",
+            "covariance, invariance, variance are all 0",
+        ),
         ("Further settings, one a line", "loss.temperature=1e6", "must lie in"),
         ("Further settings, one a line", "method=moco_v1", "chosen above"),
     ],
@@ -110,6 +122,31 @@ def test_an_error_stands_there_and_nothing_starts(
     {f.label: f for f in [*app.text_input, *app.text_area]}[field].input("").run()
     assert not app.error
     assert not start(app).disabled
+
+
+@pytest.mark.parametrize(
+    ("method", "lines", "says"),
+    [
+        ("vicreg", "loss.variance=0", "loss.variance is 0: nothing keeps the embedding from shrinking"),
+        ("lejepa", "loss.trade_off=1", "loss.trade_off is 1: nothing brings the two views"),
+        ("barlow_twins", "loss.off_diagonal=0", "nothing keeps dimensions apart"),
+        ("barlow_twins", "batch_size=64", "256 dimensions and a batch 64 images: the correlation matrix has rank 63"),
+        ("vicreg", "method.dim=512", "512 dimensions and a batch 128 images: the covariance matrix has rank 127"),
+        ("vicreg", "batch_size=512", ""),
+        ("lejepa", "method.dim=512", ""),
+        ("simclr", "method.dim=512", ""),
+    ],
+)
+def test_what_a_weight_of_zero_or_a_low_rank_leads_to_is_said(method: str, lines: str, says: str) -> None:
+    described = catalog.read()
+    choice = TrainChoice(described, method, described["methods"][method]["default_loss"], "digits")
+    assert not setting_notes.refusal(choice, lines.split())
+    notes = " ".join(setting_notes.notes(choice, lines.split()))
+    assert says in notes
+    assert bool(notes) is bool(says)
+    assert not setting_notes.notes(choice, [])
+    setup = prepare(with_settings(TrainConfig(method, "digits", device="cpu"), [*lines.split(), "encoder.width=0.25"]))
+    assert " ".join(validate.setting_notes(setup.config, setup.dataset)) == notes  # the command line says the same
 
 
 def test_every_default_is_a_setting_that_is_taken() -> None:

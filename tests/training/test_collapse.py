@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from contrastive_core import losses, pairs
 from contrastive_core.records import SHIPPED, runs
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.training import collapse, loop
@@ -30,6 +31,7 @@ def test_a_run_without_stop_gradient_says_so_and_how_to_mend_it() -> None:
     run = trained("method.stop_gradient=off")
     assert "collapsing to one point" in run.status()["note"]
     assert "--set method.stop_gradient=on" in run.status()["note"]
+    assert run.status()["is_warned"] is True
     lines = run.metrics()
     assert lines[0]["z_std"] > 0.7
     assert lines[-2]["z_std"] < 0.2
@@ -47,6 +49,27 @@ def test_one_dimension_is_no_collapse_of_two_classes(method: str, says: bool, mo
     monkeypatch.setattr(collapse, "dimension_scores", lambda z: {"z_std": 0.9, "z_rank": 1.1})
     note = trained(f"method={method}", "epochs=2").status().get("note") or ""
     assert ("one dimension" in note) is says
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "remedy"),
+    [
+        ("method=vicreg loss.variance=0", "one point", "variance is 0; use --set loss.variance=25"),
+        ("method=lejepa loss.trade_off=0.0001", "one point", "trade_off is 0.0001; use --set loss.trade_off=0.05"),
+        ("method=barlow_twins loss.off_diagonal=0", "copies of each other", "use --set loss.off_diagonal=0.005"),
+    ],
+)
+def test_a_loss_without_the_term_that_spreads_says_so(settings: str, what: str, remedy: str) -> None:
+    run = trained(*settings.split(), "epochs=6", "sample=256")
+    note = run.status()["note"]
+    assert what in note
+    assert remedy in note
+
+
+def test_with_its_weights_it_says_nothing() -> None:
+    run = trained("method=vicreg", "epochs=4", "sample=256")
+    assert not run.status().get("note")
+    assert "z_scale" in run.metrics()[0]
 
 
 def watched(values: list[float]) -> list[bool]:
@@ -73,6 +96,29 @@ def test_one_dimension_for_two_epochs_is_a_collapse() -> None:
     for rank, expected in ((1.1, False), (3.0, False), (1.1, False), (1.15, True), (1.6, False)):
         watch.see({"z_std": 0.9, "z_rank": rank})
         assert watch.is_collapsed is expected
+
+
+def test_raw_rows_that_shrink_are_a_collapse_though_their_directions_differ() -> None:
+    watch = CollapseWatch()
+    for step in range(60):
+        watch.see({"z_std": 0.5, "z_scale": 0.9**step})
+    assert watch.is_one_point
+    watch.see({"z_std": 0.5, "z_scale": 0.5})
+    assert not watch.is_collapsed
+
+
+def test_each_tower_is_seen_by_itself() -> None:
+    """Two towers apart, each a point: together they would have a deviation."""
+    a, b = torch.tensor([[1.0, 0.0]]).repeat(8, 1), torch.randn(8, 2)
+    two, loss = pairs.from_towers(a, b), losses.create("info_nce")
+    found = collapse.spread_of(two, loss, has_texts=True)
+    assert found["z_std"] == pytest.approx(0, abs=1e-6)
+    assert found["text_z_std"] > 0.5
+    assert "text_z_std" not in collapse.spread_of(two, loss, has_texts=False)
+    watch = CollapseWatch()
+    for text in [0.9] * 5 + [0.05] * 10:
+        watch.see({"z_std": 0.9, "text_z_std": text})
+    assert watch.is_one_point
 
 
 @pytest.mark.parametrize(
@@ -105,7 +151,7 @@ def test_scores_of_dimensions() -> None:
     assert copies["z_correlation"] == pytest.approx(1)
     point = collapse.dimension_scores(np.ones((5, 8), np.float32))
     assert point == {"z_std": pytest.approx(0, abs=1e-6), "z_std_least": pytest.approx(0, abs=1e-6)}
-    assert collapse.deviations(torch.zeros(4, 3)) == (0, 0)
+    assert collapse.deviations(torch.ones(4, 3)) == (0, 0)
 
 
 def test_no_shipped_run_would_have_been_called_collapsed() -> None:

@@ -31,7 +31,7 @@ KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snap
 KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
 KINDS |= {"tower_pairs": "pairs.tower_pairs"}
-KINDS |= {frozen.KIND: "frozen.scores"}
+KINDS |= {frozen.KIND: "frozen.scores", frozen.DIFFERENCES: "frozen.differences"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
 FILES = ("evaluation", "embedding", "samples")  # what keeps files of its own
 

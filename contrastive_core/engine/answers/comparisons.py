@@ -84,7 +84,11 @@ def kept_scores(space: EmbeddingRef) -> Scores | None:
     result = results.read("scores", {"space": space.values})
     if result is None:
         return None
-    scores = scores_from_json(result.meta["scores"]["own"])
+    return with_arrays(scores_from_json(result.meta["scores"]["own"]), result)
+
+
+def with_arrays(scores: Scores, result: Result) -> Scores:
+    """The scores with what a result says of each sample."""
     for key, array in result.arrays.items():
         name, _, part = key.partition(":")
         if name in scores:

@@ -41,7 +41,9 @@ function ofSoftmax(lab, o, i) {
   const n = o.negatives[i],
     counted = o.effective[i],
     { total, hardest, curve } = shares(lab);
-  if (!(total > 0))
+  if (!(total > 0)) {
+    if (!lab.kernel && onlyPulls(lab))
+      return _("the loss pushes no negative of this batch: it only pulls positives together.");
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
       ? _(
           "the gradient is close to zero because the positive is already very similar; it falls on {counted} of " +
@@ -52,6 +54,7 @@ function ofSoftmax(lab, o, i) {
           },
         )
       : _("no negative is pushed: the positive is close enough.");
+  }
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),
     times = curve[0] * n;
@@ -85,6 +88,16 @@ function ofHinge(lab, o, i) {
       : _("none is left alone"),
     name = nameOf(lab, shares(lab).hardest);
   return _("the loss pushes {pushed} of {n} negatives, {name} the hardest; {left}.", { pushed, n, name, left });
+}
+
+/**
+ * Whether positives of the batch are pulled and no negative of any anchor is pushed, as by a loss without negatives.
+ *
+ * @param {LossViewState} lab
+ */
+function onlyPulls({ M, out }) {
+  const moves = (kind) => M.some((m, j) => m === kind && out.grad[j] !== 0);
+  return moves(1) && !moves(2);
 }
 
 /** @param {LossViewState} lab */
