@@ -7,6 +7,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES
 from contrastive_core.records.run import Run
 from contrastive_lab import format, guard, query_params, state
+from contrastive_lab.compare import checkpoints
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import has_rows
 
@@ -52,7 +53,8 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
                 group, _("Features"), layers, name="features", format_func=SOURCES.get, width="content"
             )
     if len(names) < 2:
-        st.info(_("Choose at least two."))
+        alone = checkpoints.with_towers(names)  # whose checkpoints the page compares
+        st.info(_("Choose at least two, or compare two checkpoints below.") if alone else _("Choose at least two."))
     return names, layer
 
 

@@ -86,7 +86,10 @@ def around(request: SampleRequest, table: SampleTable, name: str, row: int, pict
     line = st.container(horizontal=True, gap="small")
     for one in (first, *shown):
         pictures.show(line.container(width=NEIGHBOR), one.id, one.text, one.split)
-    st.caption(_("Nearest by cosine similarity of the encoder output (h), with their labels."))
+    if request.run is None:
+        st.caption(_("Nearest by cosine similarity."))
+    else:
+        st.caption(_("Nearest by cosine similarity of the encoder output (h), with their labels."))
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -45,6 +45,7 @@ def test_a_run_with_one_checkpoint_says_what_is_missing(clip_run: Run, monkeypat
     app = opened("compare", monkeypatch, runs=clip_run.name)
     assert not app.exception
     assert "keeps 1 of the two checkpoints" in words(app).replace("\\", "")
+    assert "Choose at least two, or compare two checkpoints below." in words(app)
 
 
 def test_train_shows_recall_and_gap_and_the_learned_temperature(clip_run: Run, monkeypatch) -> None:
