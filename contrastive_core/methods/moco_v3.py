@@ -54,5 +54,5 @@ class MoCoV3(MomentumPredictorMethod):
 
     @classmethod
     def defaults(cls, facts: DatasetInfo) -> dict[str, Default]:
-        reason = N_("m 0.99 rising to 1, as published for ResNets")
+        reason = N_("m 0.99 rising to 1, as published for ResNets; not measured in short runs")
         return super().defaults(facts) | {"method_knobs": ({"momentum": 0.99}, reason)}

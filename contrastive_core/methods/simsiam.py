@@ -38,7 +38,10 @@ class SimSiam(Method):
             "ImageNet linear, ResNet-50, 100 epochs: 68.1 %, without the stopped gradient 0.1 %; CIFAR-10, ResNet-18, "
             "800 epochs: 91.8 % (linear; quoted, not checked against the paper itself)."
         ),
-        differences=N_("The head's last layer has no BatchNorm here; the paper's has one without scale and shift."),
+        differences=N_(
+            "The head's last layer has no BatchNorm here; the paper's has one without scale and shift. The learning "
+            "rate of the predictor decays with all others; the paper keeps it constant."
+        ),
         paper_recipe=N_("batch 512, SGD 0.05 · batch / 256, cosine, d 2,048, predictor 512"),
         default_loss="negative_cosine",
         loss_knobs={"form": "cosine"},

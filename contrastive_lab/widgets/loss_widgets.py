@@ -154,8 +154,8 @@ class CircleWidget(KnobWidget):
         super().__init__("circle", loss, knobs)
         if self.about["kernel"] is None:
             raise ValueError(
-                f"the browser has no kernel for {self.about['title']} with these knobs: choose a "
-                "loss of the softmax or hinge kind"
+                f"the browser cannot move points under {self.about['title']} with these knobs: choose a loss of the "
+                "softmax, hinge or sigmoid kind; the app's Loss Lab shows BYOL and SimSiam on the circle"
             )
         self._start = start
         self.draw()

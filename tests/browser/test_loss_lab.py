@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from patience import SLOW, repainted
+from PIL import Image
 
 from contrastive_core.paths import ROOT
 
@@ -164,6 +165,33 @@ def test_the_csv_holds_what_the_page_says(page: Any, address: str) -> None:
     assert f"{loss:.3f}" == shown[0]
     assert float(shown[1].split()[0]) == pytest.approx(sum(effective) / 32, abs=0.5)
     assert float(shown[2]) == pytest.approx(pull, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind", "rows"), [("vicreg", "covariance", 2 * 256**2), ("barlow_twins", "correlation", 256**2)]
+)
+def test_matrices_of_dimensions_are_saved_as_the_page_shows_them(
+    page: Any, address: str, loss: str, kind: str, rows: int
+) -> None:
+    page.goto(f"{address}/loss_lab?run=vicreg-shapes&on=batch&size=32&loss={loss}")
+    page.get_by_role("rowheader", name="Loss of the batch", exact=True).wait_for(timeout=SLOW)
+    with page.expect_download(timeout=SLOW) as got:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    with Path(got.value.path()).open() as file:
+        head, *cells = csv.reader(file)
+    assert head == ["view", "dimension", "other_dimension", kind, "part_of_loss"]
+    assert len(cells) == rows
+    parts = sum(float(cell[4]) for cell in cells)
+    shown = page.locator("table tr", has=page.get_by_role("rowheader")).evaluate_all(
+        "rows => Object.fromEntries(rows.map(r => [r.cells[0].textContent, parseFloat(r.cells[2].textContent)]))"
+    )
+    of_cells = shown["Loss of the batch"] - shown.get("Invariance", 0)  # which belongs to rows, not to dimensions
+    assert parts == pytest.approx(of_cells, rel=5e-3, abs=0.02)
+    with page.expect_download() as got:
+        page.get_by_role("button", name="PNG", exact=True).click()
+    picture = Image.open(got.value.path(), formats=["PNG"])
+    assert picture.width > picture.height > 200
+    assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 20  # no empty sheet
 
 
 def test_the_slider_is_at_most_eight_tabs_from_the_top(page: Any, address: str) -> None:

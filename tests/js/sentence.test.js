@@ -131,6 +131,8 @@ test("a loss without negatives is said to pull only", () => {
   lab.kernel = null;
   lab.out.grad = Float32Array.from([-1, 0, 0, 0]); // as negative cosine has it
   assert.match(sentence(lab), /the loss pushes no negative of this batch: it only pulls positives together\.$/);
-  lab.out.grad = new Float32Array(4); // a hinge that is met
+  lab.out.grad = new Float32Array(4);
+  assert.match(sentence(lab), /this loss is of the whole batch's dimensions\.$/); // Barlow Twins, VICReg, LeJEPA
+  lab.out.loss = new Float32Array(1); // a hinge that is met
   assert.match(sentence(lab), /no negative is pushed: the positive is close enough\.$/);
 });

@@ -42,8 +42,12 @@ function ofSoftmax(lab, o, i) {
     counted = o.effective[i],
     { total, hardest, curve } = shares(lab);
   if (!(total > 0)) {
-    if (!lab.kernel && onlyPulls(lab))
+    const pulls = moves(lab, 1),
+      pushes = moves(lab, 2);
+    if (!lab.kernel && pulls && !pushes)
       return _("the loss pushes no negative of this batch: it only pulls positives together.");
+    if (!lab.kernel && !pulls && !pushes && o.loss[i] > 0)
+      return _("no pair of rows is pulled or pushed by itself: this loss is of the whole batch's dimensions.");
     return lab.kernel // a softmax pushes every negative, though by less than a float can hold
       ? _(
           "the gradient is close to zero because the positive is already very similar; it falls on {counted} of " +
@@ -91,13 +95,13 @@ function ofHinge(lab, o, i) {
 }
 
 /**
- * Whether positives of the batch are pulled and no negative of any anchor is pushed, as by a loss without negatives.
+ * Whether any pair of the batch of this kind, 1 positive or 2 negative, has a gradient.
  *
  * @param {LossViewState} lab
+ * @param {number} kind
  */
-function onlyPulls({ M, out }) {
-  const moves = (kind) => M.some((m, j) => m === kind && out.grad[j] !== 0);
-  return moves(1) && !moves(2);
+function moves({ M, out }, kind) {
+  return M.some((m, j) => m === kind && out.grad[j] !== 0);
 }
 
 /** @param {LossViewState} lab */
