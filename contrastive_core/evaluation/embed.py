@@ -52,6 +52,7 @@ __all__ = [
     "parts",
     "random_encoder",
     "raw_pixels",
+    "tower_rows",
 ]
 
 CHUNK = 500  # images per forward pass, at most
@@ -62,10 +63,15 @@ ONE = (0, 1)  # the part of a process that is alone
 
 
 def embed_run(
-    run: Run, split: str = "test", layer: str = "h", device: str = "auto", progress: OnFraction = ignore_fraction
+    run: Run,
+    split: str = "test",
+    layer: str = "h",
+    device: str = "auto",
+    progress: OnFraction = ignore_fraction,
+    method: Any = None,
 ) -> EmbeddingSet:
     """The embedding of a split, computed once: whole on every process, written by the first. Of the layer "towers":
-    z of its images, then of its captions.
+    z of its images, then of its captions. `method`: the run's, if it is opened already.
 
     Raises ValueError without weights or data.
     """
@@ -73,12 +79,12 @@ def embed_run(
     if not collectives.any_process(embedding is None) and embedding is not None:
         return embedding
     if layer == TOWERS:
-        return _embed_towers(run, split, device, progress)
+        return _embed_towers(run, split, device, progress, method)
     dataset, world = data_of(run, split), collectives.world()
     folder = path_of(run, split, layer).parent
     folder.mkdir(parents=True, exist_ok=True)
     share = part_of(len(dataset), (world.rank, world.size))
-    mine = _forward(load_model(run, dataset, device), dataset, share, progress, folder)
+    mine = _forward(method or load_model(run, dataset, device), dataset, share, progress, folder)
     sets = {k: _as_set(SPREAD.whole(v), dataset, k, _origin(run)) for k, v in mine.items()}
     if world.is_rank0:
         for name, rows in sets.items():
@@ -87,19 +93,23 @@ def embed_run(
     return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
 
 
-def _embed_towers(run: Run, split: str, device: str, progress: OnFraction) -> EmbeddingSet:
-    """Both towers of a split, in one set; a caption has the label and the factors of its image."""
+def _embed_towers(run: Run, split: str, device: str, progress: OnFraction, method: Any) -> EmbeddingSet:
     if not run.has_towers:
         raise ValueError(message("{name} has no text tower", name=run.name))
-    images = embed_run(run, split, "z", device, progress)
     dataset = data_of(run, split)
-    captions = captions_of(dataset)
-    z = encode_texts(load_model(run, dataset, device), captions.texts)
-    rows = with_captions(images, z, captions.image, captions.texts)
+    method = method or load_model(run, dataset, device)
+    rows = tower_rows(method, embed_run(run, split, "z", device, progress, method), dataset)
     if collectives.world().is_rank0:
         json_files.write_npz(path_of(run, split, TOWERS), **rows.arrays())
     collectives.all_gather_object(None)
     return cached(run, split, TOWERS) or rows
+
+
+def tower_rows(method: Any, images: EmbeddingSet, dataset: Dataset) -> EmbeddingSet:
+    """Both towers in one set, z of images and of their captions; a caption has the label and the factors of its image.
+    Raises BadSetting where captions cannot be read."""
+    captions = captions_of(dataset)
+    return with_captions(images, encode_texts(method, captions.texts), captions.image, captions.texts)
 
 
 def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.evaluation import embed
 from contrastive_core.evaluation.evaluate import evaluate_sets
+from contrastive_core.evaluation.zero_shot import scores_of_towers
 from contrastive_core.messages import N_, message
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES, Evaluation, read_published
+from contrastive_core.records.evaluation import SOURCES, TOWERS, Evaluation, name_of, read_published
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score, Scores
 
@@ -40,6 +41,8 @@ def computed_anew(
         if key not in cache:
             cache[key] = evaluate_sets(names, train[source], test[source], Graphs(device))
         scores[source] = cache[key]
+    if run.has_towers:
+        scores[TOWERS] = scores_of_towers(run, split, device, test["z"])
     counts = (len(train["h"]), len(test["h"]))
     return Evaluation(run.name, split, run.weights_hash(), scores, *counts, time.time())
 
@@ -52,14 +55,14 @@ def deviations(run: Run, device: str = "auto", cache: ScoreCache | None = None) 
     record = read_published(run)
     if record is None:
         return [N_("evaluation.json is missing or belongs to other weights")]
-    published_by = {k: scores for k, scores in record.scores.items() if k in SOURCES}
-    names = sorted({name for scores in published_by.values() for name in scores})
+    published_by = {k: scores for k, scores in record.scores.items() if k in SOURCES or k == TOWERS}
+    names = sorted({name for source, scores in published_by.items() for name in scores if source in SOURCES})
     anew = computed_anew(run, names, record.split, device, cache)
     return [
         message(
             "{name} of {sources} is {value}, not {published_value} (accepted: {accepted} to either side)",
             name=name,
-            sources=SOURCES[source],
+            sources=name_of(source),
             value=value,
             published_value=published.value,
             accepted=f"{accepted(published):.2g}",

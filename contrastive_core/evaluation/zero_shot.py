@@ -3,16 +3,18 @@
 A class is the mean of its unit prompts, one for each template. Nothing is chosen on the test set: the templates are
 fixed before, and are kept in the score's settings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from contrastive_core.errors import BadSetting, CannotScore
-from contrastive_core.evaluation.embed import data_of, embed_run, encode_texts, load_model
+from contrastive_core.evaluation.embed import data_of, embed_run, encode_texts, load_model, tower_rows
 from contrastive_core.evaluation.towers import Share, tower_scores, zero_shot
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.ops.partner_ranks import unit_rows
 from contrastive_core.records.embedding_ref import TOWERS
+from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score, Scores
 from contrastive_core.records.towers import DEFAULT_TEMPLATES, Towers, towers_of
@@ -47,13 +49,14 @@ def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
 
 
 def zero_shot_scores(
-    run: Run, towers: Towers, templates: Sequence[str] = DEFAULT_TEMPLATES, device: str = "auto"
+    run: Run, towers: Towers, templates: Sequence[str] = DEFAULT_TEMPLATES, device: str = "auto", method: Any = None
 ) -> tuple[Scores, Scores]:
     """Return the zero-shot accuracy of the images of a run's two towers, and what chance gives; {} for that where there
-    is no accuracy. Raises BadSetting for templates that cannot be used."""
+    is no accuracy. `method`: the run's, if it is opened already. Raises BadSetting for templates that cannot be used.
+    """
     templates, rows = check_templates(templates), towers.rows
     try:
-        share = _share(run, towers, templates, device)
+        share = _share(towers, templates, lambda: method or load_model(run, data_of(run, "test"), device))
     except CannotScore as error:
         return {NAME: Score(TITLE, missing=sentence(error))}, {}
     values = {"count": len(templates), "others": len(rows.classes) - 1, "chance": f"{100 * share.chance:.1f}"}
@@ -63,11 +66,11 @@ def zero_shot_scores(
     return {NAME: score}, {NAME: Score(TITLE, reading, share.chance, unit="share")}
 
 
-def _share(run: Run, towers: Towers, templates: Sequence[str], device: str) -> Share:
+def _share(towers: Towers, templates: Sequence[str], opened: Callable[[], Any]) -> Share:
     rows, classes = towers.rows, towers.rows.classes
     if len(classes) < 2 or rows.labels is None:
         raise CannotScore(NO_CLASSES)
-    method = load_model(run, data_of(run, "test"), device)
+    method = opened()
     tower = method.text_tower
     if strange := [name for name in classes if not tower.known_words(name.replace("_", " "))]:
         raise CannotScore(UNKNOWN, names=", ".join(map(repr, strange[:5])))
@@ -76,15 +79,21 @@ def _share(run: Run, towers: Towers, templates: Sequence[str], device: str) -> S
     return zero_shot(rows.features[towers.a], prompts, of, rows.labels[towers.a])
 
 
-def scores_of_towers(run: Run, split: str, device: str = "auto") -> Scores:
+def scores_of_towers(run: Run, split: str, device: str = "auto", images: EmbeddingSet | None = None) -> Scores:
     """Recall in both directions, modality gap and zero-shot accuracy of a run's split; where its captions cannot be
-    read, the reason in their place."""
+    read, the reason in their place. `images`: z of the split, with which nothing is read that was kept."""
     try:
-        towers = towers_of(embed_run(run, split, TOWERS, device))
+        dataset = data_of(run, split)
+        method = load_model(run, dataset, device)
+        if images is None:
+            rows = embed_run(run, split, TOWERS, device, method=method)
+        else:
+            rows = tower_rows(method, images, dataset)
+        towers = towers_of(rows)
     except (ValueError, OSError) as error:
         return {NAME: Score(TITLE, missing=sentence(error))}
     assert towers is not None
-    return {**zero_shot_scores(run, towers, device=device)[0], **tower_scores(towers)[0]}
+    return {**zero_shot_scores(run, towers, method=method)[0], **tower_scores(towers)[0]}
 
 
 def nearest_images(

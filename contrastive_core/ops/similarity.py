@@ -37,7 +37,7 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(z: Tensor) -> tuple[Tensor, Tensor]:
-        largest = z.abs().amax(-1, keepdim=True)
+        largest = torch.linalg.vector_norm(z, torch.inf, -1, keepdim=True)
         largest = largest.masked_fill_(largest == 0, 1.0)  # a row that is not finite stays so
         x = z / largest  # its squares are in range
         norm = x.norm(dim=-1, keepdim=True)
@@ -52,7 +52,8 @@ class _Normalize(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor, g_length: Tensor) -> Tensor:
         unit, length = ctx.saved_tensors
         along = (g * unit).sum(-1, keepdim=True) - g_length * torch.where(length == torch.inf, 0.0, length)
-        return torch.addcmul(g, along, unit, value=-1) / length
+        across = torch.addcmul(g, along, unit, value=-1)
+        return across / length if torch.is_grad_enabled() else across.div_(length)
 
 
 def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tensor:

@@ -24,16 +24,18 @@ KEPT = 1 << 22  # entries, up to which tiles are kept for the backward pass: 16 
 
 
 class Summand(NamedTuple):
-    """A function of the logits: what is computed of a tile in place and may be kept, and value and slope from that."""
+    """A function of the logits: what is computed of a tile in place and may be kept, value and slope from that, and the
+    slope in place from the logits themselves."""
 
     prepare: Callable[[Tensor], Tensor]
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor]
+    slope_: Callable[[Tensor], Tensor]
 
 
-EXP = Summand(torch.exp_, lambda e: e, lambda e: e)
-SOFTPLUS = Summand(torch.exp_, torch.log1p, lambda e: e / (1 + e))
-SAFE_SOFTPLUS = Summand(lambda x: x, lambda x: -logsigmoid(-x), torch.sigmoid)
+EXP = Summand(torch.exp_, lambda e: e, lambda e: e, torch.exp_)
+SOFTPLUS = Summand(torch.exp_, torch.log1p, lambda e: e / (1 + e), lambda x: x.exp_().div_(1 + x))
+SAFE_SOFTPLUS = Summand(lambda x: x, lambda x: -logsigmoid(-x), torch.sigmoid, torch.sigmoid_)
 
 
 def tiled_sum(
@@ -96,14 +98,18 @@ class _TiledSum(torch.autograd.Function):
         a, c, bias = ctx.saved_tensors
         tiles, f = ctx.tiles, ctx.summand
         grads = tiles.gradients(a, c)
-        kept = (ctx.kept or {}) if not torch.is_grad_enabled() else {}
+        is_last = not torch.is_grad_enabled()  # nobody differentiates again: a tile's memory serves all its steps
+        kept = (ctx.kept or {}) if is_last else {}
         grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
         with full_precision(a.device):
             for i, columns in tiles.stripes:
                 for j in columns:
-                    tile = kept.pop((i.start, j.start), None)
-                    tile = f.prepare(_biased(tiles.logits(a, c, i, j), bias)) if tile is None else tile
-                    h = f.slope(tile) * tiles.per_entry(g, i, j)  # (r, c): ∂/∂ℓ
+                    tile, per_entry = kept.pop((i.start, j.start), None), tiles.per_entry(g, i, j)
+                    if tile is None and is_last:
+                        h = f.slope_(_biased(tiles.logits(a, c, i, j), bias)).mul_(per_entry)  # (r, c): ∂/∂ℓ
+                    else:
+                        tile = f.prepare(_biased(tiles.logits(a, c, i, j), bias)) if tile is None else tile
+                        h = f.slope(tile) * per_entry
                     tiles.add_gradients(h, (a, c), grads, (i, j))
                     if grad_bias is not None:
                         grad_bias = grad_bias + h.sum() / (2 if tiles.mirrored and i is j else 1)

@@ -107,8 +107,8 @@ def write_evaluation(run: Run, evaluation: Evaluation, path: Path | None = None)
 
 
 def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
-    """The accuracies (KEPT) alone, without what they give each sample; they stay in memory, so that
-    of thousands of runs only those are read that have changed."""
+    """The accuracies (KEPT) and scores of towers alone, without what they give each sample. They stay in memory: of
+    thousands of runs only those are read that have changed."""
     paths = (evaluation_path(run, split), run.path / _name(split))
     return next(filter(None, (_present(_accuracies, path, run, split) for path in paths)), None)
 
@@ -117,7 +117,11 @@ def _evaluation(path: Path, names: Collection[str] | None = None) -> Evaluation:
     """The evaluation in a file, or its scores `names`. Raises Damaged; OSError."""
     record = json_files.read_object(path, RECORD)
     scores = {
-        source: {name: score for name, score in record["scores"][source].items() if names is None or name in names}
+        source: {
+            name: score
+            for name, score in record["scores"][source].items()
+            if names is None or name in names or source == TOWERS
+        }
         for source in (*SOURCES, TOWERS)
         if isinstance(record["scores"].get(source), dict)
     }

@@ -9,19 +9,34 @@ import streamlit as st
 from contrastive_core.engine import run_folders, training
 from contrastive_core.records import runs
 from contrastive_core.records.advice import is_trial
+from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, guard, query_params
 from contrastive_lab.locale import N_, _, text
 from contrastive_lab.tables import draw_table
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
-OFTEN_EMPTY = ("title", N_("kNN made of"), "tags")  # columns that stand where a run has any
+OF_TOWERS = {  # columns, by the score of two towers
+    "zero_shot": N_("Zero-shot %"),
+    "recall_1_forth": N_("Recall@1 to captions, %"),
+    "recall_1_back": N_("Recall@1 to images, %"),
+}
+OFTEN_EMPTY = ("title", N_("kNN made of"), "tags", *OF_TOWERS.values())  # columns that stand where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 LONG_NAME, WIDEST = 28, 210  # characters of a name, and pixels of its column
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
 COLUMNS = {
     N_("kNN %"): st.column_config.NumberColumn(
         format="%.1f", help=N_("On the test images; where a run has not been scored: none")
+    ),
+    OF_TOWERS["zero_shot"]: st.column_config.NumberColumn(
+        format="%.1f", help=N_("Of runs with captions: test images that the sentence of their class is most similar to")
+    ),
+    OF_TOWERS["recall_1_forth"]: st.column_config.NumberColumn(
+        format="%.1f", help=N_("Of runs with captions: test images whose most similar caption is their own")
+    ),
+    OF_TOWERS["recall_1_back"]: st.column_config.NumberColumn(
+        format="%.1f", help=N_("Of runs with captions: test captions whose most similar image is their own")
     ),
     "epochs": st.column_config.NumberColumn(help=N_("Epochs done, of those planned")),
     "of": st.column_config.NumberColumn(N_("planned")),
@@ -38,7 +53,7 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
         st.info(_("None of the {rows} runs matches. Clear the search or the filters.").format(rows=len(rows)))
         return []
     n_tries = sum(r["origin"] == TRIES for r in rows)
-    empty = [k for k in OFTEN_EMPTY if not any(r[k] for r in visible)]  # nothing to say
+    empty = [k for k in OFTEN_EMPTY if all(r[k] in (None, "") for r in visible)]  # nothing to say
     visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
     for r in visible:
         r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
@@ -130,12 +145,19 @@ def row(run: Run) -> dict[str, Any]:
         "trained": trained,
         "seed": run.config.get("seed"),
         N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
+        **of_towers(record),
         N_("kNN made of"): "" if knn is None else knn.approximation,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
         "origin": "shipped" if run.shipped else TRIES if is_trial(run.name) else "mine",
     }
+
+
+def of_towers(record: Evaluation | None) -> dict[str, float | None]:
+    """Percentages of a run with two towers, by column; None where there is none."""
+    values = {name: record.value("towers", name) if record else None for name in OF_TOWERS}
+    return {OF_TOWERS[name]: None if value is None else 100 * value for name, value in values.items()}
 
 
 def _method(run: Run) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,13 +11,16 @@ import pytest
 from contrastive_core.__main__ import main
 from contrastive_core.engine import answers
 from contrastive_core.errors import BadSetting
+from contrastive_core.evaluation import zero_shot
 from contrastive_core.evaluation.embed import embed_run, encode_texts, load_model
-from contrastive_core.evaluation.zero_shot import check_templates, prompts_of, zero_shot_scores
-from contrastive_core.records import embedding_ref
-from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.evaluation.reproduce import deviations
+from contrastive_core.evaluation.zero_shot import check_templates, prompts_of, scores_of_towers, zero_shot_scores
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.evaluation import Evaluation, read_evaluation, write_evaluation
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.towers import Towers, towers_of
+from contrastive_lab.runs import table
 
 
 def both(run: Run) -> Towers:
@@ -103,3 +107,25 @@ def test_the_record_and_the_command_hold_recall_and_zero_shot(clip_run: Run, cap
     assert "image and text z:" in said
     assert "Zero-shot accuracy" in said
     assert "Recall@1, caption → image" in said
+
+
+def test_verify_checks_the_scores_of_towers_and_the_runs_table_shows_them(clip_run: Run, monkeypatch) -> None:
+    opened, load = [], zero_shot.load_model
+    with monkeypatch.context() as patch:
+        patch.setattr(zero_shot, "load_model", lambda *of: opened.append(of) or load(*of))
+        patch.setattr("contrastive_core.evaluation.embed.load_model", lambda *of: pytest.fail("opened twice"))
+        scores = scores_of_towers(clip_run, "test")
+    assert len(opened) == 1
+    assert {"zero_shot", "recall_1_forth"} <= set(scores)
+    record = Evaluation(clip_run.name, "test", clip_run.weights_hash(), {"towers": scores}, 24, 12, 0.0)
+    write_evaluation(clip_run, record)
+    assert deviations(clip_run) == []
+    shown = table.row(clip_run)
+    assert shown["Zero-shot %"] == 100 * scores["zero_shot"].value
+    assert shown["Recall@1 to images, %"] == 100 * scores["recall_1_back"].value
+    false = dataclasses.replace(scores["zero_shot"], value=scores["zero_shot"].value - 0.5, interval=None)
+    write_evaluation(clip_run, dataclasses.replace(record, scores={"towers": {**scores, "zero_shot": false}}))
+    (said,) = deviations(clip_run)
+    assert "zero_shot of image and text z is" in said
+    simclr = table.row(runs.load("simclr-digits"))
+    assert [simclr[column] for column in table.OF_TOWERS.values()] == [None] * 3
