@@ -30,7 +30,9 @@ def words(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("as_table", [False, True])
 @pytest.mark.parametrize(("first", "second"), [("audio", "text"), ("product", "query")])
-def test_every_command_calls_rows_by_their_tower(tmp_path: Path, capsys, first: str, second: str, as_table: bool) -> None:
+def test_every_command_calls_rows_by_their_tower(
+    tmp_path: Path, capsys, first: str, second: str, as_table: bool
+) -> None:
     a, b = two_towers()
     if as_table:
         columns = {"id": words("id"), "text": words(second), first: list(a), second: list(b)}
