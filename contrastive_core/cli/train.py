@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
+from contrastive_core.data.streamed_images import load_streamed
 from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.engine import importing
@@ -27,7 +28,7 @@ from contrastive_core.records.train_config import OPTIONS, TrainConfig, form_of,
 from contrastive_core.records.training_recipes import of_run
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training import loop
-from contrastive_core.training.image_size import kept_smaller, with_image_size
+from contrastive_core.training.image_size import kept_smaller, with_cache, with_image_size
 from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
 from contrastive_core.training.starting_run import inherit_encoder
 from contrastive_core.training.validate import setting_notes
@@ -78,7 +79,7 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
         if run is not None or not datasets.is_files(config.dataset):
             return config, run, None
         listings = image_sets.listings_of(config.dataset)
-        return with_image_size(config, listings), run, listings
+        return with_cache(with_image_size(config, listings), listings), run, listings
 
     chosen = collectives.raise_together(read_settings, patient=True)
     listings = chosen[2] if chosen else None  # of a folder, on the process that chose the image size
@@ -87,6 +88,8 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     def load() -> datasets.Dataset | None:  # one process of each machine; the others wait for it
         if world.local_rank:
             return None
+        if datasets.is_streamed(config.to_dict()):
+            return load_streamed(config.dataset, "train", form_of(config.to_dict()), on_progress, listings)
         if listings is not None:
             return datasets.load_files(config.dataset, "train", form_of(config.to_dict()), on_progress, listings)
         return datasets.of_config(config.to_dict(), "train", args.download, on_progress)

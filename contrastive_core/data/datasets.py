@@ -17,6 +17,7 @@ from contrastive_core.data import image_sets, torchvision_sets
 from contrastive_core.data.dataset import Dataset as Dataset
 from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.streamed_images import load_streamed
 from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import IMAGES, data_home
@@ -111,7 +112,15 @@ def of_config(
 ) -> Dataset:
     """The data set that a run's settings name, in the form that they name. Raises as `load`."""
     name, root = str(config.get("dataset")), config.get("root")
+    if is_streamed(config):
+        _check_arguments(name, split, form_of(config))
+        return load_streamed(name, split, form_of(config), on_progress)
     return load(name, split, root, download, form_of(config), on_progress, afresh)
+
+
+def is_streamed(config: Mapping[str, Any]) -> bool:
+    """Whether a run's images are decoded in training."""
+    return config.get("cache") == "stream" and is_files(str(config.get("dataset")))
 
 
 def is_files(name: str) -> bool:
@@ -130,19 +139,20 @@ def check_name(name: str) -> None:
     raise UnknownName(text)
 
 
-def is_made(name: str, split: str, form: ImageForm = USUAL) -> bool:
-    """Return whether `load` only has to read the cache."""
+def is_made(name: str, split: str, form: ImageForm = USUAL, listings: image_sets.Listings | None = None) -> bool:
+    """Return whether `load` only has to read the cache. `listings`: of a folder, if it was listed already."""
     try:
-        return made_path(name, split, form).exists()
+        return made_path(name, split, form, listings).exists()
     except ValueError:
         return True  # `load` reports the error
 
 
-def made_path(name: str, split: str, form: ImageForm = USUAL) -> Path:
+def made_path(name: str, split: str, form: ImageForm = USUAL, listings: image_sets.Listings | None = None) -> Path:
     """Return the last file of a split's cache. Raises ValueError for a folder that cannot be used."""
     key = f"{name}-{split}-v1"
     if is_files(name):
-        key = (image_sets.known(name, split, form) or image_sets.plan(name, split, form)[0]).key
+        known = None if listings else image_sets.known(name, split, form)
+        key = (known or image_sets.plan(name, split, form, listings=listings)[0]).key
     shipped = IMAGES / key / "about.json"
     return shipped if shipped.exists() else _folder(key) / "about.json"
 

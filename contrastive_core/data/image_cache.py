@@ -236,7 +236,7 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
         values = {"failed": len(failed), "name": name, "reason": reason}
         raise BadSetting("all {failed} images are unreadable; the last: {name}: {reason}", **values)
     _finish(partial, np.array(sorted(failed), np.int64))
-    columns = {name: _column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}
+    columns = {name: column([f.columns[i] for f in files]) for i, name in enumerate(listing.column_names)}
     return {
         "images": np.load(partial.path, mmap_mode="r", allow_pickle=False),
         "file": partial.path,
@@ -249,7 +249,7 @@ def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> D
     }
 
 
-def _column(values: list[str]) -> np.ndarray:
+def column(values: list[str]) -> np.ndarray:
     """Return numbers if all values are (NaN for an empty one), else text."""
     try:
         return np.array([v.strip() or "nan" for v in values], np.float64)

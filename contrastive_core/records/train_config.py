@@ -23,6 +23,8 @@ IMAGE_SIZE = N_(
     "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
 )
 RECIPE = N_("short, cifar or imagenet; default: chosen from encoder, image size and epochs")
+CACHE = N_("of a folder's decoded images: auto (default), memory-map, or stream, which decodes them in training")
+CACHES = ("auto", "memory-map", "stream")
 FLAGS = {"training_recipe": "recipe"}  # `recipe` is the field of the augmentations
 MICRO_BATCH = N_("images encoded at a time: memory follows it, and the loss still sees the whole batch")
 SMALLEST = 4  # pixels of a side that a training is asked for
@@ -55,6 +57,7 @@ class TrainConfig:
     root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
     image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
     resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
+    cache: str = _option("auto", CACHE)
     epochs: int = _option(20, "default: 20", low=1)
     batch_size: int | None = _setting(None, low=1)
     micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
@@ -98,6 +101,10 @@ class TrainConfig:
             if value is not None and low is not None and not value >= low:  # also catches NaN
                 raise BadSetting("{name} must be at least {low}; got {value}", **values)
         ImageForm(self.image_size, self.resize)  # checks both
+        if self.cache not in CACHES:
+            raise BadSetting(
+                "cache must be one of {caches}; got {cache}", caches=", ".join(CACHES), cache=repr(self.cache)
+            )
         if self.training_recipe not in (None, *RECIPES):
             values = {"recipes": ", ".join(RECIPES), "recipe": repr(self.training_recipe)}
             raise BadSetting("recipe must be one of {recipes}; got {recipe}", **values)

@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.image_cache import median_side
+from contrastive_core.data.streamed_images import choose_cache
 from contrastive_core.messages import message
-from contrastive_core.records.train_config import LARGEST, SMALL, TrainConfig
+from contrastive_core.records.train_config import LARGEST, SMALL, TrainConfig, form_of
 
 IMAGENET = 224
 
@@ -24,6 +25,18 @@ def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = 
         return config
     files = (listings or image_sets.listings_of(config.dataset))["train"].files
     return dataclasses.replace(config, image_size=size_of(config, lambda: median_side(files)))
+
+
+def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+    """The settings with the choice of `cache=auto` made, once the size of the images is known."""
+    if config.cache != "auto" or not datasets.is_files(config.dataset):
+        return config
+    form = form_of(config.to_dict())
+    listings = listings or image_sets.listings_of(config.dataset)
+    cache = choose_cache(
+        config.cache, form, listings, lambda: datasets.is_made(config.dataset, "train", form, listings)
+    )
+    return dataclasses.replace(config, cache=cache)
 
 
 def size_of(config: TrainConfig, median: Callable[[], int], library: int | None = None) -> int:

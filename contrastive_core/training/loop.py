@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.data.streamed_images import unread_files
 from contrastive_core.distributed import collectives
 from contrastive_core.errors import CannotGoOn
 from contrastive_core.losses._two_views import TwoViewLoss
@@ -233,6 +234,7 @@ def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     if not all(map(math.isfinite, means)):
         raise CannotGoOn(diverged(position.step, *means, config.lr or 0))
     t.totals.clear()
+    t.log.unread = unread_files(setup.dataset.images)
     if not setup.world.is_rank0:
         return
     amp = bool(config.amp)

@@ -36,6 +36,7 @@ class MetricsLog:
         self.epochs = 0
         self.note = ""  # of the resumed state
         self.warning = ""  # of a collapse, as long as it lasts
+        self.unread = ""  # of files that could not be decoded
         self.position = TrainPosition()
         self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
 
@@ -71,7 +72,7 @@ class MetricsLog:
         self.last_status = time.monotonic()
         if self.writes:
             place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.epochs}
-            note = join(". ", filter(None, [self.note, self.warning]))
+            note = join(". ", filter(None, [self.note, self.unread, self.warning]))
             self.run.set_status(status, reason=reason, note=note, is_warned=bool(self.warning), **place)
 
     def fail(self, reason: str) -> None:

@@ -28,7 +28,7 @@ from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.defaults import resolve
 from contrastive_core.training.global_batch import synchronize_norms
-from contrastive_core.training.image_size import with_image_size
+from contrastive_core.training.image_size import with_cache, with_image_size
 from contrastive_core.training.monitor import MonitoredSample, fixed_sample
 from contrastive_core.training.optim import create_optimizer, learning_rate_scales
 from contrastive_core.training.starting_run import misfit
@@ -66,7 +66,7 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     if config.threads:
         torch.set_num_threads(config.threads)
     if dataset is None:
-        config = with_image_size(config)
+        config = with_cache(with_image_size(config))
         dataset = datasets.of_config(config.to_dict())
     needs_captions = methods.get(config.method).card.needs_captions
     dataset = training_set(dataset, needs_captions, config.exclude, config.relabel)

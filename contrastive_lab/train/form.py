@@ -25,7 +25,15 @@ from contrastive_lab.train.fields import (
     wrong_settings,
 )
 from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
-from contrastive_lab.train.image_size import as_options, image_form, on_disk, size_of_run, wrong_size
+from contrastive_lab.train.image_size import (
+    as_options,
+    cache_setting,
+    image_form,
+    on_disk,
+    size_of_run,
+    streamed,
+    wrong_size,
+)
 from contrastive_lab.train.recipe import choose_recipe, followed
 from contrastive_lab.train.text_tower import choose_text_tower
 from contrastive_lab.train.watch import watch_next
@@ -102,12 +110,13 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         below = st.container()
         further = own + _further_settings()
         side = size_of_run(data.files, encoder, form, further) if data.files else None
-        if data.files and (text := on_disk(data.files, side)):
+        stored = cache_setting(further)
+        if data.files and (text := (side and streamed(data.files, form, side, stored)) or on_disk(data.files, side)):
             below.caption(text)
         wrong_lines = wrong_settings(choice, further) or setting_notes.refusal(choice, chosen + further)
         wrong += [_error(wrong_lines), wrong_start(encoder, channels_of(data), further)]
     wrong += [
-        _error(wrong_size(data.files, form, side) if side else ""),
+        _error(wrong_size(data.files, form, side, stored) if side else ""),
         _error(wrong_data(catalog["methods"][method], data)),
         _error(wrong_batch(data.files, chosen + further) if data.files else ""),
     ]

@@ -4,11 +4,11 @@ import shutil
 
 import streamlit as st
 
-from contrastive_core.engine.images import datasets, name_of, size_of, space_of, values_of
+from contrastive_core.engine.images import allowed_space, datasets, name_of, size_of, space_of, values_of
 from contrastive_core.records import data_home
 from contrastive_core.records.train_config import LARGEST, RESIZES, SMALL, ImageForm, TrainConfig, with_settings
 from contrastive_lab import cache, number_inputs, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.train.encoder import Encoder
 
 HOW = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
@@ -57,21 +57,45 @@ def size_of_run(folder: str, encoder: Encoder, form: list[str], further: list[st
     return size_of(config, lambda: median, encoder.pixels) if is_looked_up else None
 
 
-def wrong_size(folder: str, form: list[str], side: int) -> str:
-    """Why images decoded at this size do not fit on the disk, once their number is known; decoded ones are free."""
-    if (result := cache.result("folder", values_of(folder))) is None:
-        return ""
-    parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
-    free, channels = _free_space(), result.meta.get("channels") or 3
-    if space_of(sum(parts.values()), side, channels) < free:
-        return ""
-    wanted = ImageForm(side, form[0].removeprefix("resize="))
-    n = sum(k for split, k in parts.items() if not datasets.is_made(name_of(folder), split, wanted))
-    if not n or (needed := space_of(n, side, channels)) < free:
+def cache_setting(further: list[str]) -> str:
+    """`cache` among the further settings, else its default."""
+    chosen = [value.strip() for key, _is, value in (line.partition("=") for line in further) if key.strip() == "cache"]
+    return chosen[-1] if chosen else TrainConfig().cache
+
+
+def wrong_size(folder: str, form: list[str], side: int, setting: str) -> str:
+    """Why images that are to be decoded at this size do not fit on the disk. `setting`: of `cache`."""
+    free = _free_space()
+    if setting != "memory-map" or not (beyond := _beyond(folder, form, side, free)):
         return ""
     return _(
         "Decoded at {side} pixels, {n} images take {needed} GB, and {free} GB are free: choose a smaller size."
-    ).format(side=side, n=f"{n:,}", needed=f"{needed / 1e9:,.1f}", free=f"{free / 1e9:,.1f}")
+    ).format(side=side, n=f"{beyond[0]:,}", needed=f"{beyond[1] / 1e9:,.1f}", free=f"{free / 1e9:,.1f}")
+
+
+def streamed(folder: str, form: list[str], side: int, setting: str) -> str:
+    """A sentence where the images are decoded in training; "" where they are decoded before."""
+    try:
+        allowed = allowed_space(data_home())
+    except ValueError as error:
+        return sentence(error)
+    if setting == "stream" or (setting == "auto" and _beyond(folder, form, side, allowed)):
+        return _("The images are decoded during training, again in each epoch. Nothing is stored.")
+    return ""
+
+
+def _beyond(folder: str, form: list[str], side: int, allowed: float) -> tuple[int, int] | None:
+    """The number of images that would have to be decoded, and their bytes, where that is more than is allowed."""
+    if (result := cache.result("folder", values_of(folder))) is None:
+        return None
+    parts = {split: sum(counts[i] for counts in result.meta["counts"]) for i, split in enumerate(("train", "test"))}
+    channels = result.meta.get("channels") or 3
+    if space_of(sum(parts.values()), side, channels) < allowed:
+        return None
+    wanted = ImageForm(side, form[0].removeprefix("resize="))
+    n = sum(k for split, k in parts.items() if not datasets.is_made(name_of(folder), split, wanted))
+    needed = space_of(n, side, channels)
+    return (n, needed) if n and needed >= allowed else None
 
 
 def on_disk(folder: str, side: int | None) -> str:

@@ -28,6 +28,9 @@ def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest
     return app.run()
 
 
+LOOK = {"remarks": [], "captions": [0, 0, 0], "caption_remark": "", "caption_problem": ""}  # at a folder without them
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     place = tmp_path / "my images"
@@ -77,7 +80,7 @@ def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.Mon
         "n_left_out": 1,
     }
     images = np.zeros((1, 3, 8, 8), np.uint8)
-    results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
+    results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     assert not app.exception
     shown = " ".join(m.value.replace("\\", "") for m in app.markdown)
@@ -103,7 +106,7 @@ def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytes
 def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meta = {"ids": [], "labels": [], "classes": [], "counts": [[1500, 500]], "left_out": [], "n_left_out": 0}
     images = np.zeros((0, 3, 96, 96), np.uint8)
-    results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
+    results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=command_files.remember(folder))
     started: list[list[str]] = []
     monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
@@ -128,7 +131,7 @@ def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypa
     meta = {"ids": [], "labels": [], "classes": [], "counts": [[4, 1]], "left_out": [], "n_left_out": 0}
     for name in ("list.csv", "list.csv#kind"):
         images = np.zeros((0, 3, 8, 8), np.uint8)
-        results.write("folder", values_of(str(folder / name)), Result(meta, {"images": images}))
+        results.write("folder", values_of(str(folder / name)), Result(LOOK | meta, {"images": images}))
     started: list[list[str]] = []
     monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, w: started.append(w))
     for column, ending in (("kind", "#kind"), ("label", "")):
@@ -163,7 +166,7 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkey
         "n_left_out": 0,
     }
     images = np.zeros((0, 3, 96, 96), np.uint8)
-    results.write("folder", values_of(str(folder)), Result(meta, {"images": images}))
+    results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     made: list[bool] = []  # of a split, once it is decoded
     monkeypatch.setattr("contrastive_core.data.datasets.is_made", lambda *a, **k: bool(made))
     free = 50 * 10**9
@@ -173,14 +176,19 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkey
     assert not start.disabled
     assert any("in color take 12,288 MB at 64 pixels; 50 GB" in c.value for c in app.caption)
     app.selectbox(key="train-encoder").set_value("resnet18").run()
+    assert not app.error
+    assert any("decoded during training" in c.value for c in app.caption)
+    app.text_area(key="train-further").set_value("cache=memory-map").run()
     why = "Decoded at 224 pixels, 1,000,000 images take 150.5 GB, and 50.0 GB are free"
     assert any(why in e.value.replace("\\", "") for e in app.error)
     assert not [e for e in app.expander if e.error]  # which is shut: nobody typed the size
     assert next(b for b in app.button if b.label == "Start").disabled
-    app.text_area(key="train-further").set_value("image_size=100").run()
+    app.text_area(key="train-further").set_value("cache=memory-map\nimage_size=100").run()
     assert not app.error
     assert any("30,000 MB at 100 pixels" in c.value for c in app.caption)
-    app.text_area(key="train-further").set_value("").run()
+    app.text_area(key="train-further").set_value("image_size=100").run()  # more than half of what is free
+    assert any("decoded during training" in c.value for c in app.caption)
+    app.text_area(key="train-further").set_value("cache=memory-map").run()
     assert app.error
     made.append(True)
     app.run()
