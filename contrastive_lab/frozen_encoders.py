@@ -58,7 +58,10 @@ def manage() -> None:
     """A popover: the named encoders, each with a way to leave it out, and a field to name another."""
     with st.popover(_("Frozen encoders"), icon=":material/ac_unit:"):
         st.caption(
-            _("Pretrained encoders as reference rows, judged without training. They are named once, for all runs.")
+            _(
+                "Pretrained encoders, judged without training: reference rows beside scores, and a choice for the "
+                "lists of Samples. They are named once, for all runs."
+            )
         )
         for encoder in frozen.read_list():
             with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):

@@ -74,7 +74,7 @@ def review(findings: Findings) -> None:
     under = st.container()
     with choices:
         if name == "mislabeled" and (run := findings.requests[0].run):
-            encoder_quality.show(run)
+            encoder_quality.show(run, findings.requests[0].frozen)
         lists.show_precision(findings.tables, name)
         list_basis.show(findings, name)
     with st.expander(_("Filter and order")):
@@ -118,8 +118,7 @@ def listed(findings: Findings, name: str, audit: label_audit.LabelAudit | None, 
 
 def explain_list(findings: Findings, name: str) -> None:
     with st.expander(_("How this list is made")):
-        run = findings.requests[0].run
-        lists.show_explanation(findings.table, name, "" if run is None else str(run.config.get("method")))
+        lists.show_explanation(findings.table, name, findings.method)
         for request in findings.requests:
             if left_out := Pictures(request).left_out:
                 st.caption(format.plain(left_out))

@@ -57,8 +57,10 @@ def _of_losses(table: SampleTable) -> str:
     )
 
 
-def _encoder(args: Namespace) -> FrozenEncoder:
-    """The one encoder that the lists are to rest on. Raises BadSetting."""
+def _encoder(args: Namespace) -> FrozenEncoder | None:
+    """The one encoder that the lists are to rest on; None for the run's. Raises BadSetting."""
+    if not args.frozen:
+        return None
     if len(args.frozen) != 1 or not collectives.is_single_process():
         raise BadSetting("samples takes one --frozen encoder, and one process")
     return parse(args.frozen[0])
@@ -66,6 +68,8 @@ def _encoder(args: Namespace) -> FrozenEncoder:
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
     if collectives.raise_together(partial(sources.is_file, args.run)):
+        if args.frozen:
+            raise BadSetting("--frozen needs a run: a file of vectors has no images")
         rows = collectives.raise_together(partial(sources.read_file, args, args.run))
         inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
         return args.run, build_table(inputs, on_progress)
@@ -75,10 +79,7 @@ def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
         request = request_of(space.name, space.split, args.loss or own)
         return space.name, sample_table(request, on_progress, args.device)
     run, split = collectives.raise_together(partial(sources.run_of, args.run, args)), args.split or "train"
-    if args.frozen:
-        table = run_samples.samples_by_frozen(run, _encoder(args), args.loss, split, on_progress, args.device)
-    else:
-        table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device)
+    table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device, _encoder(args))
     if collectives.world().is_rank0:
         note_left_out(run, split)
     return run.name, table

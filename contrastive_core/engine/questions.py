@@ -45,9 +45,10 @@ def embedding(run: Run, split: str, layer: str = "z") -> Question | Task:
 def samples(request: SampleRequest, rows: int = 0) -> Question | Task:
     """The table of every sample. `rows`: how many, as far as is known."""
     key = f"{request.name.replace(':', '-').replace('@', '-')}.{request.path().stem}"
-    split = ("--split", request.split) if request.split else ()
-    task = Task(key, ("samples", request.name, "--loss", request.loss, *split), request.path())
-    values = {"name": request.name, "split": request.split, "loss": request.loss}
+    split, by = ("--split", request.split) if request.split else (), request.frozen.text if request.frozen else ""
+    arguments = ("samples", request.name, "--loss", request.loss, *split, *(("--frozen", by) if by else ()))
+    task = Task(key, arguments, request.path())
+    values = {"name": request.name, "split": request.split, "loss": request.loss, "frozen": by}
     question = Question(key, "samples", values, request.path())
     run = request.run
     is_large = rows > LARGE or (run is not None and _is_large(run))

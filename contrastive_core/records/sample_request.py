@@ -9,16 +9,19 @@ from typing import Any
 from contrastive_core.paths import data_home
 from contrastive_core.records import recorded_rows
 from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_table import VERSION, SampleTable, path_of, read_table
 
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """Every row of an embedding, listed by one loss."""
+    """Every row of an embedding, listed by one loss. `frozen`: the encoder that the lists of a run's images rest on;
+    None for its own."""
 
     rows: EmbeddingRef
     loss: str
+    frozen: FrozenEncoder | None = None
 
     @property
     def name(self) -> str:
@@ -34,9 +37,10 @@ class SampleRequest:
         return self.rows.run
 
     def path(self, what: str = "samples") -> Path:
-        """Where the table is kept, or `views` or `snapshots` beside it."""
+        """Where the table is kept, or `views` or `snapshots` beside it. Raises ValueError for what is gone."""
         if run := self.run:
-            return path_of(run, what, "z" if what == "views" else self.loss, self.split)
+            frozen = self.frozen if what == "samples" else None
+            return path_of(run, what, "z" if what == "views" else self.loss, self.split, frozen)
         name = f"{what}-{self.split}-{self.loss}-v{VERSION}.npz"
         place = self.rows.recorded
         folder = f"recording-{place.content}" if place else f"vectors-{self.rows.key}"
@@ -68,9 +72,9 @@ def pair_decisions_path(rows: EmbeddingRef, what: str) -> Path:
     return _marks_folder(rows) / f"{what}.jsonl"
 
 
-def request_of(name: str, split: str, loss: str) -> SampleRequest:
+def request_of(name: str, split: str, loss: str, frozen: FrozenEncoder | None = None) -> SampleRequest:
     """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be of any split."""
-    return SampleRequest(EmbeddingRef(name, "" if name.startswith(recorded_rows.PREFIX) else split), loss)
+    return SampleRequest(EmbeddingRef(name, "" if name.startswith(recorded_rows.PREFIX) else split), loss, frozen)
 
 
 def decisions_path(config: Mapping[str, Any], split: str) -> Path:

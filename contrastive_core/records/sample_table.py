@@ -1,6 +1,7 @@
 """One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
 `samples/table_builder.py` makes tables, in a process of its own where a page asks; here they are kept and read."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 
 from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
@@ -257,10 +259,13 @@ def _sum(parts: list[SampleTable]) -> dict[str, float]:
     return {"wrong": total, "wrong_low": max(0.0, total - below), "wrong_high": total + above}
 
 
-def path_of(run: Run, what: str, loss: str, split: str) -> Path:
+def path_of(run: Run, what: str, loss: str, split: str, frozen: FrozenEncoder | None = None) -> Path:
     """Where `what` (samples, views, snapshots) of a run's present weights is kept. Tables that come
-    with a shipped run lie beside it; nobody writes there."""
-    name = f"{what}-{split}-{loss}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    with a shipped run lie beside it; nobody writes there.
+
+    Args: frozen: the encoder that the lists rest on instead. Raises ValueError where its weights are gone."""
+    by = f"-by-{hashlib.sha256(f'{frozen.text} {frozen.stamp()}'.encode()).hexdigest()[:12]}" if frozen else ""
+    name = f"{what}-{split}-{loss}{by}-{run.weights_hash()[:16]}-v{VERSION}.npz"
     if not run.shipped:
         return run.path / "embeddings" / name
     shipped = run.path / "samples" / name

@@ -53,15 +53,21 @@ def samples_of_run(
     split: str = "train",
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
+    frozen: FrozenEncoder | None = None,
 ) -> SampleTable:
     """The table of a run's split, cached by weights, loss and split; also its views, and the loss over its snapshots.
-    Labels are those that the run was trained with (`--relabel`); what it left out stays out."""
+    Labels are those that the run was trained with (`--relabel`); what it left out stays out.
+
+    Args: frozen: the encoder that the lists rest on instead of the run's; the loss stays the run's. Raises ValueError
+    with one sentence where it cannot be used."""
     loss = loss or str(run.config.get("loss"))
-    path = path_of(run, "samples", loss, split)
+    path = path_of(run, "samples", loss, split, frozen)
     table = sample_table.read_table(path, loss)
     is_new = collectives.any_process(table is None)
     if is_new or table is None:
-        table = build_table(_gather(run, loss, split, device, on_progress), on_progress)
+        rows = _rows_of_frozen(frozen, run, split, device, on_progress) if frozen else None
+        inputs = _gather(run, loss, split, device, on_progress)
+        table = build_table(_with_rows(inputs, *rows) if rows else inputs, on_progress)
     if split == "train":
         if is_new and run.snapshots():
             on_progress(N_("loss over snapshots"), None)
@@ -71,24 +77,24 @@ def samples_of_run(
     return table
 
 
-def samples_by_frozen(
-    run: Run,
-    encoder: FrozenEncoder,
-    loss: str | None = None,
-    split: str = "train",
-    on_progress: OnProgress = ignore_progress,
-    device: str = "auto",
-) -> SampleTable:
-    """The table of a run's split whose lists rest on a frozen encoder; the loss is the run's. It is not kept, but the
-    encoder's vectors are. Raises ValueError with one sentence where the encoder cannot be used."""
-    far = "test" if split == "train" else "train"
+def _rows_of_frozen(
+    encoder: FrozenEncoder, run: Run, split: str, device: str, on_progress: OnProgress
+) -> tuple[EmbeddingSet, EmbeddingSet | None]:
+    """What a frozen encoder gives the images of a split, and those of the other, None where the data have none."""
     progress = fraction_of(on_progress, message("{name}, frozen", name=encoder.title))
-    every, other = (embed_frozen(encoder, data_of(run, one), device, progress) for one in (split, far))
-    inputs = _gather(run, loss or str(run.config.get("loss")), split, device, on_progress)
+    rows, far = embed_frozen(encoder, data_of(run, split), device, progress), "test" if split == "train" else "train"
+    try:
+        other = data_of(run, far)
+    except (ValueError, FileNotFoundError):
+        return rows, None
+    return rows, embed_frozen(encoder, other, device, progress)
+
+
+def _with_rows(inputs: SampleInputs, every: EmbeddingSet, other: EmbeddingSet | None) -> SampleInputs:
+    """The same samples with the same labels, searched among other rows."""
     assert inputs.features is not None
     rows = every.take([*map({name: i for i, name in enumerate(every.ids)}.__getitem__, inputs.features.ids)])
-    rows = dataclasses.replace(rows, labels=inputs.features.labels)
-    return build_table(dataclasses.replace(inputs, features=rows, other=other), on_progress)
+    return dataclasses.replace(inputs, features=dataclasses.replace(rows, labels=inputs.features.labels), other=other)
 
 
 def samples_of_vectors(

@@ -5,12 +5,14 @@ import streamlit as st
 from contrastive_core.engine import questions
 from contrastive_core.records import frozen
 from contrastive_core.records.evaluation import name_of
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
-from contrastive_lab import cache, format, frozen_encoders, locale
+from contrastive_lab import cache, format, frozen_encoders, locale, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.retrain import run_before
+from contrastive_lab.samples.table_picker import key_of_encoder
 
 LONGER = 4  # times the epochs that are offered
 GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
@@ -27,16 +29,31 @@ def _show_frozen(run: Run, own: Score) -> None:
     low = (known[best].interval or (0.0, 0.0))[0]
     if low > (own.value or 0):
         name = next(encoder.text for encoder in frozen.read_list() if encoder.source == best)
-        text = _(
-            "{name} scores higher than this encoder. The command for lists that rest on it: samples {run} --frozen "
-            "{name}"
-        )
-        st.info(format.plain(text.format(name=name, run=run.name)))
+        st.info(format.plain(_("{name} scores higher than this encoder.").format(name=name)))
+        if st.button(_("Let the lists rest on it"), icon=":material/ac_unit:"):
+            query_params.choose(key_of_encoder(run.name), name)
+            st.rerun()
 
 
-def show(run: Run) -> None:
+def _of_frozen(run: Run, encoder: FrozenEncoder) -> None:
+    """The kNN accuracy of the frozen encoder behind the lists beside that of the own one, as far as both are known."""
+    record, scores = cache.scores(run), frozen_encoders.known(run).get(encoder.source, {})
+    frozen_knn, own = scores.get("knn"), record and record.score("h", "knn")
+    if frozen_knn is None or not own:
+        return
+    text = _(
+        "Encoder behind this list: {name}, frozen. kNN accuracy {value} on test images, the run's own encoder {own}."
+    )
+    values = {"value": format.figure_of(frozen_knn), "own": format.figure_of(own)}
+    st.caption(format.plain(text.format(name=encoder.title, **values)))
+
+
+def show(run: Run, by: FrozenEncoder | None = None) -> None:
     """The kNN accuracy of a run beside that of raw pixels; its scores are made where they are missing. Of a run that
-    was trained again they are followed above (retrain.py)."""
+    was trained again they are followed above (retrain.py). by: the frozen encoder that the lists rest on instead."""
+    if by is not None:
+        _of_frozen(run, by)
+        return
     if (record := cache.scores(run)) is None:
         if run_before(run) is None:
             follow(questions.evaluation(run), message("Accuracy of {name} (once)", name=run.name))

@@ -13,7 +13,8 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records import embedding_ref
+from contrastive_core.records import embedding_ref, runs
+from contrastive_core.records.frozen import RUN
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_core.records.sample_table import SampleTable, decimals, merged_table
 from contrastive_lab import locale, query_params, state
@@ -72,6 +73,15 @@ class Findings:
         by_split = {r.split: table for r, table in zip(self.requests, self.tables, strict=True)}
         joined = _joined(tuple(str(r.path()) for r in self.requests), by_split)
         return joined.rescored("mislabeled", np.concatenate([t.columns["mislabeled"] for t in self.tables]))
+
+    @property
+    def method(self) -> str:
+        """The method that trained the encoder behind the lists on these images; "" where none is known."""
+        run, by = self.requests[0].run, self.requests[0].frozen
+        if run is not None and by is not None:
+            other = runs.load(by.name.removeprefix(RUN)) if by.name.startswith(RUN) else None
+            run = other if other and state.data_key(other) == state.data_key(run) else None
+        return "" if run is None else str(run.config.get("method"))
 
     @cached_property
     def pictures(self) -> Pictures:

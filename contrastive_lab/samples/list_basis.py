@@ -12,10 +12,22 @@ NONE, SHARE = "none", "share"  # of `LossCard.per_sample`
 
 def show(findings: Findings, name: str) -> None:
     """The sentence of a list; nothing where it rests on what its name says."""
-    run = findings.requests[0].run
+    run, by = findings.requests[0].run, findings.requests[0].frozen
+    if by is not None:
+        st.caption(format.plain(by_frozen(name, by.title)))
     method = "" if run is None else str(run.config.get("method"))
     if text := basis(name, findings.table.loss, method):
         st.caption(format.plain(text))
+
+
+def by_frozen(name: str, title: str) -> str:
+    """What a list rests on where a frozen encoder was chosen for the lists."""
+    if name == "loss":
+        return _("This list rests on the run's own loss, which {title} does not change.").format(title=title)
+    return _(
+        "This list rests on {title}, frozen. The losses, and the nearest images shown, are those of the run's own "
+        "encoder."
+    ).format(title=title)
 
 
 def basis(name: str, loss: str, method: str) -> str:

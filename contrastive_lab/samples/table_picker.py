@@ -8,12 +8,13 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.engine import questions
-from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
+from contrastive_core.records import embedding_ref, frozen, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable, knobs_of
-from contrastive_lab import cache, format, locale, query_params, recordings, state
+from contrastive_lab import cache, format, frozen_encoders, locale, query_params, recordings, state
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.current_sample import open_one
@@ -53,13 +54,35 @@ def choose() -> ChosenRows:
     are_pairs = has_towers and _are_pairs_chosen(line)
     splits = _choose_splits(line, name, has_towers, are_pairs)
     trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
-    loss = str(trained_with or "sup_con")
+    loss, by = str(trained_with or "sup_con"), None
     if not are_pairs:  # whose lists no loss changes
         titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
         loss = query_params.one_of(
             line.selectbox, _("Loss"), titles, name="loss", default=loss, format_func=titles.get, key=key
         )
-    return ChosenRows([request_of(name, split, loss) for split in splits], are_pairs)
+        if not has_towers and not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
+            by = _choose_encoder(line, name)
+    return ChosenRows([request_of(name, split, loss, by) for split in splits], are_pairs)
+
+
+def key_of_encoder(name: str) -> str:
+    """Key of the choice of the encoder that the lists of a run rest on."""
+    return f"samples-by-{cache.digest(name)}"
+
+
+def _choose_encoder(line: Any, name: str) -> FrozenEncoder | None:
+    """The frozen encoder that the lists of a run rest on, by a picker where some are named; None for its own."""
+    named, text = {encoder.text: encoder for encoder in frozen.read_list()}, ""
+    if named:
+
+        def title(text: str) -> str:
+            return _("{name}, frozen").format(name=named[text].title) if text else _("This run's encoder")
+
+        key, box = key_of_encoder(name), line.selectbox
+        text = query_params.one_of(box, _("Lists by"), ["", *named], name="by", key=key, format_func=title)
+    with line:
+        frozen_encoders.manage()
+    return named.get(text)
 
 
 def _has_towers(name: str) -> bool:
@@ -168,8 +191,10 @@ def _make(request: SampleRequest) -> None:
     task = questions.samples(request, number)
     asked = f"asked-{task.key}"
     if rows is None or number <= MANY or st.session_state.get(asked) or task.is_running():
-        title = embedding_ref.EmbeddingRef(request.name).title
-        follow(task, message("Every sample of {title}", title=title), may_stop=True)
+        label = message("Every sample of {title}", title=embedding_ref.EmbeddingRef(request.name).title)
+        if by := request.frozen:
+            label = message("Every sample of {title} by {name}, frozen", title=request.name, name=by.title)
+        follow(task, label, may_stop=True)
         return
     minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
     text = _(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from opened_page import opened
-from sample_desk import text_of
+from sample_desk import Desk, text_of
+from sample_desk import opened as desk_opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import client, results
@@ -16,7 +18,9 @@ from contrastive_core.records import frozen, runs
 from contrastive_core.records.comparison import Difference
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.frozen import parse
+from contrastive_core.records.sample_table import keep_table, path_of
 from contrastive_core.records.score import Score, scores_to_json
+from contrastive_core.samples.run_samples import samples_of_run
 from contrastive_lab import frozen_encoders
 from contrastive_lab.explore import strip
 from contrastive_lab.samples import encoder_quality
@@ -91,7 +95,43 @@ def test_samples_name_it_where_it_is_better(monkeypatch: pytest.MonkeyPatch) -> 
         scored(value)
         encoder_quality._show_frozen(runs.load("simclr-digits"), own)
         assert len(said) == count, said
-    assert "samples simclr-digits --frozen run:simclr-shapes" in said[1].replace("\\", "")
+    assert said[1].replace("\\", "") == "run:simclr-shapes scores higher than this encoder."
+
+
+def test_lists_of_samples_rest_on_the_one_that_is_chosen(desk: Desk, no_processes: list[str]) -> None:
+    """A table of the same samples with other wrong labels is shown, its basis said; one of no file says so."""
+    run, by = runs.load("simclr-digits"), parse("run:sup_con-digits")
+    own = samples_of_run(run, split="test", device="cpu")
+    scores = np.linspace(1, 0, len(own))
+    keep_table(
+        replace(own, columns={**own.columns, "mislabeled": scores}), path_of(run, "samples", own.loss, "test", by)
+    )
+    app = desk_opened(run=run.name, split="test", list="mislabeled")
+    assert not [s for s in app.selectbox if s.label == "Lists by"]  # nothing to choose from
+    frozen.add(by)
+    frozen.add(parse("/nowhere/weights.pt"))
+    app = desk_opened(run=run.name, split="test", list="mislabeled")
+    box = next(s for s in app.selectbox if s.label == "Lists by")
+    assert box.options == ["This run's encoder", "run:sup_con-digits, frozen", "nowhere/weights.pt, frozen"]
+    assert "rests on" not in text_of(app)
+    box.set_value(by.text).run()
+    assert not app.exception
+    assert "This list rests on run:sup_con-digits, frozen" in text_of(app).replace("\\", "")
+    assert desk.item.id == str(own.columns["id"][0])
+    next(s for s in app.selectbox if s.label == "Lists by").set_value("/nowhere/weights.pt").run()
+    assert [w.value.replace("\\", "") for w in app.warning] == [
+        "there is no file /nowhere/weights.pt; correct the path of the frozen encoder"
+    ]
+    assert not app.exception
+    assert no_processes == []
+
+
+def test_a_missing_table_by_a_frozen_encoder_is_asked_of_the_engine(desk: Desk, no_processes: list[str]) -> None:
+    frozen.add(parse(ENCODER))
+    app = desk_opened(run="simclr-digits", split="test", by=ENCODER)
+    assert not app.exception
+    (key,) = set(no_processes)
+    assert "-by-" in key
 
 
 def test_train_starts_from_a_named_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_ref import LAYERS, TOWERS, EmbeddingRef
 from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.records.frozen import parse
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_core.records.sample_table import SampleTable
@@ -148,13 +149,14 @@ def embedding(values: Values, on_progress: OnProgress) -> None:
 
 def samples(values: Values, on_progress: OnProgress) -> None:
     """The table of every sample of a run's split, of loaded vectors or of a recording."""
-    sample_table(request_of(values["name"], values["split"], values["loss"]), on_progress)
+    frozen = parse(values["frozen"]) if values["frozen"] else None
+    sample_table(request_of(values["name"], values["split"], values["loss"], frozen), on_progress)
 
 
 def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
     """The same, of what is asked for."""
     if (run := request.run) is not None:
-        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device)
+        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.frozen)
     if (rows := read_rows(request.rows)) is None:
         raise ValueError(message("no vectors named {name}", name=request.name))
     return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
