@@ -67,7 +67,7 @@ class SentenceTower(nn.Module):
         """The model of sentence-transformers."""
         return self.frozen[0] if self.trained is None else self.trained
 
-    def encode(self, texts: Sequence[str]) -> dict[str, Any]:
+    def encode(self, texts: Sequence[str]) -> dict[str, object]:
         """Return the features of texts on the tower's device."""
         made = _either(self.sentences, "preprocess", "tokenize")(list(texts))
         device = self.digest.device

@@ -31,6 +31,7 @@ from contrastive_core.ops.neighbors import Neighbors, nearest_together
 from contrastive_core.progress import OnFraction, ignore_fraction
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sample_table import K
+from contrastive_core.records.towers import towers_of
 from contrastive_core.samples.candidates import LIKELY
 from contrastive_core.samples.class_losses import ByClass, by_class
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
@@ -38,6 +39,7 @@ from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 __all__ = ["Issues", "find_issues"]
 
 BLOCK = 4096  # rows whose distances are taken at a time
+OF_NEAREST = ("false_negative", "duplicate")  # not of two towers: partners are near; tower_pairs.py has their lists
 WIDE = 3  # times the neighbors that vote: some of them may not
 
 
@@ -86,8 +88,7 @@ def find_issues(
         on_fraction: called with the fraction done; what it raises stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
-    k = max(1, min(K, len(rows) - 1))
-    most = min(WIDE * k, len(rows) - 1)
+    most = min(WIDE * (k := max(1, min(K, len(rows) - 1))), len(rows) - 1)
     wide = _known(near, most) or _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
     graph = wide.first(k)
     on_fraction(0.4)
@@ -105,6 +106,7 @@ def find_issues(
         "ambiguous": _entropy(wrong.classes) if wrong else none,
         "hub": np.bincount(graph.index.ravel(), minlength=len(rows)) / k,
     }
+    scores |= dict.fromkeys(OF_NEAREST if towers_of(rows) else (), none)
     on_fraction(1.0)
     return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
 

@@ -87,7 +87,7 @@ def create_optimizer(
     if name not in OPTIMIZERS:
         known = ", ".join(OPTIMIZERS)
         raise ValueError(message("unknown optimizer {name}; known: {optimizers}", name=f"{name!r}", optimizers=known))
-    options: dict[str, Any] = {} if name == "adamw" else {"momentum": momentum}
+    options: dict[str, float] = {} if name == "adamw" else {"momentum": momentum}
     if name != "lars" and all(p.is_cuda for p in trained):
         options["fused"] = True  # one launch for all parameters
     optimizer: torch.optim.Optimizer = OPTIMIZERS[name](groups, lr=lr, **options)

@@ -21,6 +21,7 @@ from contrastive_core.errors import CannotGoOn
 from contrastive_core.messages import N_, join, message
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
+from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.training.failures import diverged
 from contrastive_core.training.setup import TrainSetup
 
@@ -132,7 +133,7 @@ def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosit
     return position, join(". ", notes)
 
 
-def _has_captions_of(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup) -> bool:
+def _has_captions_of(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup) -> bool:
     """Whether the captions are those of the state; of an older state, their words."""
     if (digest := plain.get("captions")) and (captions := setup.dataset.captions):
         return bool(digest == captions.digest)
@@ -151,13 +152,11 @@ def _versions(setup: TrainSetup) -> str:
     return message("torch {version}, {type}, {threads} threads", **values)
 
 
-def capture(
-    position: TrainPosition, setup: TrainSetup, totals: EpochTotals
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def capture(position: TrainPosition, setup: TrainSetup, totals: EpochTotals) -> tuple[dict[str, Tensor], JsonObject]:
     """Collect tensors by name and plain values for JSON. All processes call it together."""
     tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
     packed = setup.optimizer.state_dict()
-    scalars: dict[str, dict[str, Any]] = {}
+    scalars: dict[str, JsonObject] = {}
     for i, entries in packed["state"].items():
         for key, value in entries.items():
             if isinstance(value, Tensor):
@@ -179,7 +178,7 @@ def capture(
     return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
 
 
-def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup, totals: EpochTotals) -> TrainPosition:
+def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, totals: EpochTotals) -> TrainPosition:
     """Restore everything that `capture` collected. Returns the position to continue from."""
     setup.method.load_state_dict(checkpoints.strip_prefix(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
@@ -202,8 +201,8 @@ def restore(tensors: dict[str, Tensor], plain: dict[str, Any], setup: TrainSetup
     return TrainPosition(**plain["place"])
 
 
-def own_kernels(groups: list[dict[str, Any]], optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:
     """Saved parameter groups, with the kernels of this device's optimizer: a state moves between devices."""
     names = ("fused", "foreach")
-    own: list[dict[str, Any]] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
+    own: list[JsonObject] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
     return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]

@@ -28,7 +28,13 @@ def show(request: SampleRequest) -> None:
     if pairs is None:
         return
     name = query_params.one_of(
-        st.pills, _("List"), LISTS, name="pairs", format_func=LISTS.get, label_visibility="collapsed"
+        st.pills,
+        _("List"),
+        LISTS,
+        name="pairs",
+        format_func=LISTS.get,
+        label_visibility="collapsed",
+        on_change=_to_first,
     )
     _say_what_there_is(pairs)
     decisions = pair_decisions.Decisions(pairs.space, name)
@@ -47,6 +53,11 @@ def show(request: SampleRequest) -> None:
         decisions.retrain(request)
     with st.expander(_("How this list is made")):
         st.caption(locale.text(HOW[name]))
+
+
+def _to_first() -> None:
+    for key in (AT, PLACE):
+        st.session_state.pop(key, None)
 
 
 def _pairs_or_wait(request: SampleRequest) -> TowerPairLists | None:

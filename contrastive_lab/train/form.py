@@ -100,8 +100,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     recipe = followed(data.name, epochs)
     choice = _choice(catalog, method, data, recipe.name)
     chosen, seed, why = numbers(choice)
-    name = _name()
-    wrong = [why, _error(wrong_name(name))]
+    wrong = [why, _error(wrong_name(name := _name()))]
     with st.expander(_("Advanced")):
         own = choose_recipe(recipe, choice.published is not None)
         arguments, encoder, beside = advanced(catalog, choice)
@@ -115,11 +114,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
             below.caption(text)
         wrong_lines = wrong_settings(choice, further) or setting_notes.refusal(choice, chosen + further)
         wrong += [_error(wrong_lines), wrong_start(encoder, channels_of(data), further)]
-    wrong += [
-        _error(wrong_size(data.files, form, side, stored) if side else ""),
-        _error(wrong_data(catalog["methods"][method], data)),
-        _error(wrong_batch(data.files, chosen + further) if data.files else ""),
-    ]
+    wrong += [_error(wrong_size(data.files, form, side, stored) if side else "")]
+    wrong += _wrong_images(catalog["methods"][method], data, chosen + further)
     expected(data.name, method, encoder.name, epochs, [*form, *chosen, *further])
     why = next(filter(None, [*wrong, number_inputs.wrong_number()]), "")
     for note in [] if why else setting_notes.notes(choice, chosen + further):
@@ -138,6 +134,11 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
         arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
         free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
         start(name or free, arguments, encoder, data, beside)
+
+
+def _wrong_images(card: Any, data: Data, settings: list[str]) -> list[str]:
+    """Why a method with this card cannot use the data, and why a batch does not fit; "" where they do."""
+    return [_error(wrong_data(card, data)), _error(wrong_batch(data.files, settings) if data.files else "")]
 
 
 def _as_options(settings: list[str]) -> list[str]:

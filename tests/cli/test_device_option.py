@@ -115,6 +115,8 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
     a_map = {"space": one, "kind": "pca"}
     config = runs.load("one").config
     of_images = {"dataset": config["dataset"], "method": "simclr"}
+    data = {k: config.get(k) for k in ("dataset", "root", "image_size", "resize")}
+    of_frozen = {"encoder": "run:two", "stamp": "", "data": data, "fingerprint": ""}
     values = {
         "scores": {"space": one},
         "loss": {"space": one},
@@ -133,12 +135,8 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "zero_shot": {"space": one, "templates": ["a {}"]},
         "text_query": {"space": one, "text": "a", "most": 3},
         "checkpoints": {"run": "one", "epochs": [1, 2]},
-        "frozen": {
-            "encoder": "run:two",
-            "stamp": "",
-            "data": {k: config.get(k) for k in ("dataset", "root", "image_size", "resize")},
-            "fingerprint": "",
-        },
+        "frozen": of_frozen,
+        "frozen_differences": {"spaces": [one], "names": ["one"], "frozen": of_frozen},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
     if kind in ("towers", "tower_pairs", "zero_shot", "text_query", "checkpoints"):  # the run is of one tower

@@ -73,6 +73,24 @@ test("a softmax pushes what its figure counts, however little", () => {
   }
 });
 
+test("what matters is counted by the push: β and the bias change it as they change the hardest's share", () => {
+  const scores = [0.9, 0.8, ...Array.from({ length: 30 }, (_, j) => 0.5 * Math.sin(j))],
+    mask = scores.map((_, j) => (j ? 2 : 1));
+  /** @type {any} */
+  const hard = { ...SOFTMAX, denominator: "own_positive", negatives: "hard", temperature: 0.5, tau_plus: 0 };
+  /** @type {any} */
+  const sigmoid = { family: "sigmoid", knob: "temperature", temperature: 0.1 };
+  for (const kernels of [
+    [0, 1, 3].map((beta) => ({ ...hard, beta })),
+    [0, -5, -15].map((bias) => ({ ...sigmoid, bias })),
+  ]) {
+    const found = kernels.map((kernel) => shares(view(scores, mask, kernel)));
+    assert.ok(found[0].counted > found[1].counted && found[1].counted > found[2].counted);
+    for (const { counted, curve } of found)
+      assert.ok(counted >= 1 / curve[0] - 1e-6, "no share is above the hardest's");
+  }
+});
+
 test("where the library finds no push, no negative matters", () => {
   const bytes = (values) => new Uint8Array(Float32Array.from(values).buffer),
     M = Uint8Array.from(MASK);

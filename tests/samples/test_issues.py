@@ -7,6 +7,7 @@ import pytest
 from sample_sets import blobs, table_of
 
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.towers import joined
 from contrastive_core.samples.issues import Pixels, find_issues
 
 
@@ -137,3 +138,13 @@ def test_rows_without_a_label_are_in_no_list_of_labels() -> None:
     np.testing.assert_allclose(found.labels.classes[5:].sum(1), 1, atol=1e-6)
     for predicted in found.labels.predicted.values():
         assert (predicted[5:] >= 0).all()
+
+
+def test_a_partner_in_the_other_tower_is_no_false_negative_and_no_duplicate() -> None:
+    a = np.random.default_rng(0).normal(size=(40, 8)).astype(np.float32)
+    images, texts = (EmbeddingSet(x, ids=tuple(f"{n}{i}" for i in range(40))) for n, x in (("i", a), ("t", a + 0.01)))
+    issues = find_issues(joined(images, texts, ("image", "text")))
+    assert np.isnan(issues.scores["false_negative"]).all()
+    assert np.isnan(issues.scores["duplicate"]).all()
+    assert np.isfinite(issues.scores["outlier"]).all()
+    assert np.isfinite(find_issues(images).scores["false_negative"]).all()

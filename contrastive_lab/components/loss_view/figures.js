@@ -1,6 +1,7 @@
 // The figures above the matrix.
 
 import { valueBothWays } from "./directions.js";
+import { shares } from "./gradients.js";
 import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
@@ -83,7 +84,10 @@ export function drawFigures(lab) {
     !o
       ? "–"
       : o.negatives[i]
-        ? _("{count} of {total}", { count: counted(o.effective[i]), total: o.negatives[i] })
+        ? _("{count} of {total}", {
+            count: counted(hinge ? o.effective[i] : shares(lab).counted),
+            total: o.negatives[i],
+          })
         : _("none"),
   );
   say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");

@@ -39,7 +39,8 @@ const ALIKE = 1e-6; // relative: pushes that differ less are equal, but for roun
  * of several that are pushed alike (a triplet counts them) it is the nearest.
  *
  * @param {LossViewState} lab
- * @returns {{ total: number, hardest: number | undefined, curve: number[] }}
+ * @returns {{ total: number, hardest: number | undefined, curve: number[], counted: number }} `counted`: negatives that
+ *   matter, the exponential of the entropy of the shares; of a plain softmax that of its weights on negatives
  */
 export function shares(lab) {
   const at = lab.anchor * lab.w;
@@ -48,8 +49,14 @@ export function shares(lab) {
   const push = negatives.map(pushOn).sort((a, b) => b - a);
   const hardest = push[0] > 0 ? negatives.find((j) => pushOn(j) >= push[0] * (1 - ALIKE)) : undefined;
   const total = push.reduce((sum, v) => sum + v, 0);
+  const entropy = push.reduce((sum, v) => (v > 0 ? sum - (v / total) * Math.log(v / total) : sum), 0);
   let sum = 0;
-  return { total, hardest, curve: push.map((v) => (sum += v) / (total || 1)) };
+  return {
+    total,
+    hardest,
+    curve: push.map((v) => (sum += v) / (total || 1)),
+    counted: total > 0 ? Math.exp(entropy) : lab.out.effective[lab.anchor],
+  };
 }
 
 const GRADIENTS = N_(

@@ -39,8 +39,7 @@ function leftOut(o, i) {
 
 function ofSoftmax(lab, o, i) {
   const n = o.negatives[i],
-    counted = o.effective[i],
-    { total, hardest, curve } = shares(lab);
+    { total, hardest, curve, counted } = shares(lab);
   if (!(total > 0)) {
     const pulls = moves(lab, 1),
       pushes = moves(lab, 2);
