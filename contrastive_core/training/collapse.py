@@ -46,12 +46,17 @@ def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
         towers = {"": rows[pairs.candidate_views == 0], "text_": rows[pairs.candidate_views == 1]}
     found: dict[str, float] = {}
     for name, z in towers.items():
-        unit = torch.nn.functional.normalize(z.float(), dim=1)
-        mean, least = deviations(unit, collectives.all_reduce_sum)
-        found |= {f"{name}z_std": mean * z.shape[1] ** 0.5, f"{name}z_std_least": least * z.shape[1] ** 0.5}
+        found |= {f"{name}{k}": v for k, v in _of_unit_rows(z.float(), collectives.all_reduce_sum).items()}
     if isinstance(loss, TwoViewLoss) and loss.card.matrix != "correlation":
         found["z_scale"] = deviations(rows.float(), collectives.all_reduce_sum)[0]
     return found
+
+
+def _of_unit_rows(z: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, float]:
+    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1."""
+    mean, least = deviations(torch.nn.functional.normalize(z, dim=1), total)
+    scale = z.shape[1] ** 0.5
+    return {"z_std": mean * scale, "z_std_least": least * scale}
 
 
 def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
@@ -65,8 +70,7 @@ def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) ->
 
 def dimension_scores(z: np.ndarray) -> dict[str, float]:
     """Of a sample's rows z (n, d): mean and least deviation, effective rank, and mean |correlation| of dimensions."""
-    mean, least = deviations(torch.nn.functional.normalize(torch.from_numpy(z), dim=1))
-    scores = {"z_std": mean * z.shape[1] ** 0.5, "z_std_least": least * z.shape[1] ** 0.5}
+    scores = _of_unit_rows(torch.from_numpy(z))
     centered = z - z.mean(0)
     varies = centered.std(0) > 1e-6 * max(1e-6, float(np.abs(z).max()))
     if len(z) < 2 or varies.sum() < 2:

@@ -48,7 +48,7 @@ export function begin(seed) {
  */
 export function advance(t, s) {
   const grads = { encoder: new Float64Array(t.encoder.w.length), predictor: new Float64Array(t.predictor.w.length) },
-    scale = 1 / (2 * IMAGES); // −cosine, mean over images and both directions; BYOL's 2 − 2·cosine doubles the gradient
+    scale = 1 / (2 * IMAGES); // −cosine, mean over images and both directions; BYOL's 2 − 2·cosine doubles it
   let cosines = 0;
   for (let i = 0; i < IMAGES; i++) cosines += ofImage(t, s, i, grads, scale);
   t.loss = -cosines / (2 * IMAGES);
