@@ -1,16 +1,23 @@
 """How often a training step makes the host wait for its device: every method, no GPU needed.
 
     python -m benchmarks.waits [--json]
+    python -m benchmarks.waits --device cuda     # a GPU's own count, and its first loss beside the CPU's
 
 On a GPU a step of a small encoder is bound by the host, which is ahead of the device as long as it never waits. One
 step is taken on a pretended device that counts what would wait (`_waiting_device`): reading a number, boolean indexing,
 copies. Figures are read at log lines only, which are not counted here. `--json`: the lines of code, by case.
+
+On CUDA the driver's own warnings are counted, and both devices take the first step in float32 (no TF32) from one seed.
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import json
+import math
+import warnings
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,7 +66,7 @@ def counted(name: str, case: Case) -> dict[str, int]:
     """The waits of the second step of a case, by kind and line."""
     _softmax.BLOCK = 1 if name.endswith(TILED) else _base.BLOCK
     with pretend.waits():
-        setup, batch = build(case)
+        setup, batch = build(case, torch.device(pretend.DEVICE, 0))
         totals = EpochTotals(batch.images.device)
         take_step(setup, batch, totals)  # makes the optimizer's state
     with pretend.waits() as found:
@@ -67,19 +74,37 @@ def counted(name: str, case: Case) -> dict[str, int]:
     return dict(found)
 
 
-def take_step(setup: Any, batch: Batch, totals: EpochTotals) -> None:
-    """A step between two log lines."""
+def counted_on_cuda(name: str, case: Case, device: torch.device) -> tuple[pretend.Waits, float]:
+    """The waits of the third step of a case by line, and how far the first loss is from the CPU's, relatively."""
+    _softmax.BLOCK = 1 if name.endswith(TILED) else _base.BLOCK
+    on_cpu, mine = build(case, torch.device("cpu")), build(case, device)
+    first = [take_step(*one, EpochTotals(one[1].images.device)) for one in (on_cpu, mine)]
+    totals = EpochTotals(device)
+    take_step(*mine, totals)  # cuDNN has searched
+    torch.cuda.set_sync_debug_mode("warn")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        take_step(*mine, totals)
+    torch.cuda.set_sync_debug_mode("default")
+    lines = (f"{Path(w.filename).name}:{w.lineno}" for w in said if "synchroniz" in str(w.message))
+    expected, found = (float(loss) for loss in first)
+    return collections.Counter(lines), abs(found / expected - 1) if expected else math.fabs(found)
+
+
+def take_step(setup: Any, batch: Batch, totals: EpochTotals) -> torch.Tensor:
+    """A step between two log lines; returns its loss."""
     step = compute_step(setup, batch, looks=False)
     totals.add(step.loss, step.gradient_norm)
     setup.optimizer.step()
     setup.method.after_step(step.pairs)
+    return step.loss
 
 
-def build(case: Case) -> tuple[Any, Batch]:
-    """What a step of training asks of its setup, and a batch, on the pretended device."""
+def build(case: Case, device: torch.device) -> tuple[Any, Batch]:
+    """What a step of training asks of its setup, and a batch, on a device."""
     name, loss_name, n, knobs = case
     torch.manual_seed(0)
-    cls, device = methods.get(name), torch.device(pretend.DEVICE, 0)
+    cls = methods.get(name)
     encoder = create_encoder("small", 3, SIZE, width=0.25)
     shape = (3, SIZE, SIZE)
     method = methods.create(
@@ -96,30 +121,41 @@ def build(case: Case) -> tuple[Any, Batch]:
         device=device,
         world=World(),
     )
-    return setup, random_batch(n)
+    return setup, random_batch(n, device)
 
 
-def random_batch(n: int) -> Batch:
-    """n images on the pretended device, with captions."""
+def random_batch(n: int, device: torch.device) -> Batch:
+    """n images on a device, with captions."""
     images = torch.randint(0, 256, (n, 3, SIZE, SIZE), dtype=torch.uint8)
     tensors = (images, torch.arange(n) % 4 // 2, torch.arange(n) % N_TRAIN)
     captions = Captions(tuple(VOCABULARY.words[i % 4] for i in range(n)), np.arange(n))
-    return Batch(*map(pretend.on_device, tensors), None, captions)
+    moved = map(pretend.on_device, tensors) if device.type == pretend.DEVICE else (x.to(device) for x in tensors)
+    return Batch(*moved, None, captions)
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--json", action="store_true")
+    options.add_argument("--device", default=pretend.DEVICE, help="pretend or cuda")
     args = options.parse_args()
-    pretend.install()
     torch.set_num_threads(1)
+    if args.device != pretend.DEVICE:
+        for name, case in cases().items():
+            lines, apart = counted_on_cuda(name, case, torch.device(args.device))
+            print(f"{as_line(name, lines)}  first loss apart by {apart:.1e}", flush=True)
+        return
+    pretend.install()
     found = {name: counted(name, case) for name, case in cases().items()}
     if args.json:
         print(json.dumps(found))
         return
     for name, lines in found.items():
-        where = ", ".join(f"{k} × {v}" for k, v in sorted(lines.items()))
-        print(f"{name:<32}{sum(lines.values()):>4}  {where}")
+        print(as_line(name, lines))
+
+
+def as_line(name: str, lines: dict[str, int]) -> str:
+    where = ", ".join(f"{k} × {v}" for k, v in sorted(lines.items()))
+    return f"{name:<32}{sum(lines.values()):>4}  {where}"
 
 
 if __name__ == "__main__":
