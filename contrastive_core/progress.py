@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from contrastive_core.messages import decode, encode, message
@@ -24,10 +24,13 @@ SECONDS = 0.1  # between two lines of one stage
 
 @dataclass(frozen=True)
 class Progress:
-    """The current stage and its fraction from 0 to 1; None if unknown."""
+    """The current stage and its fraction from 0 to 1; None if unknown. `since` (s since 1970) and `begun` are time and
+    fraction of the first report from which fractions have only risen."""
 
     stage: str
     fraction: float | None = None
+    since: float = field(default=0.0, compare=False)
+    begun: float = field(default=0.0, compare=False)
 
 
 OnProgress = Callable[[str, float | None], None]
@@ -59,13 +62,18 @@ class ProgressFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stage, self._time = "", -math.inf
+        self._last, self._start = math.inf, {"since": 0.0, "begun": 0.0}
 
     def __call__(self, stage: str, fraction: float | None, /) -> None:
         now = time.monotonic()
+        if fraction is None or fraction < self._last:
+            self._start = {"since": time.time(), "begun": fraction or 0.0}
+        self._last = math.inf if fraction is None else fraction
         if stage == self._stage and now - self._time < SECONDS and fraction != 1.0:
             return
         self._stage, self._time = stage, now
         record = {"stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST], "fraction": fraction}
+        record |= self._start
         with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
@@ -99,6 +107,7 @@ def _progress(line: bytes) -> Progress | None:
         stage, fraction = record["stage"], record.get("fraction")
         is_known = fraction is not None and not math.isnan(fraction)
         stage = stage if isinstance(stage, str) else str(stage)
-        return Progress(stage, min(1.0, max(0.0, float(fraction))) if is_known else None)
+        start = float(record.get("since", 0.0)), float(record.get("begun", 0.0))
+        return Progress(stage, min(1.0, max(0.0, float(fraction))) if is_known else None, *start)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

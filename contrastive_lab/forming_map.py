@@ -26,7 +26,7 @@ def draw(run: Run, epoch: int, *, with_images: bool = False) -> None:
         xy,
         [str(i) for i in index],
         name,
-        labels,
+        labels if (labels >= 0).any() else None,
         run.manifest.get("classes") or [],
         title=_("PCA of z after epoch {epoch}").format(epoch=epoch),
         note=_("PCA of z after epoch {epoch}, {count} training images").format(epoch=epoch, count=len(xy)),

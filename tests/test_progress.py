@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+
+import pytest
 
 from contrastive_core.progress import Progress, ProgressFile, fraction_of, prefixed, read_progress
 
@@ -27,6 +30,17 @@ def test_a_stage_is_written_at_most_ten_times_a_second_and_its_end_always(tmp_pa
     lines = (tmp_path / "progress").read_text().splitlines()
     assert len(lines) < 5_000
     assert read_progress(tmp_path / "progress") == Progress("rows", 1.0)
+
+
+def test_a_stretch_begins_where_fractions_start_to_rise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = ProgressFile(tmp_path / "progress")
+    starts = []
+    reports = [("starting", None), ("decoding", 0.0), ("decoding", 1.0), ("epoch 3 of 4", 0.6), ("epoch 4 of 4", 0.9)]
+    for at, report in enumerate(reports):
+        monkeypatch.setattr(time, "time", lambda at=at: 100.0 + at)
+        write(*report)
+        starts.append((now := read_progress(tmp_path / "progress")) and (now.since, now.begun))
+    assert starts == [(100.0, 0.0), (101.0, 0.0), (101.0, 0.0), (103.0, 0.6), (103.0, 0.6)]
 
 
 def test_lines_that_are_no_progress_are_passed_over(tmp_path: Path) -> None:

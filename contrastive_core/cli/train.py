@@ -163,17 +163,15 @@ class _Report:
         """Args: steps: of an epoch."""
         self.epochs, self.on_progress, self.is_quiet = epochs, on_progress, is_quiet
         self.terminal = on_progress if isinstance(on_progress, Terminal) else None
-        self.steps, self.started, self.longest = 0, time.monotonic(), steps
+        self.started, self.steps = time.monotonic(), max(1, steps)
         self.scores: dict[str, float] = {}  # the line of the last epoch
         self.run: Run | None = None
         self.note: str | None = None  # of the run, as printed last
 
     def __call__(self, lines: list[dict[str, float]]) -> None:
         for line in lines:
-            if "images_per_s" in line:
-                self.steps += 1
-            else:
-                self.longest, self.steps, self.scores = max(self.longest, self.steps), 0, line
+            if "images_per_s" not in line:
+                self.scores = line
                 self._write(line)
         steps = [line for line in lines if "images_per_s" in line]
         if steps and not (self.is_quiet and self.terminal):
@@ -182,7 +180,7 @@ class _Report:
     def _show(self, line: dict[str, float], is_whole: bool) -> None:
         if self.terminal:
             self.terminal.detail = f" loss {line['loss']:.4f}, {line['images_per_s']:,.0f} images/s"
-        part = 1.0 if is_whole else min(1.0, self.steps / max(1, self.longest))
+        part = 1.0 if is_whole else min(1.0, max(0.0, line["step"] / self.steps - line["epoch"]))
         self.on_progress(f"epoch {line['epoch'] + 1} of {self.epochs}", (line["epoch"] + part) / self.epochs)
 
     def _write(self, line: dict[str, float]) -> None:

@@ -88,7 +88,7 @@ def activity() -> Activity:
         key, is_typed = asked.question.key, asked.question.kind in ASKED_WHILE_TYPING
         if asked.question.is_running():
             work = AtWork(key, asked.label, "", asked.progress)
-            at_work.append(_with_time_left(work, asked.time, asked.call.first))
+            at_work.append(_in_first_stage(work, asked.time, asked.call.first))
         elif not asked.is_dismissed and not is_typed and (why := asked.failure) and why != STOPPED:
             failed.append(Failed(key, asked.label, "", why))
     recorded = {work.run for work in at_work}
@@ -130,15 +130,24 @@ def _label(record: ProcessRecord) -> str:
 def _at_work(record: ProcessRecord) -> AtWork:
     path = process.progress_path(record["key"])
     work = AtWork(record["key"], _label(record), _run_of(record), read_progress(path) or STARTING)
-    return _with_time_left(work, record["time"], first_progress(path))
+    if work.run:  # its epochs are one stretch, which starting and decoding precede
+        return _with_time_left(work, work.progress.since, work.progress.begun)
+    return _in_first_stage(work, record["time"], first_progress(path))
 
 
-def _with_time_left(work: AtWork, began: float, first: Progress | None) -> AtWork:
-    """With the time left at the rate so far. A later stage has a fraction of its own, but for a training's."""
-    now = work.progress
-    if first is None or now.fraction is None or not (work.run or first.stage == now.stage):
+def _in_first_stage(work: AtWork, began: float, first: Progress | None) -> AtWork:
+    """With the time left in the first stage: a later one has a fraction of its own."""
+    if first is None or first.stage != work.progress.stage:
         return work
-    done, seconds = now.fraction - (first.fraction or 0.0), time.time() - began
+    return _with_time_left(work, began, first.fraction or 0.0)
+
+
+def _with_time_left(work: AtWork, began: float, fraction: float) -> AtWork:
+    """With the time left at the rate since `began` (s since 1970), when `fraction` was done."""
+    now = work.progress
+    if now.fraction is None:
+        return work
+    done, seconds = now.fraction - fraction, time.time() - began
     if done <= 0 or seconds <= SOONEST:
         return work
     return replace(work, seconds_left=(1.0 - now.fraction) * seconds / done)

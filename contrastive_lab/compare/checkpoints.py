@@ -50,7 +50,7 @@ def panel(names: list[str]) -> None:
     values = {"run": name, "epochs": [before, after], "weights": run.weights_hash() if run.weights.exists() else ""}
     if result := answer_or_wait("checkpoints", values, message("Comparing the checkpoints")):
         _changes(result, before, after)
-    tower_curves.over_epochs(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
+    tower_curves.draw(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
 
 
 def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> int:

@@ -151,6 +151,8 @@ def summary(meta: dict[str, Any]) -> str:
 def classes(meta: dict[str, Any]) -> str:
     """The classes with their sizes; what follows where there are none."""
     if not meta["classes"]:
+        if meta["captions"][0]:
+            return _("No class folders: use CLIP, or another method without labels.")
         return _("No class folders. Use a method without labels.")
     sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
     named = ", ".join(sizes[:CLASSES])

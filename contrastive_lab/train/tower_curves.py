@@ -8,38 +8,38 @@ import streamlit as st
 from contrastive_lab import plots
 from contrastive_lab.locale import N_, _
 
-RECALL = {"recall_1_forth": N_("image → caption"), "recall_1_back": N_("caption → image")}
+FORTH = "recall_1_forth"
+RECALL = {FORTH: N_("image → caption"), "recall_1_back": N_("caption → image")}
 GAP = "modality_gap"
 LEARNED = {"temperature": N_("Temperature τ"), "bias": N_("Bias")}  # by the method, if it has them
 OF_SAMPLE = N_("Of the fixed sample of training images and their captions. Gap 0: both towers share one region.")
 
 
-def over_epochs(name: str, epochs: Sequence[dict[str, Any]]) -> bool:
-    """Recall@1 in both directions and the modality gap. Returns whether the run has them. Args: name: of the run."""
-    scored = [line for line in epochs if line.get(GAP) is not None]
-    if not scored:
-        return False
-    at = [line["epoch"] for line in scored]
-    recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
-    left, right = st.columns(2)
-    with left:
-        figure = plots.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
-        st.plotly_chart(figure, key=f"recall-{name}", config=plots.SVG)
-    with right:
-        figure = plots.curves({"gap": (at, [line[GAP] for line in scored])}, "epoch", _("Modality gap"))
-        figure.update_yaxes(rangemode="tozero")
-        figure.update_layout(showlegend=False)
-        st.plotly_chart(figure, key=f"gap-{name}", config=plots.SVG)
-    st.caption(_(OF_SAMPLE))
-    return True
+def figures(epochs: Sequence[dict[str, Any]], steps: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Recall@1 in both directions, the modality gap, and what the method learns, by name; empty without two towers."""
+    drawn = {}
+    if scored := [line for line in epochs if line.get(GAP) is not None]:
+        at = [line["epoch"] for line in scored]
+        recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
+        drawn["recall"] = plots.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
+        drawn["gap"] = _curve(scored, GAP, "epoch", _("Modality gap"))
+        drawn["gap"].update_yaxes(rangemode="tozero")
+    for key, title in LEARNED.items():
+        if lines := [line for line in steps if line.get(key) is not None]:
+            drawn[key] = _curve(lines, key, "step", _(title))
+    return drawn
 
 
-def learned(name: str, steps: Sequence[dict[str, Any]]) -> None:
-    """The trace of each value that the method learns."""
-    traces = {key: [line for line in steps if line.get(key) is not None] for key in LEARNED}
-    shown = [key for key, lines in traces.items() if lines]
-    for column, key in zip(st.columns(2) if shown else (), shown, strict=False):
-        xs, ys = ([line[what] for line in traces[key]] for what in ("step", key))
-        figure = plots.curves({key: (xs, ys)}, "step", _(LEARNED[key]), height=200)
-        figure.update_layout(showlegend=False)
+def _curve(lines: Sequence[dict[str, Any]], key: str, x: str, title: str) -> Any:
+    figure = plots.curves({key: ([line[x] for line in lines], [line[key] for line in lines])}, x, title)
+    figure.update_layout(showlegend=False)
+    return figure
+
+
+def draw(name: str, epochs: Sequence[dict[str, Any]]) -> None:
+    """The figures over the epochs side by side, if the run has two towers. Args: name: of the run."""
+    drawn = figures(epochs)
+    for column, (key, figure) in zip(st.columns(2) if drawn else (), drawn.items(), strict=False):
         column.plotly_chart(figure, key=f"{key}-{name}", config=plots.SVG)
+    if drawn:
+        st.caption(_(OF_SAMPLE))

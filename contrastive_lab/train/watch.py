@@ -1,5 +1,8 @@
 """A training while it runs: how far it is, its curves, its map forming, its log; and where to go once it is done."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -99,9 +102,8 @@ def not_yet(name: str, error: Exception) -> None:
     if name not in training.starting():
         st.progress(0.0, format.plain(error))
         return
-    place, button = st.columns([6, 1])
-    bar(queue.progress_of(name) or Progress("starting"), name, place)
-    if button.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
+    bar(queue.progress_of(name) or Progress("starting"), name)
+    if st.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
         training.stop(name)
         if opened := importing.waited_for(name):
             opened.stop()
@@ -164,29 +166,48 @@ def _ways_on(run: Run, row: DeltaGenerator) -> None:
 
 
 def curves(run: Run, metrics: MetricsReader) -> None:
-    """The figures of now, and how they came about."""
+    """The figures of now, and how they came about: kNN where there are classes, recall between two towers."""
     if not metrics.steps:
         st.caption(_("The first step is being taken…"))
         return
     epochs = metrics.epochs
-    a, b, c = st.columns(3)
-    a.metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
-    knn = epochs[-1].get("knn_train_sample") if epochs else None
-    help = _("A fixed sample of training images, each voted on by the others.")
-    b.metric(_("kNN on the training sample"), f"{100 * knn:.1f} %" if knn is not None else "–", help=help)
-    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
-    c.metric(_("Images/s"), f"{speed:,.0f}")
+    scored = [(x["epoch"], x["knn_train_sample"]) for x in epochs if "knn_train_sample" in x]
+    has_classes = bool(scored or run.manifest.get("classes"))
+    _figures_of_now(metrics, has_classes)
     thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
-    scored = [x for x in epochs if "knn_train_sample" in x]
-    left, right = st.columns(2)
-    with left:
-        loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-        st.plotly_chart(plots.curves(loss, "step", _("Loss")), key=f"loss-{run.name}", config=plots.SVG)
-    with right:
-        vote(run, [(x["epoch"], x["knn_train_sample"]) for x in scored])
-    tower_curves.over_epochs(run.name, epochs)
-    tower_curves.learned(run.name, thin)
+    loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
+    towers = tower_curves.figures(epochs, thin)
+    drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
+    cells: list[Callable[[], object]] = [
+        partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
+    ]
+    if has_classes:
+        cells.insert(1, partial(vote, run, scored))
+    for at in range(0, len(cells), 2):
+        for column, cell in zip(st.columns(2), cells[at : at + 2], strict=False):
+            with column:
+                cell()
+    if "recall" in towers:
+        st.caption(_(tower_curves.OF_SAMPLE))
     collapse_curves.draw(run.name, thin, epochs)
+
+
+def _figures_of_now(metrics: MetricsReader, has_classes: bool) -> None:
+    epochs = metrics.epochs
+    score, title, help = "", "", ""
+    if has_classes:
+        score, title = "knn_train_sample", _("kNN on the training sample")
+        help = _("A fixed sample of training images, each voted on by the others.")
+    elif epochs and tower_curves.FORTH in epochs[-1]:
+        score, title = tower_curves.FORTH, _("Recall@1, image → caption")
+        help = _(tower_curves.OF_SAMPLE)
+    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
+    columns = iter(st.columns(3))
+    next(columns).metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
+    if score:
+        share = epochs[-1].get(score) if epochs else None
+        next(columns).metric(title, f"{100 * share:.1f} %" if share is not None else "–", help=help)
+    next(columns).metric(_("Images/s"), f"{speed:,.0f}")
 
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:

@@ -289,11 +289,14 @@ def test_a_comparison_says_what_it_waits_for(capsys: pytest.CaptureFixture[str],
 def test_the_first_epoch_is_seen_to_move() -> None:
     told: list[tuple[str, float | None]] = []
     report = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
-    for step in range(5):
-        report([{"epoch": step // 4, "step": step, "loss": 1.0, "images_per_s": 9.0}])
-        if step == 3:
+    for step in range(1, 6):
+        report([{"epoch": (step - 1) // 4, "step": step, "loss": 1.0, "images_per_s": 9.0}])
+        if step == 4:
             report([{"epoch": 1, "step": step, "loss": 1.0}])
     assert told == [*[("epoch 1 of 2", k / 8) for k in range(1, 5)], ("epoch 2 of 2", 5 / 8)]
+    resumed = train._Report(2, 4, lambda stage, share: told.append((stage, share)), False)
+    resumed([{"epoch": 1, "step": 7, "loss": 1.0, "images_per_s": 9.0}])
+    assert told[-1] == ("epoch 2 of 2", 7 / 8)  # the steps before it was stopped count
 
 
 @pytest.mark.parametrize("command", ["evaluate", "project", "samples"])

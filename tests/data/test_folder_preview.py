@@ -100,6 +100,8 @@ def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Pat
     assert "3 training images have no caption" in told[0][1]
     assert "1 caption in captions.csv is empty" in told[0][1]
     assert told[0][2] == ""
+    assert "use CLIP" in classes({**meta, "captions": [3, 2, 2]})
+    assert "use CLIP" not in classes(meta)
     assert "needs a column 'caption'" in told[1][1] == told[1][2]
     (tmp_path / "captions.csv").unlink()
     meta = answers.make("folder", values_of(str(tmp_path))).meta

@@ -28,8 +28,8 @@ def record(key: str, command: list[str], lives: bool, **about: Any) -> None:
     json_files.write_json(process.folder() / f"{key}.json", values)
 
 
-def said(key: str, *lines: tuple[str, float | None]) -> None:
-    text = "".join(json.dumps({"stage": s, "fraction": f}) + "\n" for s, f in lines)
+def said(key: str, *lines: tuple[str, float | None], **start: float) -> None:
+    text = "".join(json.dumps({"stage": s, "fraction": f, **start}) + "\n" for s, f in lines)
     process.progress_path(key).write_text(text)
 
 
@@ -39,13 +39,13 @@ def test_nothing_is_nothing() -> None:
 
 def test_what_is_at_work_says_how_far_it_is_and_how_long_it_takes() -> None:
     record("mine", ["train", "--run", "mine"], lives=True)
-    said("mine", ("epoch 3 of 10", 0.2), ("epoch 7 of 10", 0.6))
+    said("mine", ("epoch 3 of 10", 0.2), ("epoch 7 of 10", 0.6), since=time.time() - 50, begun=0.4)
     record("map-1", ["report", "a"], lives=True, label="The map", result="/x/map.npz")
     said("map-1", ("rows", 0.9), ("layout", 0.5))
     now = activity.activity()
     run, task = sorted(now.at_work, key=lambda w: w.label, reverse=True)
     assert (run.run, run.label, run.progress) == ("mine", "mine", Progress("epoch 7 of 10", 0.6))
-    assert run.seconds_left == pytest.approx(100.0, rel=0.1)  # 0.4 in 100 s, 0.4 to do
+    assert run.seconds_left == pytest.approx(100.0, rel=0.1)  # resumed at 0.4 and after 50 s at 0.6: 0.4 to do
     assert (task.run, task.label, task.progress) == ("", "The map", Progress("layout", 0.5))
     assert task.seconds_left is None  # a share of its stage, not of all
     assert now.is_live
