@@ -70,8 +70,9 @@ def manage() -> None:
                     frozen.remove(encoder.text)
                     st.rerun()
         with st.form("frozen-encoder", border=False, clear_on_submit=False):
-            label, shown = _("Add an encoder"), "timm:NAME, torchvision:NAME=FILE, run:NAME, /path/to/weights.pt"
-            typed = st.text_input(label, placeholder=shown, key="frozen-text").strip()
+            forms = "`timm:NAME`, `torchvision:NAME=FILE`, `run:NAME`, `/path/to/weights.pt`"
+            label, key = _("Add an encoder"), "frozen-text"
+            typed = st.text_input(label, placeholder="timm:NAME", key=key, help=forms).strip()
             sent = st.form_submit_button(_("Add"), icon=":material/add:")
             with guard.errors_kept("frozen-encoder", typed, sent):
                 if sent and typed:

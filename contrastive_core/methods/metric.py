@@ -79,9 +79,10 @@ class Metric(Method):
         labels = self.gather(labels)
         rows = torch.arange(share.total)
         pair, candidates = (send(some, x.device) for some in (rows[rows % 4 < 2], rows[rows % 4 >= 2]))
-        s = z[pair] @ z[candidates].mT  # (p, r)
-        s = s.masked_fill(labels[pair, None] == labels[candidates], -torch.inf)
-        best = s.amax(0).topk((len(candidates) + 1) // 2).indices
+        # Distances from differences: cosines of an untrained encoder's rows differ by no more than rounding.
+        d = torch.cdist(z[pair], z[candidates], compute_mode="donot_use_mm_for_euclid_dist")  # (p, r)
+        d = d.masked_fill(labels[pair, None] == labels[candidates], torch.inf)
+        best = d.amin(0).topk((len(candidates) + 1) // 2, largest=False).indices
         chosen = torch.cat([pair, candidates[best]])
         if share == BatchShare.whole(len(x)):
             return chosen

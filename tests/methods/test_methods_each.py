@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from methods_setup import BATCH, N_TRAIN, PLAIN, batch, changed, make, optimizer, state, step
+from methods_setup import BATCH, N_TRAIN, PLAIN, SHAPE, batch, changed, make, optimizer, state, step
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
@@ -113,6 +113,18 @@ def test_lifted_batches_keep_the_hardest_negatives_of_their_pairs() -> None:
     assert kept[4] == 7
     assert 6 not in kept[4:]  # of the same class as every pair: nobody's negative
     assert changed(before, state(method)) == set()
+
+
+def test_lifted_batches_tell_rows_apart_whose_cosines_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An untrained encoder's rows are nearly one: which is nearest does not depend on how products are rounded."""
+    method = make("metric", PLAIN, batches="lifted").eval()
+    for seed in range(20):
+        e, other = torch.randn(2, 64, generator=torch.Generator().manual_seed(seed))
+        near = 2 + seed % 2
+        rows = torch.stack([e, e, *(e + (1 if i == near else 3) * 1e-4 * other for i in (2, 3))])
+        monkeypatch.setattr(type(method), "forward", lambda self, x, rows=rows: rows)
+        kept = method.hardest(torch.zeros(4, *SHAPE), torch.tensor([0, 0, 1, 1]), BatchShare.whole(4))
+        assert kept.tolist() == [0, 1, near]
 
 
 # --- MoCo --------------------------------------------------------------------------------------

@@ -59,28 +59,26 @@ export function showLesson(panel, lesson) {
     // an older answer may not take back what was pressed
     for (const choice of lesson.choices) choice.chosen = panel.pressed[choice.name];
   panel.choices.hidden = !lesson.choices.length;
+  const focused = panel.root.getRootNode().activeElement?.dataset.choice;
   panel.choices.replaceChildren(...lesson.choices.map((choice) => group(panel, choice)));
+  // at once: a key pressed before the next frame would be lost
+  if (focused) panel.choices.querySelector(`[data-choice="${focused}"]`)?.focus();
   if (!first) return;
   drawSteps(panel);
   if (lesson.focus) requestAnimationFrame(() => panel.root.getRootNode().activeElement || panel.root.focus());
 }
 
 /**
- * A setting of the page as buttons; the focus stays on the one that was pressed. All settings are told: a second
- * press may replace the report of the first.
+ * A setting of the page as buttons. All settings are told: a second press may replace the report of the first.
  */
 function group(panel, choice) {
   const { name, label, options, chosen } = choice;
-  const active = panel.root.getRootNode().activeElement?.dataset.choice;
   const buttons = choices(options, chosen, (value) => {
     choice.chosen = value;
     panel.pressed = Object.fromEntries(panel.lesson.choices.map((c) => [c.name, c.chosen]));
     panel.send({ set: panel.pressed, press: ++panel.presses });
   });
-  for (const b of buttons) {
-    b.dataset.choice = `${name}-${b.dataset.key}`;
-    if (b.dataset.choice === active) requestAnimationFrame(() => b.focus());
-  }
+  for (const b of buttons) b.dataset.choice = `${name}-${b.dataset.key}`;
   return el("span", { class: "group", role: "group", "aria-label": label }, el("span", {}, label), ...buttons);
 }
 
