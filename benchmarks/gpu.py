@@ -4,6 +4,7 @@
 
 FOLDER holds train/CLASS/*.jpg and test/CLASS/*.jpg, CIFAR-10's for instance. Nothing else is needed. Parts (--only):
 
+waits      how often a step of each method makes the host wait, and how far its first loss is from the CPU's (CUDA only).
 training   SimCLR with ResNet-18, beside the same encoder, batch, optimizer and augmentations as lightly's documentation
            writes the loop: seconds, and kNN and linear-probe accuracy of the test images after the last epoch.
 loss       NT-Xent, forward and backward, at 131,072 rows beside lightly's and pytorch-metric-learning's.
@@ -31,7 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks import _machine, images
+from benchmarks import _machine, images, waits
 from benchmarks._gpu_step import step_shares
 from benchmarks._lightly import PeerSimCLR, peer_batches
 from benchmarks._timing import alternate
@@ -188,7 +189,21 @@ def measured(work: Callable[[], object], device: torch.device, repeats: int = 5)
     return 1e3 * seconds, extra
 
 
-# --- step, precision, files ----------------------------------------------------------------------
+# --- waits, step, precision, files ----------------------------------------------------------------------
+
+
+def waits_of_methods(args: argparse.Namespace) -> Iterator[Row]:
+    """Waits between two log lines, and losses of the first step in float32, of every method."""
+    device, cases = choose(args.device), waits.cases()
+    if device.type != "cuda":
+        yield Row("waits", "", None, note="only CUDA says when the host waits")
+        return
+    found = {name: waits.counted_on_cuda(name, case, device) for name, case in cases.items()}
+    waiting = ", ".join(name for name, (lines, _) in found.items() if lines)
+    total = sum(sum(lines.values()) for lines, _ in found.values())
+    yield Row(f"waits of a step, {len(cases)} cases together", "", total, note=waiting)
+    farthest = max(found, key=lambda name: found[name][1])
+    yield Row("first loss, largest distance from the CPU's", "", found[farthest][1], note=f"relative, {farthest}")
 
 
 def step_of(setup: TrainSetup) -> Callable[[], object]:
@@ -243,6 +258,7 @@ def files(args: argparse.Namespace) -> Iterator[Row]:
 # --- the table -----------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
+    "waits": waits_of_methods,
     "loss": loss,
     "step": step,
     "precision": precision,
