@@ -4,7 +4,7 @@
 
 FOLDER holds train/CLASS/*.jpg and test/CLASS/*.jpg, CIFAR-10's for instance. Nothing else is needed. Parts (--only):
 
-waits      how often a step of each method makes the host wait, and how far its first loss is from the CPU's (CUDA only).
+waits      how often a step of each method makes the host wait; its first loss beside the CPU's (CUDA only).
 training   SimCLR with ResNet-18, beside the same encoder, batch, optimizer and augmentations as lightly's documentation
            writes the loop: seconds, and kNN and linear-probe accuracy of the test images after the last epoch.
 loss       NT-Xent, forward and backward, at 131,072 rows beside lightly's and pytorch-metric-learning's.
