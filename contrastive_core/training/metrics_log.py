@@ -61,7 +61,7 @@ class MetricsLog:
 
     def epoch(self, position: TrainPosition, loss: float, values: Line) -> None:
         """Add the line of one epoch, after its last step, with its mean loss."""
-        self.last_line = time.monotonic()  # scoring is not training
+        self.images, self.last_line = 0, time.monotonic()  # scoring is not training
         seconds = round(self.last_line - self.started, 3)
         self.position, self.memory = position.after_epoch(), 0
         self._add({"epoch": position.epoch + 1, "step": position.step, "loss": loss, "seconds": seconds, **values})

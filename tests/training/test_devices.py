@@ -17,9 +17,11 @@ from contrastive_core.errors import CannotGoOn, Elsewhere, NoDevice
 from contrastive_core.metrics import knn
 from contrastive_core.records import runs
 from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.training import loop, monitor, state
+from contrastive_core.training import loop, metrics_log, monitor, state
 from contrastive_core.training.defaults import SET, resolve
+from contrastive_core.training.metrics_log import MetricsLog
 from contrastive_core.training.setup import prepare
+from contrastive_core.training.state import TrainPosition
 
 QUICK = {"encoder_knobs": {"width": 0.25}, "sample": 50, "threads": 1, "amp": False}
 SHORT = TrainConfig("sup_con", epochs=1, device="cpu", batch_size=256, save_seconds=0.0, **QUICK)  # six steps
@@ -51,6 +53,17 @@ def test_an_epochs_loss_is_the_mean_of_all_its_steps_however_few_are_logged(requ
     few = trained("few")
     assert len([x for x in few.metrics() if "images_per_s" in x]) == 1
     assert epoch_line(few)["loss"] == epoch_line(every_step)["loss"]
+
+
+def test_images_before_an_epochs_end_do_not_count_for_the_next_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, seconds, lines = MetricsLog(runs.create("rate", {}), torch.device("cpu"), False, print), iter([1.0, 2.0]), []
+    monkeypatch.setattr(metrics_log.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(log, "_add", lines.append)
+    log.images += 700  # steps that no line told of
+    log.epoch(TrainPosition(), 1.0, {})
+    log.images += 300
+    log.step(TrainPosition(), {})
+    assert lines[-1]["images_per_s"] == 300.0
 
 
 @pytest.mark.parametrize("at", ["the end of an epoch", "a stop"])
