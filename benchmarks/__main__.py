@@ -35,6 +35,7 @@ NAMES = (
     "losses",
     "dataset_losses",
     "augment",
+    "towers",
     "train_step",
     "digits",
     "probe",

@@ -3,14 +3,14 @@
 import ctypes
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from contrastive_core.records import BUNDLE, runs
+from contrastive_core.records import BUNDLE, loaded_vectors, runs
 from contrastive_core.records.advice import is_trial
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.recorded_rows import PROBE
@@ -65,12 +65,43 @@ def pick_run() -> None:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
     query_params.choose(RUN, st.session_state["run"])
     labels = {run.name: _label(run) for run in all_runs()}
+    if vectors := _vectors_shown():
+        _pick_instead(names, labels, vectors)
+        return
 
     def label(name: str) -> str:
         return labels.get(name, name)
 
     query_params.one_of(
         st.sidebar.selectbox, _("Run"), names, name="run", key=RUN, format_func=label, on_change=_run_picked
+    )
+
+
+def _vectors_shown() -> str:
+    """The name of the loaded vectors that Explore shows in place of a run; "" for none."""
+    key = query_params.requested("vectors") or st.session_state.get("vectors")
+    about = loaded_vectors.loaded().get(str(key)) if query_params.current_session().page == "explore" else None
+    return str(about["name"]) if about else ""
+
+
+def _pick_instead(names: Sequence[str], labels: Mapping[str, str], vectors: str) -> None:
+    """The same picker with no run chosen: a choice leaves the vectors."""
+    key = "run-instead-of-vectors"
+
+    def pick() -> None:
+        query_params.choose(RUN, st.session_state[key])
+        choose_run(st.session_state[key])
+
+    shown = _("none: {vectors} is shown").format(vectors=vectors)
+    box = st.sidebar.selectbox
+    box(
+        _("Run"),
+        names,
+        index=None,
+        key=key,
+        placeholder=shown,
+        format_func=lambda name: labels.get(name, name),
+        on_change=pick,
     )
 
 

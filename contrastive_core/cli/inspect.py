@@ -22,7 +22,7 @@ from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
 from contrastive_core.evaluation.evaluate import evaluate_file, metric_names, scored_rows
 from contrastive_core.evaluation.projection import map_of
-from contrastive_core.evaluation.towers import tower_record
+from contrastive_core.evaluation.tower_notes import tower_record
 from contrastive_core.exporters.onnx import export_onnx
 from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.progress import OnProgress, fraction_of
@@ -91,6 +91,8 @@ def evaluate(args: Namespace) -> None:
         for reason, count in record.get("left_out", {}).items():
             if count:
                 print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
+        for note in record.get("notes", ()):
+            print_note(note)
         print_result(args, record, _scores_text(args, record, scored))
 
 

@@ -8,9 +8,10 @@ import numpy as np
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.engine import answers
+from contrastive_core.evaluation.tower_notes import repeated_notes
 from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import TEXT, Towers, towers_of
+from contrastive_core.records.towers import TEXT, Towers, plain_rank, towers_of
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable
@@ -25,9 +26,10 @@ def pairs(args: Namespace) -> None:
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     if args.top < 0:
         raise ValueError(f"--top must be 0 or more; got {args.top}")
-    if args.second and args.other:
-        raise ValueError(f"the other tower is named twice: {printable(args.second)} and --other")
-    args.other = args.other or args.second
+    files = [args.file, *args.second, *([args.other] if args.other else [])]
+    if len(files) > 2:
+        raise ValueError(f"pairs takes one file, or two with a tower each; got {', '.join(map(printable, files))}")
+    args.other = files[1] if len(files) > 1 else None
     name, rows = printable(args.file), _rows(args)
     towers = towers_of(rows)
     if towers is None:
@@ -43,6 +45,7 @@ def pairs(args: Namespace) -> None:
         "other": args.other,
         "pairs": len(found.query),
         "left_out": found.left_out,
+        "notes": [str(note) for note in repeated_notes(towers)],
         "out": out and str(out),
         "mismatched": [_mismatch(rows, found, i) for i in found.mismatched()[: args.top].tolist()],
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
@@ -94,8 +97,8 @@ def _mismatch(rows: EmbeddingSet, found: TowerPairs, i: int) -> JsonObject:
         "partner": _named(rows, found.partner[i]),
         "mismatch": float(found.mismatch[i]),
         "similarity": float(found.similarity[i]),
-        "rank": int(found.rank[i]),
-        "rank_back": int(found.rank_back[i]),
+        "rank": plain_rank(found.rank[i]),
+        "rank_back": plain_rank(found.rank_back[i]),
         "better": _named(rows, found.better[i]),
         "better_similarity": float(found.better_similarity[i]),
         "of_queries": float(found.of_queries[i]),
@@ -129,6 +132,7 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
     left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n]
     lines = [f"{name}: {len(found.query):,} pairs of {query} and {partner}"]
     lines += [f"left out: {'; '.join(left_out)}"] if left_out else []
+    lines += record["notes"]
     lines += ["", "Mismatched pairs, the most suspicious first"] if record["mismatched"] else []
     many, many_back = (f"{n:,}" for n in found.candidates)
     for one in record["mismatched"]:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.data.captions import Captions
+from contrastive_core.data.captions import LENGTH, Captions, split_words
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.generated_sets import CLASSES, TEXTURES
 from contrastive_core.data.image_folder import FOR_TEST
 from contrastive_core.data.image_list import FILE, read_table
 from contrastive_core.data.overrides import curated, take
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
+from contrastive_core.messages import N_, join, message
 from contrastive_core.records.run import CAPTIONS_FILE as FILENAME
 from contrastive_core.storage.regular_files import printable
 
@@ -28,6 +28,10 @@ LONGEST = 1000  # characters of a caption
 EMPTY = (
     N_("1 caption in captions.csv is empty and left out, in line {first}."),
     N_("{n} captions in captions.csv are empty and left out, the first in line {first}."),
+)
+LONG = (
+    N_("1 caption in captions.csv has more than {most} words; the text tower reads the first {most}."),
+    N_("{n} captions in captions.csv have more than {most} words; the text tower reads the first {most}."),
 )
 LACKING = (  # images
     N_("1 of {all} training images has no caption and is left out: {first}."),
@@ -41,10 +45,10 @@ SIZE_ENDS = (9.33, 10.67)  # pixels of the radius
 SIZES = ("small", "", "large")
 SURFACES = dict(zip(TEXTURES, ("", "striped", "dotted", "shaded"), strict=True))
 PHRASES = (
-    "a {thing} on {back}",
-    "a picture of a {thing} on {back}",
-    "{back} background with a {thing}",
-    "a {thing} in front of {back}",
+    "{thing} on {back}",
+    "a picture of {thing} on {back}",
+    "{back} background with {thing}",
+    "{thing} in front of {back}",
 )
 
 
@@ -58,11 +62,15 @@ class CaptionFile:
 
     @property
     def remark(self) -> str:
-        """A sentence on empty captions; "" where there are none."""
-        if not self.empty:
-            return ""
-        values = {"n": f"{len(self.empty):,}", "first": f"{self.empty[0]:,}"}
-        return message(EMPTY[len(self.empty) > 1], **values)
+        """A sentence each on empty captions, and on those that a text tower of words cuts off; "" for none."""
+        parts = []
+        if self.empty:
+            values = {"n": f"{len(self.empty):,}", "first": f"{self.empty[0]:,}"}
+            parts.append(message(EMPTY[len(self.empty) > 1], **values))
+        texts = (text for _, texts in self.by_file.values() for text in texts)
+        if long := sum(len(split_words(text)) > LENGTH for text in texts):
+            parts.append(message(LONG[long > 1], n=f"{long:,}", most=LENGTH))
+        return join(" ", parts) if parts else ""
 
 
 def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, relabel: str | None) -> Dataset:
@@ -118,8 +126,9 @@ def _captions_of_shapes(dataset: Dataset) -> Captions:
     sizes = np.searchsorted(SIZE_ENDS, dataset.factors["radius"])
     for i, label in enumerate(dataset.labels):
         surface = SURFACES[TEXTURES[int(dataset.factors["texture"][i])]]
-        words = (SIZES[sizes[i]], surface, HUES[names["hue"][i]], CLASSES[label])
-        thing, back = " ".join(filter(None, words)), HUES[names["background_hue"][i]]
+        words = [*filter(None, (SIZES[sizes[i]], surface, HUES[names["hue"][i]], CLASSES[label]))]
+        thing = " ".join(["an" if words[0][0] in "aeiou" else "a", *words])
+        back = HUES[names["background_hue"][i]]
         for phrase in rng.choice(len(PHRASES), rng.integers(1, 3), replace=False):
             texts.append(PHRASES[phrase].format(thing=thing, back=back))
             image.append(i)

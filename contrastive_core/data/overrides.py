@@ -1,6 +1,6 @@
 """A training set with samples left out or given other classes, as files of sample ids say. `exclude`: one id a line, a
-CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, or a JSON object of class by id.
-A class is its name or its number, −1 is none."""
+CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, of captions `id` and `partner`,
+or a JSON object of class by id. A class is its name or its number, −1 is none."""
 
 import dataclasses
 import json
@@ -15,6 +15,8 @@ from contrastive_core.data.image_list import read_table, read_text
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import message
 from contrastive_core.storage.regular_files import printable
+
+LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to
 
 
 class ImageRows:
@@ -95,11 +97,13 @@ def read_ids(path: str) -> list[str]:
 
 
 def read_labels(path: str) -> dict[str, str]:
-    """Classes by sample id: a CSV with columns `id` and `label`, or a JSON object."""
+    """Classes, or keys of partners, by sample id: a CSV with `id` and `label` or `partner`, or a JSON object."""
     if path.endswith(".json"):
         labels = _read_json(path, dict, message("{path} must hold a JSON object", path=path))
         return {str(k): str(v) for k, v in labels.items()}
-    return {row["id"]: row["label"] for row in _read_rows(path, "id", "label")}
+    head = read_text(path).partition("\n")[0]
+    column = PARTNER if PARTNER in head.strip().split(",") and LABEL not in head.strip().split(",") else LABEL
+    return {row["id"]: row[column] for row in _read_rows(path, "id", column)}
 
 
 def _read_json(path: str, kind: type, otherwise: str) -> Any:

@@ -91,8 +91,8 @@ def _keep(
     attached = attached_images.pictures_of(Path(path), rows, pictures)
     images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
-    about, lost = note_of_towers(rows)
-    return loaded_vectors.save_vectors(rows, name, images, _sentences(lost, note), _sentences(_taken(rows), about))
+    about = _sentences(_taken(rows), note_of_towers(rows))
+    return loaded_vectors.save_vectors(rows, name, images, note, about)
 
 
 def _keep_both(
@@ -106,9 +106,8 @@ def _keep_both(
     files = (path, a), (Path(other.path), b)
     attached = [attached_images.pictures_of(file, of_file, folder) for file, of_file in files]
     images = attached_images.stacked_towers([each.images for each in attached], (len(a), len(b)))
-    about, lost = note_of_towers(rows)
-    note = _sentences(lost, *(each.note for each in attached))
-    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, note, about)
+    note = _sentences(*(each.note for each in attached))
+    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, note, note_of_towers(rows))
 
 
 def _sentences(*parts: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from contrastive_core.embeddings import file_formats
 from contrastive_core.embeddings.tower_columns import with_text
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.messages import N_, Message, join, message
+from contrastive_core.messages import N_, Message, message
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.towers import PAIR, TOWER, joined, towers_of, why_ordinary
 from contrastive_core.storage.regular_files import printable
@@ -20,6 +20,7 @@ ONE_EACH = N_("{name} already has two towers; a second file goes with one that h
 NO_COLUMN = N_("{name} has no column {column} that says which rows belong together")
 TWO_NAMES = N_("--towers takes two names, as in --towers image,caption; got {towers}")
 NONE_LEFT = N_("no pair is left: in every pair, a row has values that are not finite, or only zeros")
+REASONS = {"not_finite": N_("not finite"), "zero": N_("only zeros"), "both": N_("not finite or only zeros")}
 
 
 @dataclass(frozen=True)
@@ -107,22 +108,29 @@ def _group(rows: EmbeddingSet, key: str, or_ids: bool) -> np.ndarray | None:
     return np.array(rows.ids) if has_ids and (key == "id" or or_ids) else None
 
 
-def note_of_towers(rows: EmbeddingSet) -> tuple[Message | str, str]:
-    """Say what the two towers are and how they were paired, and which rows lost their partner; "" for nothing. Raises:
-    UnusableEmbedding where no pair of usable rows is left."""
+def note_of_towers(rows: EmbeddingSet) -> Message | str:
+    """Say what the two towers are, how they were paired, and how many pairs and rows are usable; "" for nothing.
+    Raises: UnusableEmbedding where no pair of usable rows is left."""
     if (towers := towers_of(rows)) is None:
-        return why_ordinary(rows), ""
-    names, counts = towers.names, (f"{len(towers.a):,}", f"{len(towers.b):,}")
+        return why_ordinary(rows)
+    names, (a, b) = towers.names, (len(at) for at, _ in towers.usable_sides())
     by = rows.provenance.get("paired_by", PAIR)
     how = N_("paired row by row") if by == IN_ORDER else message("paired by {column}", column=str(by))
-    values = {"a": names[0], "b": names[1], "n": counts[0], "m": counts[1], "how": how}
     kept = towers_of(rows.take(rows.usable))
-    if kept is None or not (kept.group_a >= 0).any():
+    pairs, whole = (0 if each is None else each.partner_pairs(1)[1] for each in (towers, kept))
+    if not whole:
         raise UnusableEmbedding(NONE_LEFT)
-    sides = zip(names, towers.usable_sides(), kept.without_partner, strict=True)
-    parts: list[str] = []
-    for name, (_, groups), alone in sides:
-        if lost := alone - int((groups < 0).sum()):
-            text = N_("Rows of {name} whose partner was left out: {lost}.")
-            parts.append(message(text, lost=f"{lost:,}", name=name))
-    return message("Two towers: {a} ({n} rows) and {b} ({m} rows), {how}.", **values), join(" ", parts) if parts else ""
+    values = {"a": names[0], "b": names[1], "n": f"{a:,}", "m": f"{b:,}", "how": how, "pairs": f"{whole:,}"}
+    if whole == pairs:
+        return message("Two towers: {a} ({n} rows) and {b} ({m} rows), {how}: {pairs} pairs.", **values)
+    left_out = {"all": f"{pairs:,}", "lost": f"{pairs - whole:,}", "why": _why(rows)}
+    return message(
+        "Two towers: {a} ({n} rows) and {b} ({m} rows), {how}: {pairs} of {all} pairs; {lost} left out, {why}.",
+        **values,
+        **left_out,
+    )
+
+
+def _why(rows: EmbeddingSet) -> str:
+    reasons = [reason for reason, at in rows.problems.items() if len(at)]
+    return REASONS["both" if len(reasons) > 1 else reasons[0]]

@@ -16,7 +16,13 @@ from contrastive_core.storage import json_files
 from contrastive_core.storage.json_files import JsonObject
 
 VERSION = 4  # of the recipes: a change makes old results stale
-NEWER = {"scores": 5, "comparison": 5}  # recipes that have changed alone
+NEWER = {
+    "scores": 5,
+    "comparison": 5,
+    "towers": 5,
+    "tower_pairs": 5,
+    "checkpoints": 5,
+}  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
 MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP

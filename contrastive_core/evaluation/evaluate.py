@@ -22,7 +22,7 @@ from contrastive_core.embeddings.graphs import Graphs
 from contrastive_core.embeddings.reading import split_masks
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation.embed import data_of, embed_run, parts, random_encoder, raw_pixels
-from contrastive_core.evaluation.towers import tower_record
+from contrastive_core.evaluation.tower_notes import tower_record
 from contrastive_core.evaluation.zero_shot import scores_of_towers
 from contrastive_core.messages import N_, message, sentence
 from contrastive_core.metrics import Metric

@@ -61,7 +61,7 @@ def _clusters(towers: Towers) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Sums over the rows of each image (g): how many queries are right at each k, and how many there are; unit rows
+    """Sums over the rows of each image (g): the hits at each k, and how many there are; unit rows
     and their number, of each tower."""
 
     right: Float64[np.ndarray, "g 6"]
@@ -74,7 +74,7 @@ class _Sums:
         for reverse in (False, True):
             found = retrieval(towers, reverse)
             of = cluster[found.rows]
-            right += [np.bincount(of, found.ranks <= k, clusters) for k in KS]
+            right += [np.bincount(of, found.ranks.hits(k), clusters) for k in KS]
             queries += [np.bincount(of, minlength=clusters).astype(np.float64)] * len(KS)
         for rows, _ in towers.usable_sides():
             total = np.zeros((clusters, towers.rows.width))

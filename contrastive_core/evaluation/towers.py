@@ -9,10 +9,19 @@ from jaxtyping import Float32, Float64, Int64
 
 from contrastive_core.errors import CannotScore
 from contrastive_core.messages import N_, message
-from contrastive_core.ops.partner_ranks import BLOCK, gap_of_means, partner_ranks, unit_rows
-from contrastive_core.records.score import Score, Scores, scores_to_json, wilson
-from contrastive_core.records.towers import Towers
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.ops.partner_ranks import (
+    BLOCK,
+    Ranks,
+    RightAnswers,
+    contents,
+    count_repeated,
+    gap_of_means,
+    partner_ranks,
+    ranks_in,
+    unit_rows,
+)
+from contrastive_core.records.score import Score, Scores, wilson
+from contrastive_core.records.towers import TEXT, Towers
 
 KS = (1, 5, 10)
 UNPAIRED = N_("no usable row has a partner in the other tower")
@@ -40,39 +49,57 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Ranks of one direction: `rows` (q), the set's row numbers of the queries; `ranks` (q), from 1, of the best
-    partner of each; `recall` by k."""
+    """One direction: `rows` (q), the set's row numbers of the queries; `ranks`, those of the best right answer of each;
+    `recall` by k."""
 
     rows: Int64[np.ndarray, " q"]
-    ranks: Int64[np.ndarray, " q"]
+    ranks: Ranks
     recall: dict[int, Share]
+
+
+def row_contents(towers: Towers) -> list[Int64[np.ndarray, " k"]]:
+    """Return the number of the content of each usable row of a, and of b: by their texts where any row has one, else
+    by their vectors."""
+    texts = towers.rows.columns.get(TEXT)
+    texts = texts if texts is not None and (texts != "").any() else None
+    sides = towers.usable_sides()
+    return [contents(towers.rows.features[at], None if texts is None else texts[at]) for at, _ in sides]
+
+
+def right_answers(towers: Towers) -> RightAnswers:
+    """Return which usable rows of b are right for each usable row of a: its partners, and rows equal to them."""
+    (_, group), (_, other_group) = towers.usable_sides()
+    return RightAnswers.of(group, other_group, *row_contents(towers))
+
+
+def repeated(towers: Towers) -> dict[str, tuple[int, int]]:
+    """Return, by the name of a tower with equal rows, how many rows equal another, and how many usable ones there
+    are."""
+    counts = zip(towers.names, row_contents(towers), strict=True)
+    return {name: (count, len(content)) for name, content in counts if (count := count_repeated(content))}
 
 
 def retrieval(towers: Towers, reverse: bool = False, ks: tuple[int, ...] = KS, most: int | None = None) -> Retrieval:
     """Return the ranks of partners and recall@k from tower a to tower b, or from b to a; of at most `most` queries,
     spread evenly, each among all candidates.
 
-    A query is right at k where any of its partners is among the k most similar rows. Rows without a partner are no
-    queries, but stay among the candidates. Rows that are zero or not finite are left out. Another row as similar as
-    the best partner comes before it, so a collapsed encoder scores 0. Source: CLIP, arXiv 2103.00020.
+    A query is right at k where one of its right answers (`right_answers`) is among the k most similar rows; of equally
+    similar rows, with the probability of a random order. Rows without a partner are no queries, but stay among the
+    candidates. Rows that are zero or not finite are left out. Source: CLIP, arXiv 2103.00020.
     Raises: CannotScore where no row has a partner."""
-    sides = towers.usable_sides()
-    (at, group), (others, other_group) = sides[::-1] if reverse else sides
-    is_query = (group >= 0) & np.isin(group, other_group)
-    at, group = at[is_query], group[is_query]
-    if most is not None and len(at) > most:
-        chosen = np.linspace(0, len(at) - 1, most).round().astype(np.int64)
-        at, group = at[chosen], group[chosen]
-    if not len(at):
+    sides, answers = towers.usable_sides(), right_answers(towers)
+    (rows, group), (others, other_group) = sides[::-1] if reverse else sides
+    chosen = np.flatnonzero((group >= 0) & np.isin(group, other_group))
+    if most is not None and len(chosen) > most:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
+    if not len(chosen):
         raise CannotScore(UNPAIRED)
-    ranks = partner_ranks(
-        unit_rows(towers.rows.features[at]), unit_rows(towers.rows.features[others]), group, other_group, BLOCK
-    )
-    partners = np.bincount(other_group[other_group >= 0], minlength=group.max() + 1)[group]
-    n, recall = len(at), {}
+    at, answers = rows[chosen], (answers.reversed if reverse else answers).take(chosen)
+    a, b = (unit_rows(towers.rows.features[part]) for part in (at, others))
+    ranks, n, recall = partner_ranks(a, b, answers, BLOCK), len(at), {}
     for k in ks:
-        right = int((ranks <= k).sum())
-        recall[k] = Share(right / n, wilson(right, n), float(_chance(partners, len(others), k).mean()), n)
+        right = float(ranks.hits(k).sum())
+        recall[k] = Share(right / n, wilson(right, n), float(ranks.chance(k).mean()), n)
     return Retrieval(at, ranks, recall)
 
 
@@ -82,16 +109,16 @@ class Partner:
 
     row: int
     similarity: float
-    rank: int
-    rank_back: int
+    rank: float
+    rank_back: float
 
 
-def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"]]:
-    """Return recall@k in both directions and the modality gap; what chance gives; and the rank of each row's best
-    partner, -1 for a row without one."""
+def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " n"]]:
+    """Return recall@k in both directions and the modality gap; what chance gives; and the expected rank of each row's
+    best right answer, -1 for a row without one."""
     own: Scores = {}
     chance: Scores = {}
-    ranks = np.full(len(towers.rows), -1)
+    ranks = np.full(len(towers.rows), -1.0)
     for reverse in (False, True):
         a, b = towers.names[::-1] if reverse else towers.names
         try:
@@ -99,7 +126,7 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"
         except CannotScore as error:
             found, missing = None, str(error)
         if found is not None:
-            ranks[found.rows] = found.ranks
+            ranks[found.rows] = found.ranks.expected
         for k in KS:
             name, words = f"recall_{k}_{'back' if reverse else 'forth'}", {"k": k, "a": a, "b": b}
             title, reading = message(RECALL, **words), message(READING, **words)
@@ -116,41 +143,24 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Int64[np.ndarray, " n"
     return own, chance, ranks
 
 
-def tower_record(towers: Towers, name: str) -> JsonObject:
-    """Return the scores of a file of two towers, as `evaluate_file` does for one."""
-    own, chance, _ = tower_scores(towers)
-    return {
-        "file": name,
-        "n": len(towers.rows),
-        "n_test": sum(len(at) for at, _ in towers.usable_sides()),
-        "n_train": 0,
-        "left_out": {reason: len(at) for reason, at in towers.rows.problems.items()},
-        "scores": scores_to_json(own),
-        "chance": scores_to_json(chance),
-    }
-
-
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:
-    """Return the partners of a row, the most similar first; ranks as of `retrieval`. [] for a row without one."""
+    """Return the partners of a row, the most similar first; ranks as of `retrieval`, with its other right answers not
+    counted. [] for a row without one."""
     (own, group), (others, other_group) = towers.usable_sides()
+    answers = right_answers(towers)
     if row not in own:
-        (own, group), (others, other_group) = (others, other_group), (own, group)
+        (own, group), (others, other_group), answers = (others, other_group), (own, group), answers.reversed
     if row not in own or (of_row := group[own == row][0]) < 0:
         return []
-    rows, partners = towers.rows, others[other_group == of_row]
-    s = rows.features @ rows.features[row] / rows.lengths / rows.lengths[row]  # (n)
-    partners = partners[np.argsort(-s[partners], kind="stable")][:most]
-    back = rows.features @ rows.features[partners].T / rows.lengths[:, None] / rows.lengths[partners]  # (n, partners)
-    rivals, rivals_back = others[other_group != of_row], own[group != of_row]
-    return [
-        Partner(
-            int(j),
-            float(s[j]),
-            1 + int((s[rivals] >= s[j]).sum()),
-            1 + int((back[rivals_back, q] >= back[row, q]).sum()),
-        )
-        for q, j in enumerate(partners)
-    ]
+    rows, query = towers.rows, np.flatnonzero(own == row)
+    s = rows.features[others] @ rows.features[row] / rows.lengths[others] / rows.lengths[row]  # (m)
+    at = np.flatnonzero(other_group == of_row)
+    at = at[np.argsort(-s[at], kind="stable")][:most]
+    back = unit_rows(rows.features[others[at]]) @ unit_rows(rows.features[own]).T  # (partners, n)
+    forth = ranks_in(np.tile(s, (len(at), 1)), np.tile(answers.rows(query), (len(at), 1)), s[at])
+    backward = ranks_in(back, answers.reversed.rows(at), back[:, query[0]])
+    places = zip(others[at].tolist(), s[at].tolist(), forth.expected.tolist(), backward.expected.tolist(), strict=True)
+    return [Partner(*place) for place in places]
 
 
 def zero_shot(
@@ -180,11 +190,3 @@ def modality_gap(towers: Towers) -> float:
     if not all(len(part) for part in parts):
         raise CannotScore(UNPAIRED)
     return gap_of_means(*(towers.rows.features[part] for part in parts))
-
-
-def _chance(partners: np.ndarray, m: int, k: int) -> Float64[np.ndarray, " q"]:
-    """Probability (q) that k of m rows drawn at random hold one of so many partners (q)."""
-    missed = np.ones(len(partners))
-    for drawn in range(min(k, m)):
-        missed *= np.maximum(m - partners - drawn, 0) / (m - drawn)
-    return 1 - missed

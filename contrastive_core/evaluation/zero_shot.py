@@ -49,14 +49,13 @@ def prompts_of(classes: Sequence[str], templates: Sequence[str]) -> list[str]:
 
 
 def zero_shot_scores(
-    run: Run, towers: Towers, templates: Sequence[str] = DEFAULT_TEMPLATES, device: str = "auto", method: Any = None
+    towers: Towers, opened: Callable[[], Any], templates: Sequence[str] = DEFAULT_TEMPLATES
 ) -> tuple[Scores, Scores]:
     """Return the zero-shot accuracy of the images of a run's two towers, and what chance gives; {} for that where there
-    is no accuracy. `method`: the run's, if it is opened already. Raises BadSetting for templates that cannot be used.
-    """
+    is no accuracy. `opened`: gives the run's method. Raises BadSetting for templates that cannot be used."""
     templates, rows = check_templates(templates), towers.rows
     try:
-        share = _share(towers, templates, lambda: method or load_model(run, data_of(run, "test"), device))
+        share = _share(towers, templates, opened)
     except CannotScore as error:
         return {NAME: Score(TITLE, missing=sentence(error))}, {}
     values = {"count": len(templates), "others": len(rows.classes) - 1, "chance": f"{100 * share.chance:.1f}"}
@@ -93,15 +92,12 @@ def scores_of_towers(run: Run, split: str, device: str = "auto", images: Embeddi
     except (ValueError, OSError) as error:
         return {NAME: Score(TITLE, missing=sentence(error))}
     assert towers is not None
-    return {**zero_shot_scores(run, towers, method=method)[0], **tower_scores(towers)[0]}
+    return {**zero_shot_scores(towers, lambda: method)[0], **tower_scores(towers)[0]}
 
 
-def nearest_images(
-    run: Run, towers: Towers, text: str, most: int, device: str
-) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def nearest_images(method: Any, towers: Towers, text: str, most: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Return row numbers (k) of the images most similar to a sentence, their cosines (k), and its unknown words; no
     rows where every word is unknown."""
-    method = load_model(run, data_of(run, "test"), device)
     unknown = method.text_tower.unknown_words(text)
     if not method.text_tower.known_words(text):
         return np.array([], np.int64), np.array([]), unknown

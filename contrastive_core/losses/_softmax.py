@@ -4,8 +4,8 @@ A loss of the family writes its `formula` once, in the terms of its paper: log-s
 positives, negatives or both, and means over positives. `MatrixLogits` answers from the matrix,
 `TiledLogits` tile by tile, without it; `SoftmaxLoss.over_blocks` chooses by the number of scores.
 
-The *effective number of negatives* is the exponential of the entropy of the softmax over an
-anchor's negatives (after Wang & Liu 2021, arXiv 2012.09740).
+The *effective number of negatives* is the exponential of the entropy of the shares that an anchor's
+negatives have of the push (after Wang & Liu 2021, arXiv 2012.09740): of a plain softmax its weights.
 """
 
 from abc import abstractmethod
@@ -89,10 +89,15 @@ class LogitLoss(Loss):
         masks = self.counted(scores, masks, pairs)
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
 
+    def push_shares(self, scores: Tensor, negative: Tensor, pairs: Pairs) -> Tensor:
+        """How the push on an anchor's negatives is shared among them (n, w): they sum to 1."""
+        return softmax_over(self.logits(scores, pairs), negative)
+
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
-        """Entropy (nats) of the softmax over each anchor's negatives, and its exponential; 0 without any; (n) each."""
+        """Entropy (nats) of the shares of the push on each anchor's negatives, and its exponential; 0 without any; (n)
+        each."""
         masks = self.counted(scores, masks, pairs)
-        p = softmax_over(self.logits(scores, pairs), masks.negative)
+        p = self.push_shares(scores, masks.negative, pairs)
         entropy = torch.special.entr(p).sum(-1)
         number = torch.where(masks.negative.any(-1), entropy.exp(), 0.0)
         return {"negative_entropy": entropy, "effective_negatives": number}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
+from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, softmax_over, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import Kernel, LossCard
@@ -61,6 +61,12 @@ class HardNegative(SoftmaxLoss):
         negatives = torch.where((false < 1) & (estimate > least), estimate, least) + log_number[:, None]  # log G
         negatives = torch.where(some[:, None], negatives, -torch.inf)
         return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + G) − ℓ_p
+
+    def push_shares(self, scores: Tensor, negative: Tensor, pairs: Pairs) -> Tensor:
+        logits = self.logits(scores, pairs)
+        tilted, flat = (softmax_over(times * logits, negative) for times in (1 + self.beta, self.beta))
+        push = ((1 + self.beta) * tilted - self.beta * flat).abs()  # of log Σ ω e^ℓ, with the gradient of ω
+        return push / push.sum(-1, keepdim=True).clamp_min(torch.finfo(push.dtype).tiny)
 
     def kernel(self) -> Kernel:
         return self._kernel(denominator="own_positive", negatives="hard", beta=self.beta, tau_plus=self.tau_plus)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import LogitLoss, MatrixLogits, TiledLogits, temperature_knob
+from contrastive_core.losses._softmax import LogitLoss, MatrixLogits, TiledLogits, softmax_over, temperature_knob
 from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs.types import Masks, Pairs
@@ -78,6 +78,9 @@ class SigLIP(LogitLoss):
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         return scores / self.temperature + (self.bias if pairs.bias is None else pairs.bias)
+
+    def push_shares(self, scores: Tensor, negative: Tensor, pairs: Pairs) -> Tensor:
+        return softmax_over(torch.nn.functional.logsigmoid(self.logits(scores, pairs)), negative)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """How wrong the answer on each pair is: 1 − σ(y ℓ)."""

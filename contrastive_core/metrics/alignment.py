@@ -1,6 +1,6 @@
 """Alignment: how close the rows are that should be alike. https://arxiv.org/abs/2005.10242. The mean of ‖x−y‖² over
 positive pairs on the unit sphere. Positive pairs are augmented views of one image where the embedding brings views
-along, else rows of one class (by class sums, O(n·d), block by block)."""
+along, partners where it has two towers, else rows of one class (by class sums, O(n·d), block by block)."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, 
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import INFLUENCE
+from contrastive_core.records.towers import Towers, towers_of
 from contrastive_core.storage.json_files import JsonObject
 
 BLOCK = 8192  # rows in float64 at a time
@@ -37,6 +38,8 @@ class Alignment(Metric):
             about: JsonObject = {"pairs": N_("augmented views"), "images": len(per_image)}
             interval = mean_interval(per_image)
             return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
+        if graphs.rows is HERE and (towers := towers_of(test)) is not None:
+            return _of_towers(towers)
         if not any(graphs.rows.each(test.labels is not None)):
             raise CannotScore(N_("Alignment needs augmented views or labels"))
         per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))
@@ -62,6 +65,34 @@ def _of_views(views: np.ndarray, device: torch.device) -> np.ndarray:
         x = unit_rows(some.reshape(-1, d), device).double().reshape(-1, v, d)
         means.append((x[:, a] - x[:, b]).square().sum(2).mean(1).cpu().numpy())
     return np.concatenate(means)
+
+
+def _of_towers(towers: Towers) -> MetricResult:
+    """Mean ‖x−y‖² over partners. The rows of the tower that has more of them count as independent."""
+    rows = unit_rows(towers.rows.features, torch.device("cpu")).double().numpy()
+    sides = ((towers.a, towers.group_a), (towers.b, towers.group_b))
+    number = 1 + max(group.max(initial=-1) for _, group in sides)
+    sums, counts = np.zeros((2, number, rows.shape[1])), np.zeros((2, number))
+    for side, (at, group) in enumerate(sides):
+        np.add.at(sums[side], group[group >= 0], rows[at[group >= 0]])
+        counts[side] = np.bincount(group[group >= 0], minlength=number)
+    if not number:
+        raise CannotScore(N_("Alignment needs rows with a partner in the other tower"))
+    per_sample, partners = np.full(len(rows), np.nan), np.zeros(len(rows))
+    for side, (at, group) in enumerate(sides):
+        paired, of = at[group >= 0], group[group >= 0]
+        partners[paired] = counts[1 - side][of]
+        dots = (rows[paired] * sums[1 - side][of]).sum(1)
+        per_sample[paired] = np.maximum(2 - 2 * dots / partners[paired], 0)
+    queries = max(sides, key=lambda each: (each[1] >= 0).sum())[0]
+    queries = queries[partners[queries] > 0]
+    value = float(np.average(per_sample[queries], weights=partners[queries]))
+    influence = np.full(len(rows), np.nan)
+    share = partners[queries] / partners[queries].mean()
+    influence[queries] = value + share * (per_sample[queries] - value)
+    about: JsonObject = {"pairs": N_("partners"), "n": len(queries)}
+    interval, unit = mean_interval(influence, value), N_("squared distance")
+    return MetricResult(value, per_sample, interval, unit, about, {INFLUENCE: influence})
 
 
 def same_class(

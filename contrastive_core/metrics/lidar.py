@@ -26,7 +26,7 @@ BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 class Lidar(Metric):
     title = "LiDAR"
     reading = N_(
-        "How many dimensions separate images, ignoring differences between views of one image: from 1 to the width. "
+        "How many dimensions separate samples, ignoring differences between views of one sample: from 1 to the width. "
         "It needs augmented views."
     )
     paper = "https://arxiv.org/abs/2312.04000"

@@ -1,42 +1,157 @@
 """Ranks of partners between two towers. Similarities are held a block at a time, so memory stays bounded for 100,000
-pairs."""
+pairs.
 
+Rows with the same content, for instance two equal captions, are right answers to the same queries. Rows of other
+content that are as similar (to TIE) are in random order: a rank is its expected value, a hit at k its probability."""
+
+import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
+from scipy.sparse import csr_array
 
 BLOCK = 1 << 24  # similarities that are held together
+TIE = 1e-6  # cosines closer than this are equal: float32 products of equal rows differ by their place
+
+
+def contents(rows: Float[np.ndarray, "n d"], texts: np.ndarray | None = None) -> Int64[np.ndarray, " n"]:
+    """Return the number of each row's content. Rows with the same text have one content; without texts, rows with
+    bit-identical vectors. A blank text is equal to no other. A tower where all vectors are equal has collapsed: its
+    rows differ in content. Args: texts: (n), or None where nothing is known of what the rows say."""
+    if texts is None:
+        keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in np.ascontiguousarray(rows)]
+        number = dict.fromkeys(keys)
+        numbers = dict(zip(number, range(len(number)), strict=True))
+        return np.arange(len(rows)) if len(number) < 2 else np.array([numbers[key] for key in keys], np.int64)
+    found, number_of = np.unique(texts, return_inverse=True)
+    blank = texts == ""
+    return np.where(blank, len(found) + np.arange(len(texts)), number_of).astype(np.int64)
+
+
+def count_repeated(content: Int[np.ndarray, " n"]) -> int:
+    """Return how many rows have the content of another row."""
+    _, counts = np.unique(content, return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class RightAnswers:
+    """Which rows of the other tower are right for each query: those with the content of a partner of a row with the
+    query's content. `content` (q) of the queries, `other_content` (m), from 0; `groups` by `other_groups`, sparse and
+    boolean: which contents occur in which groups."""
+
+    content: Int64[np.ndarray, " q"]
+    other_content: Int64[np.ndarray, " m"]
+    groups: Any
+    other_groups: Any
+
+    @classmethod
+    def of(
+        cls,
+        group: Int[np.ndarray, " q"],
+        other_group: Int[np.ndarray, " m"],
+        content: Int[np.ndarray, " q"] | None = None,
+        other_content: Int[np.ndarray, " m"] | None = None,
+    ) -> "RightAnswers":
+        """Args: group, other_group: rows of one group are partners, -1 has none; content, other_content: of each row,
+        as of `contents`; None: no two rows are equal."""
+        number = 1 + max(group.max(initial=-1), other_group.max(initial=-1))
+        made = []
+        for of_group, given in ((group, content), (other_group, other_content)):
+            key = np.arange(len(of_group)) if given is None else np.unique(given, return_inverse=True)[1]
+            has = of_group >= 0
+            at = (np.ones(has.sum(), bool), (key[has], of_group[has]))
+            made.append((key, csr_array(at, shape=(key.max(initial=-1) + 1, number))))
+        (key, groups), (other_key, other_groups) = made
+        return cls(key, other_key, groups, other_groups)
+
+    def take(self, queries: np.ndarray) -> "RightAnswers":
+        """Return those of some queries."""
+        return replace(self, content=self.content[queries])
+
+    @property
+    def reversed(self) -> "RightAnswers":
+        """Return those of the other tower's rows."""
+        return RightAnswers(self.other_content, self.content, self.other_groups, self.groups)
+
+    def rows(self, queries: slice | np.ndarray) -> Bool[np.ndarray, "r m"]:
+        """Return whether each row of the other tower is right for these queries."""
+        shared = (self.groups[self.content[queries]] @ self.other_groups.T).toarray()  # (r, contents)
+        return (
+            shared if shared.shape[1] == len(self.other_content) and self._is_plain else shared[:, self.other_content]
+        )
+
+    @property
+    def _is_plain(self) -> bool:
+        return bool((self.other_content == np.arange(len(self.other_content))).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Of each of q queries among m rows: `above`, wrong rows more similar than the best right one; `tied`, wrong rows
+    as similar, and `tied_right`, right ones; `right`, all right ones."""
+
+    above: Int64[np.ndarray, " q"]
+    tied: Int64[np.ndarray, " q"]
+    tied_right: Int64[np.ndarray, " q"]
+    right: Int64[np.ndarray, " q"]
+    others: int
+
+    @property
+    def expected(self) -> Float64[np.ndarray, " q"]:
+        """The expected rank, from 1, of the best right row among the wrong ones."""
+        return 1 + self.above + self.tied / (self.tied_right + 1)
+
+    def hits(self, k: int) -> Float64[np.ndarray, " q"]:
+        """The probability that a right row is among the k most similar ones."""
+        return _found(self.tied_right, self.tied + self.tied_right, np.maximum(k - self.above, 0), k)
+
+    def chance(self, k: int) -> Float64[np.ndarray, " q"]:
+        """The same for rows in random order."""
+        return _found(self.right, np.full(len(self.right), self.others), np.full(len(self.right), k), k)
+
+
+def _found(right: np.ndarray, rows: np.ndarray, drawn: np.ndarray, most: int) -> np.ndarray:
+    """Probability (q) that so many rows drawn of `rows`, at most `most`, hold one of `right`."""
+    missed = np.ones(len(right))
+    for i in range(most):
+        missed *= np.where(i < drawn, np.maximum(rows - right - i, 0) / np.maximum(rows - i, 1), 1)
+    return 1 - missed
 
 
 def similarity_blocks(
-    queries: Float[np.ndarray, "q d"],
-    others: Float[np.ndarray, "m d"],
-    group: Int[np.ndarray, " q"],
-    other_group: Int[np.ndarray, " m"],
-    block: int = BLOCK,
+    queries: Float[np.ndarray, "q d"], others: Float[np.ndarray, "m d"], answers: RightAnswers, block: int = BLOCK
 ) -> Iterator[tuple[slice, Float[np.ndarray, "r m"], Bool[np.ndarray, "r m"]]]:
-    """Yield, of some queries at a time, which they are, their products with the others, and which are partners."""
+    """Yield, of some queries at a time, which they are, their products with the others, and which are right."""
     step = max(1, block // len(others))
     for start in range(0, len(queries), step):
         part = slice(start, start + step)
-        yield part, queries[part] @ others.T, group[part, None] == other_group[None]
+        yield part, queries[part] @ others.T, answers.rows(part)
 
 
 def partner_ranks(
-    queries: Float[np.ndarray, "q d"],
-    others: Float[np.ndarray, "m d"],
-    group: Int[np.ndarray, " q"],
-    other_group: Int[np.ndarray, " m"],
-    block: int = BLOCK,
-) -> Int64[np.ndarray, " q"]:
-    """Return the rank, from 1, of the best partner of each query among the others that are no partners. Others that are
-    as similar come before it."""
-    ranks = np.empty(len(queries), np.int64)
-    for part, s, is_partner in similarity_blocks(queries, others, group, other_group, block):
-        best = np.where(is_partner, s, -np.inf).max(1)
-        ranks[part] = 1 + ((s >= best[:, None]) & ~is_partner).sum(1)
-    return ranks
+    queries: Float[np.ndarray, "q d"], others: Float[np.ndarray, "m d"], answers: RightAnswers, block: int = BLOCK
+) -> Ranks:
+    """Return the ranks of the best right row of each query. Args: queries, others: unit rows."""
+    parts = [ranks_in(s, is_right) for _, s, is_right in similarity_blocks(queries, others, answers, block)]
+    counts = zip(*((r.above, r.tied, r.tied_right, r.right) for r in parts), strict=True)
+    above, tied, tied_right, right = map(np.concatenate, counts)
+    return Ranks(above, tied, tied_right, right, len(others))
+
+
+def ranks_in(
+    s: Float[np.ndarray, "q m"], is_right: Bool[np.ndarray, "q m"], own: Float[np.ndarray, " q"] | None = None
+) -> Ranks:
+    """Return the ranks of the best right row of each query, or of one right row by its similarity `own`."""
+    best = (np.where(is_right, s, -np.inf).max(1) if own is None else own)[:, None]
+    near = s >= best - TIE
+    above = s > best + TIE
+    wrong_above, wrong_near = (above & ~is_right).sum(1), (near & ~is_right).sum(1)
+    tied_right = (near & is_right).sum(1) if own is None else np.ones(len(s), np.int64)
+    return Ranks(wrong_above, wrong_near - wrong_above, tied_right, is_right.sum(1), s.shape[1])
 
 
 def unit_rows(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:

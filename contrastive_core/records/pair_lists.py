@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 
 from contrastive_core.messages import N_
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import TEXT
+from contrastive_core.records.towers import TEXT, plain_rank
 from contrastive_core.storage.json_files import JsonObject
 
 MISMATCHED, FALSE_NEGATIVES = "mismatched", "false_negatives"
@@ -44,8 +44,8 @@ class PairList:
     score: Float64[np.ndarray, " k"]
     similarity: Float64[np.ndarray, " k"]
     other_similarity: Float64[np.ndarray, " k"]
-    rank: Int64[np.ndarray, " k"]
-    rank_back: Int64[np.ndarray, " k"]
+    rank: Float64[np.ndarray, " k"]
+    rank_back: Float64[np.ndarray, " k"]
 
     def __len__(self) -> int:
         return len(self.query)
@@ -106,8 +106,8 @@ def listed(rows: EmbeddingSet, pairs: PairList, marks: Mapping[str, JsonObject])
             N_("partner"): rows.ids[partner],
             N_("partner text"): said(rows, partner),
             "score": round(float(pairs.score[i]), 4),
-            N_("own rank"): int(pairs.rank[i]),
-            N_("own rank back"): int(pairs.rank_back[i]),
+            N_("own rank"): plain_rank(pairs.rank[i]),
+            N_("own rank back"): plain_rank(pairs.rank_back[i]),
             N_("own cosine"): round(float(pairs.similarity[i]), 4),
             N_("other"): rows.ids[other],
             N_("other text"): said(rows, other),

@@ -79,6 +79,11 @@ class Towers:
         return np.stack([self.a[order[start[row_b] + offset]], self.b[row_b]], 1), total
 
 
+def plain_rank(rank: float) -> int | float:
+    """Return an expected rank as people write it: whole, or to one decimal where rows are tied."""
+    return int(rank) if float(rank).is_integer() else round(float(rank), 1)
+
+
 def are_tower_names(names: object) -> TypeGuard[Sequence[str]]:
     """Whether these are two different names."""
     if not isinstance(names, (tuple, list)) or len(names) != 2 or not all(isinstance(one, str) for one in names):

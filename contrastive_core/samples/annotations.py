@@ -163,8 +163,9 @@ class Changes:
         return {option: content for option, content in both.items() if content is not None}
 
 
-def changes(file: Path, run: Run | None = None) -> Changes:
-    """What the run left out and relabeled itself together with the marks. Nothing is written."""
+def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> Changes:
+    """What the run left out and relabeled itself together with the marks. Nothing is written. `column`: the head of
+    what replaces the class, of pairs the key of the true partner."""
     decisions = marks(file)
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
@@ -175,7 +176,7 @@ def changes(file: Path, run: Run | None = None) -> Changes:
     relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
     return Changes(
         _csv(["id"], [[i] for i in gone]) if gone else None,
-        _csv(["id", "label"], relabeled.items()) if relabeled or relabeled_before else None,
+        _csv(["id", column], relabeled.items()) if relabeled or relabeled_before else None,
         len(set(drop) - set(gone_before)),
         sum(relabeled_before.get(i) != label for i, label in labels.items()),
     )

@@ -5,9 +5,9 @@ similar of its partners. Cosines only; `s` is the similarity between towers.
 
 - mismatch: how unlikely a query and its own partner belong together. Three signs, each less its median and over its
   interquartile range, weighted 1, ½, ½: (1) 2s less the mean similarity of the query, and of its partner, to their
-  K nearest rows of the other tower (CSLS: Conneau et al. 2018, arXiv 1710.04087), so a vague caption that is similar
-  to nothing is no suspect; (2) how similar the partners of the K nearest queries are to its own partner; (3) how
-  similar the queries of the K nearest partners are to it. The neighbors are those of LEMoN (Zhang et al. 2024,
+  K nearest wrong rows of the other tower (CSLS: Conneau et al. 2018, arXiv 1710.04087), so a vague caption that is
+  similar to nothing is no suspect; (2) how similar the partners of the K nearest queries are to its own partner; (3)
+  how similar the queries of the K nearest partners are to it. The neighbors are those of LEMoN (Zhang et al. 2024,
   arXiv 2407.18941), which adds them to s. Rows are centered by tower for (2) and (3).
 - false_negative: of two pairs (q, p) and (q', p') of different groups that a loss pushes apart, how alike they are: the
   mean of the cosines of q to q' and of p to p' (centered), less half of how far the smaller of s(q, p') and s(q', p)
@@ -24,8 +24,9 @@ import torch
 from jaxtyping import Float64, Int64
 
 from contrastive_core.errors import CannotScore
+from contrastive_core.evaluation.towers import right_answers
 from contrastive_core.messages import N_
-from contrastive_core.ops.partner_ranks import similarity_blocks
+from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks
 from contrastive_core.records.towers import Towers
 
 __all__ = ["TowerPairs", "find_tower_pairs"]
@@ -34,7 +35,7 @@ K = 10  # neighbors
 FEWEST = 4  # groups: of fewer no score stands out
 BLOCK = 1 << 24  # similarities, and numbers of gathered rows, that are held together
 FEW_GROUPS = N_("{count} groups have usable rows in both towers; at least {fewest} are needed")
-Pair = tuple[np.ndarray, np.ndarray]  # rows (n, d) of queries and of partners
+Pair = tuple[np.ndarray, np.ndarray]  # rows (n, d) of queries and of partners; rows and their groups (n)
 Found = tuple[np.ndarray, np.ndarray]  # similarities (q, k), -inf where there are fewer, and indices (q, k)
 
 
@@ -48,9 +49,9 @@ class TowerPairs:
     query_tower: int  # 0: queries are of tower a; 1: of b
     mismatch: Float64[np.ndarray, " n"]
     similarity: Float64[np.ndarray, " n"]  # of the query to its partner
-    rank: Int64[np.ndarray, " n"]  # of the partner among the other tower's rows, for the query; from 1
-    rank_back: Int64[np.ndarray, " n"]  # of the query, for its partner
-    better: Int64[np.ndarray, " n"]  # the most similar row of the other tower that is no partner
+    rank: Float64[np.ndarray, " n"]  # of the partner among the other tower's wrong rows, for the query; from 1
+    rank_back: Float64[np.ndarray, " n"]  # of the query, for its partner
+    better: Int64[np.ndarray, " n"]  # the most similar wrong row; of any other group where the rank is above 1
     better_similarity: Float64[np.ndarray, " n"]
     of_queries: Float64[np.ndarray, " n"]  # sign (2), a mean cosine
     of_partners: Float64[np.ndarray, " n"]  # sign (3), a mean cosine
@@ -82,14 +83,18 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
     query_tower = int(paired[1].sum() >= paired[0].sum())
     (rows_q, group_q), (rows_p, group_p) = sides[query_tower], sides[1 - query_tower]
     unit = _unit(towers)
-    query, group = rows_q[paired[query_tower]], group_q[paired[query_tower]]
-    forward, own, rank, partner_at = _across(unit[query], group, unit[rows_p], group_p)
-    partner = rows_p[partner_at]
-    back, _, rank_back, _ = _across(unit[partner], group, unit[rows_q], group_q, own)
+    chosen = np.flatnonzero(paired[query_tower])
+    query, group = rows_q[chosen], group_q[chosen]
+    answers = right_answers(towers)
+    answers = answers.reversed if query_tower else answers
+    forth = _across((unit[query], group), (unit[rows_p], group_p), answers.take(chosen))
+    partner = rows_p[forth.at]
+    back = _across((unit[partner], group), (unit[rows_q], group_q), answers.reversed.take(forth.at), forth.own)
     q, p = (_centered(unit, rows, pairs) for rows, pairs in ((rows_q, query), (rows_p, partner)))
     near_q, near_p = (_nearest(x, group) for x in (q, p))
     of_queries, of_partners = _agreement(p, near_q), _agreement(q, near_p)
-    relative = 2 * own - _mean(forward[0]) - _mean(back[0])
+    own = forth.own
+    relative = 2 * own - _mean(forth.nearest[0]) - _mean(back.nearest[0])
     false_negative, twin = _twins((unit[query], unit[partner]), (q, p), own, near_q)
     problems = {name: len(at) for name, at in towers.rows.problems.items()}
     return TowerPairs(
@@ -98,10 +103,10 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
         query_tower=query_tower,
         mismatch=-(_standard(relative) + _standard(of_queries) / 2 + _standard(of_partners) / 2),
         similarity=own,
-        rank=rank,
-        rank_back=rank_back,
-        better=rows_p[forward[1][:, 0]],
-        better_similarity=forward[0][:, 0].astype(np.float64),
+        rank=forth.rank,
+        rank_back=back.rank,
+        better=rows_p[forth.better],
+        better_similarity=forth.better_similarity,
         of_queries=of_queries,
         of_partners=of_partners,
         false_negative=false_negative,
@@ -123,21 +128,38 @@ def _centered(unit: np.ndarray, tower: np.ndarray, pairs: np.ndarray) -> np.ndar
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def _across(
-    x: np.ndarray, group: np.ndarray, others: np.ndarray, other_group: np.ndarray, own: np.ndarray | None = None
-) -> tuple[Found, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the K nearest of the others (m) that are no partners of x (n); similarity to the best partner, or `own`;
-    the rank of that; and which it is."""
-    n, k = len(x), min(K, len(others))
-    found = np.empty((n, k), np.float32), np.empty((n, k), np.int64)
-    best, rank, best_at = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    for part, s, is_partner in similarity_blocks(x, others, group, other_group, BLOCK):
-        best_at[part] = np.where(is_partner, s, -np.inf).argmax(1)
-        best[part] = np.take_along_axis(s, best_at[part, None], 1)[:, 0] if own is None else own[part]
+@dataclass(frozen=True, eq=False)
+class _Across:
+    """Of n rows among those of the other tower: `own`, the similarity to the best partner, its place `at` and `rank`;
+    the K nearest wrong rows; and which row fits better, as of `TowerPairs.better`."""
+
+    own: Float64[np.ndarray, " n"]
+    at: Int64[np.ndarray, " n"]
+    rank: Float64[np.ndarray, " n"]
+    nearest: Found
+    better: Int64[np.ndarray, " n"]
+    better_similarity: Float64[np.ndarray, " n"]
+
+
+def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray | None = None) -> _Across:
+    """Compare queries with the rows of the other tower. Args: queries, others: unit rows, and the group of each;
+    own: similarity to the partner, where it is known."""
+    (x, group), (rows, other_group) = queries, others
+    parts = []
+    for part, s, is_right in similarity_blocks(x, rows, answers, BLOCK):
+        is_partner = group[part, None] == other_group[None]
+        at = np.where(is_partner, s, -np.inf).argmax(1)
+        best = np.take_along_axis(s, at[:, None], 1)[:, 0] if own is None else own[part]
+        rank = ranks_in(s, is_right, best).expected
         s[is_partner] = -np.inf
-        rank[part] = 1 + (s >= best[part, None]).sum(1)
-        found[0][part], found[1][part] = _top(s, k)
-    return found, best, rank, best_at
+        found = _top(s, 1)
+        s[is_right] = -np.inf
+        nearest = _top(s, min(K, len(rows)))
+        is_any = (rank > 1) | ~np.isfinite(nearest[0][:, 0])  # an equal row is shown where the own one does not fit
+        better = [np.where(is_any, every[:, 0], wrong[:, 0]) for every, wrong in zip(found, nearest, strict=True)]
+        parts.append((best, at, rank, *nearest, *better))
+    best, at, rank, near_s, near_at, better_s, better_at = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return _Across(best.astype(np.float64), at, rank, (near_s, near_at), better_at, better_s.astype(np.float64))
 
 
 def _nearest(x: np.ndarray, group: np.ndarray) -> Found:

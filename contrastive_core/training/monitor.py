@@ -19,7 +19,7 @@ from contrastive_core.methods import Method
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.models.encoders import forward_batch_size
-from contrastive_core.ops.partner_ranks import gap_of_means, partner_ranks, unit_rows
+from contrastive_core.ops.partner_ranks import RightAnswers, contents, gap_of_means, partner_ranks, unit_rows
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.recipe import Recipe
@@ -74,21 +74,26 @@ def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -
     of each in the sample; {} without captions."""
     if sample.captions is None or not sample.captions.texts:
         return {}
-    texts, was_training = sample.captions.texts, method.training
+    texts, at = np.unique(np.array(sample.captions.texts), return_inverse=True)  # equal texts get equal rows
+    was_training = method.training
     method.eval()
     with torch.autocast(sample.images.device.type, torch.bfloat16, enabled=amp):
-        z = torch.cat([method.encode_texts(texts[i : i + CHUNK]).float() for i in range(0, len(texts), CHUNK)])
+        parts = [texts[i : i + CHUNK].tolist() for i in range(0, len(texts), CHUNK)]
+        z = torch.cat([method.encode_texts(part).float() for part in parts])
     method.train(was_training)
-    return {"text_z": z.cpu().numpy().astype(np.float16), "text_of": sample.captions.image}
+    return {"text_z": z.cpu().numpy().astype(np.float16)[at], "text_of": sample.captions.image}
 
 
 def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:
-    """Recall@1 of the sample in both directions, and the modality gap."""
-    a, b, group = unit_rows(z), unit_rows(text_z.astype(np.float32)), np.arange(len(z))
-    is_captioned = np.isin(group, text_of)
-    forth = partner_ranks(a[is_captioned], b, group[is_captioned], text_of)
-    back = partner_ranks(b, a, text_of, group)
-    recall = {"recall_1_forth": float((forth == 1).mean()), "recall_1_back": float((back == 1).mean())}
+    """Recall@1 of the sample in both directions, and the modality gap, of the rows that a snapshot holds."""
+    rows = [x.astype(np.float16).astype(np.float32) for x in (z, text_z)]
+    a, b = map(unit_rows, rows)
+    group = np.arange(len(z))
+    answers = RightAnswers.of(group, text_of, *map(contents, rows))
+    is_captioned = np.flatnonzero(np.isin(group, text_of))
+    forth = partner_ranks(a[is_captioned], b, answers.take(is_captioned)).hits(1)
+    back = partner_ranks(b, a, answers.reversed).hits(1)
+    recall = {"recall_1_forth": float(forth.mean()), "recall_1_back": float(back.mean())}
     return {**recall, "modality_gap": gap_of_means(a, b)}
 
 

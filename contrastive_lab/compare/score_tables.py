@@ -11,11 +11,11 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import BESIDE, TOWERS, name_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
-from contrastive_core.records.score import Scores
+from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_lab import cache, format, frozen_encoders, locale, query_params
 from contrastive_lab.compare import frozen_differences
-from contrastive_lab.locale import N_, _
-from contrastive_lab.progress import scored_or_wait
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait, scored_or_wait
 from contrastive_lab.tables import draw_definitions, draw_table
 
 COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
@@ -53,7 +53,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
         labels = {N_("trained with labels"): _("yes")} if run and needs_labels(run) else {}
         columns[name] = {
             **labels,
-            **_cells(scores | _of_towers(space)),
+            **_cells(scores | of_towers(space)),
             **{text: v for k, text in COST.items() if (v := cost.get(k)) is not None},
         }
     columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in references(spaces).items()}
@@ -82,8 +82,17 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     frozen_differences.draw(spaces)
 
 
-def _of_towers(space: EmbeddingRef) -> Scores:
-    """Zero-shot accuracy and recall of a run with a text tower, from its record."""
+def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
+    """Recall, gap and zero-shot accuracy of a run with a text tower, from its record; recall and gap of a file of two
+    towers. `waits`: compute what is not there; else it is left out."""
+    if space.is_loaded:
+        rows = cache.embedding(space)
+        if rows is None or cache.towers(rows) is None:
+            return {}
+        values = {"space": space.values}
+        result = cache.result("towers", values)
+        result = result or (answer_or_wait("towers", values, message("Recall between the towers")) if waits else None)
+        return {} if result is None else scores_from_json(result.meta["scores"]["own"])
     record = cache.scores(run) if (run := space.run) and run.has_towers else None
     return {} if record is None else record.scores.get(TOWERS, {})
 

@@ -49,8 +49,16 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
         layer = "h"
         if not all(name.startswith(loaded_vectors.PREFIX) for name in names):  # vectors of files have no head
             group, layers = st.segmented_control, ["h", "z"]
+            of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
             layer = query_params.one_of(
-                group, _("Features"), layers, name="features", format_func=SOURCES.get, width="content"
+                group,
+                _("Features"),
+                layers,
+                name="features",
+                key=f"compare-features-{of_towers}",
+                default="z" if of_towers else "h",
+                format_func=SOURCES.get,
+                width="content",
             )
     if len(names) < 2:
         alone = checkpoints.with_towers(names)  # whose checkpoints the page compares

@@ -15,11 +15,14 @@ from contrastive_lab import cache, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.explore import tower_panels
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 from contrastive_lab.samples.cut_off import START
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
+
+RECALLS = ("recall_1_forth", "recall_1_back")  # of two towers, in the verdict
 
 
 def comparable(spaces: list[EmbeddingRef]) -> bool:
@@ -53,6 +56,7 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
         st.markdown(_accuracies(spaces, comparison, next(iter(comparison.accuracy))))
         samples = ComparedSamples(spaces[0], comparison)
         st.markdown(format.plain(comparison.largest_by_class(samples.class_name)))
+    _recalls(spaces, comparison)
     _warn(spaces, comparison)
     st.caption(_rests_on(comparison, spaces))
     return comparison
@@ -68,6 +72,22 @@ def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str)
         if metric in s and (value := s[metric].value) is not None
     ]
     return f"{_(ACCURACIES[metric])}: " + " · ".join(f"{format.plain(n)} **{100 * v:.1f} %**" for n, v in shown)
+
+
+def _recalls(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
+    """Recall@1 of each space of two towers in both directions, with its interval, and why a score of theirs is
+    missing."""
+    shown: dict[str, list[str]] = {}
+    for name, space in zip(comparison.names, spaces, strict=True):
+        scores = score_tables.of_towers(space, waits=True)
+        for score in (scores[key] for key in RECALLS if key in scores):
+            if score.value is not None:
+                text = f"{format.plain(name)} **{format.figure_of(score)}** ({format.interval_of(score)})"
+                shown.setdefault(locale.text(score.title), []).append(text)
+        for why in tower_panels.why_missing(scores):
+            st.caption(format.plain(f"{name}: {why}"))
+    for title, values in shown.items():
+        st.markdown(f"{format.plain(title)}: {' · '.join(values)}")
 
 
 def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Comparison | None:

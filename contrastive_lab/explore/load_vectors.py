@@ -1,6 +1,6 @@
 """Open vector files by upload or path, with one sentence per fault."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,12 +48,18 @@ def chosen() -> str | None:
 
 def look_at(key: str | None) -> None:
     st.session_state["vectors"] = key or ""
+    _close()
+
+
+def _close() -> None:
+    """Another number makes another popover: closed, with empty fields."""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
 
 
-def opener() -> None:
-    """The popover that opens a file, or comes back to one, or to the run."""
-    number = st.session_state.get("vectors-opened", 0)  # a new one closes the popover, and its fields are empty
+def opener(on_open: Callable[[str], None] | None = None) -> None:
+    """The popover that opens a file, or comes back to one, or to the run. `on_open`: what is done with the key of a
+    file on a page that lists files itself; else Explore looks at it."""
+    number = st.session_state.get("vectors-opened", 0)
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and split are recognized "
@@ -72,8 +78,10 @@ def opener() -> None:
                 vectors, labels = _given(copies, upload, path), _given(copies, label_upload, label_path)
                 other = _given(copies, second.upload, second.path)
                 if vectors is not None:
-                    _open(OpenRequest(vectors, labels, other and second.tower(*other), pictures, left_out))
-        _recent_files()
+                    request = OpenRequest(vectors, labels, other and second.tower(*other), pictures, left_out)
+                    _open(request, on_open or look_at)
+        if on_open is None:
+            _recent_files()
 
 
 def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
@@ -110,7 +118,7 @@ def _given(copies: ExitStack, upload: Any, path: str) -> Given | None:
     return Given(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
 
 
-def _open(request: OpenRequest) -> None:
+def _open(request: OpenRequest, on_open: Callable[[str], None]) -> None:
     vectors, labels = request.vectors, request.labels
     files = request.files
     try:
@@ -135,7 +143,8 @@ def _open(request: OpenRequest) -> None:
             said = said.replace(Path(file.path).name, printable(file.name))
         st.error(format.plain(said))
     else:
-        look_at(key)
+        on_open(key)
+        _close()
         st.rerun()
 
 

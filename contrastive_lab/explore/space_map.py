@@ -37,8 +37,13 @@ class View:
 
 def space_of_run(run: Run) -> EmbeddingRef:
     """The split and the layer that the address or the controls ask for."""
-    layer = query_params.current("features", embedding_ref.layers_of(run), "h")
+    layer = query_params.current("features", embedding_ref.layers_of(run), _first_layer(run))
     return _with_split(embedding_ref.of_run(run, layer=layer))
+
+
+def _first_layer(run: Run) -> str:
+    """Of two towers the space that they share; else the encoder's output."""
+    return TOWERS if run.has_towers else "h"
 
 
 def space_of_vectors(key: str) -> EmbeddingRef:
@@ -58,7 +63,13 @@ def split_and_layer(space: EmbeddingRef) -> None:
     if run := space.run:
         layers, title_of = embedding_ref.layers_of(run), LAYER_TITLES.get
         query_params.one_of(
-            st.segmented_control, _("Features"), layers, name="features", format_func=title_of, width="content"
+            st.segmented_control,
+            _("Features"),
+            layers,
+            name="features",
+            default=_first_layer(run),
+            format_func=title_of,
+            width="content",
         )
 
 

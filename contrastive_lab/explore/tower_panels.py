@@ -6,11 +6,11 @@ from contrastive_core.engine.vectors import Partner, partners_of
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores, scores_from_json
-from contrastive_core.records.towers import TEXT, TOWER, Towers
+from contrastive_core.records.towers import TEXT, TOWER, Towers, plain_rank
 from contrastive_lab import cache, format, state
 from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
-from contrastive_lab.locale import N_, _, message, ngettext
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.tables import draw_table
 
@@ -23,9 +23,17 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
         if space.run is not None:
             by_source = with_zero_shot(space, by_source)
         strip.show(by_source, list(by_source["own"]))
+        for note in [*result.meta["notes"], *why_missing(by_source["own"])]:
+            st.caption(format.plain(note))
     _without_partner(towers)
     if space.run is not None:
         search(space)
+
+
+def why_missing(scores: Scores) -> list[str]:
+    """A sentence for each score that has no value, each reason once."""
+    missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
+    return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
 
 
 def scores_of(space: EmbeddingRef) -> dict[str, Scores]:
@@ -38,7 +46,7 @@ def _without_partner(towers: Towers) -> None:
     """Say how many rows of each tower have no partner."""
     for name, n in zip(towers.names, towers.without_partner, strict=True):
         if n:
-            text = ngettext("{n} row of {name} has no partner.", "{n} rows of {name} have no partner.", n)
+            text = _("Rows of {name} without a partner: {n}.")
             st.caption(format.plain(text.format(n=f"{n:,}", name=name)))
 
 
@@ -54,14 +62,18 @@ def partners(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
         st.caption(format.plain(_("No row of {other} is its partner.").format(other=other)))
         return
     st.markdown(_named(other, said(rows, found[0].row)))
+    rank, back = plain_rank(found[0].rank), plain_rank(found[0].rank_back)
     text = _("Its partner. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. Cosine {cosine}.")
-    ranks = {"rank": f"{found[0].rank:,}", "back": f"{found[0].rank_back:,}", "cosine": f"{found[0].similarity:.3f}"}
+    ranks = {"rank": f"{rank:,}", "back": f"{back:,}", "cosine": f"{found[0].similarity:.3f}"}
     if len(found) > 1:
         text = _(
             "The nearest of {n} partners. Rank from {own} to {other}: {rank}. Rank from {other} to {own}: {back}. "
             "Cosine {cosine}."
         )
-    help = _("Rank 1: no row of that tower is more similar. Other partners of the same row are not counted.")
+    help = _(
+        "Rank 1: no wrong row of that tower is more similar. Other partners of the row, and rows equal to one, are not "
+        "counted."
+    )
     st.caption(format.plain(text.format(own=own, other=other, n=len(found), **ranks)), help=help)
     chosen = [i, *(partner.row for partner in found)]
     st.button(
@@ -87,7 +99,7 @@ def _listed(rows: EmbeddingSet, partner: Partner, own: str, other: str) -> dict[
     return {
         "id": rows.ids[partner.row],
         TEXT: said(rows, partner.row),
-        rank.format(a=own, b=other): partner.rank,
-        rank.format(a=other, b=own): partner.rank_back,
+        rank.format(a=own, b=other): plain_rank(partner.rank),
+        rank.format(a=other, b=own): plain_rank(partner.rank_back),
         N_("cosine similarity"): round(partner.similarity, 3),
     }

@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine.vectors import file_formats, open_upload
 from contrastive_core.records import loaded_vectors, recorded_rows
 from contrastive_core.records.lab_towers import SOURCE
 from contrastive_core.records.lab_view import (
@@ -19,6 +18,7 @@ from contrastive_core.records.lab_view import (
 )
 from contrastive_core.records.run import Run
 from contrastive_lab import format, number_inputs, query_params
+from contrastive_lab.explore import load_vectors
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab import towers
 from contrastive_lab.loss_setting import default_pairing, request_of
@@ -163,44 +163,21 @@ def key_of_rows(run: Run) -> str:
 
 def choose_vectors() -> str | None:
     """The key of loaded vectors: those that are opened here, were opened before, or stand in the address."""
-    a, b = st.columns(2)
-    _open_upload(b)
+    line = st.container(horizontal=True, vertical_alignment="bottom")
     loaded = loaded_vectors.loaded()
-    if not loaded:
-        a.info(_("No vectors have been opened yet."))
-        return None
     file_key = query_params.requested("file")
     if file_key and file_key not in loaded:
-        a.warning(_("The vectors in this link are no longer stored here. Open their file again."))
-    titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
-    key = query_params.one_of(
-        a.selectbox, _("Vectors"), titles, name="file", key=towers.FILE_KEY, format_func=titles.get
-    )
-    reasons = {"zero": _("zero vectors have no direction"), "not_finite": _("not finite")}
-    left_out = [f"{n} {reasons[why]}" for why, n in loaded[key]["left_out"].items()]
-    if left_out:
-        a.caption(_("Left out: {left_out}.").format(left_out="; ".join(left_out)))
+        st.warning(_("The vectors in this link are no longer stored here. Open their file again."))
+    key = None
+    with line:
+        if loaded:
+            titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
+            key = query_params.one_of(
+                st.selectbox, _("Vectors"), titles, name="file", key=towers.FILE_KEY, format_func=titles.get
+            )
+        else:
+            st.info(_("No vectors have been opened yet."))
+        load_vectors.opener(lambda opened: query_params.choose(towers.FILE_KEY, opened))
+    for text in filter(None, [loaded[key].get("said"), load_vectors.about_left_out(key)] if key else []):
+        st.caption(format.plain(text))
     return key
-
-
-def _open_upload(place: Any) -> None:
-    """Open a file that was just uploaded, and choose it."""
-    help = _(
-        "One vector a row. A column or array named label makes classes, and rows that share an id are views of one "
-        "sample. Columns tower and pair, or two arrays of vectors, make two towers. The file stays on this computer."
-    )
-    upload = place.file_uploader(
-        _("Open my embeddings"), [e.removeprefix(".") for e in file_formats.ENDINGS], key="lab-upload", help=help
-    )
-    if upload is not None and upload.file_id != st.session_state.get("lab-opened"):
-        st.session_state["lab-opened"] = upload.file_id
-        try:
-            key = open_upload(upload.name, upload.getbuffer())
-            query_params.choose(towers.FILE_KEY, key)
-            about = loaded_vectors.loaded()[key]
-            if said := about.get("said"):
-                place.caption(format.plain(said))
-            if about["note"]:
-                place.warning(format.plain(about["note"]))
-        except ValueError as error:
-            place.warning(format.plain(error))

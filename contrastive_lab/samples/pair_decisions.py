@@ -93,7 +93,7 @@ class Decisions:
     def retrain(self, request: SampleRequest) -> None:
         """Train a run again without the mismatched pairs; of vectors, the files only."""
         run = request.run
-        done = sample_annotations.changes(self.file, run)
+        done = sample_annotations.changes(self.file, run, "partner")
         changed = done.dropped + done.relabeled
         with st.expander(_("Train again without the mismatched pairs"), expanded=bool(changed)):
             for option, content in done.files.items() if changed else ():

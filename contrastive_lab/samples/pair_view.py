@@ -8,6 +8,7 @@ import streamlit as st
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.pair_lists import MISMATCHED, PairList, said
+from contrastive_core.records.towers import plain_rank
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _
 
@@ -24,6 +25,7 @@ class TowerPairLists(NamedTuple):
     names: tuple[str, str]  # of the tower of the queries, and of the other
     candidates: tuple[int, int]
     left_out: dict[str, int]
+    notes: list[str]
 
 
 def show(pairs: TowerPairLists, one: PairList, name: str) -> None:
@@ -35,21 +37,25 @@ def show(pairs: TowerPairLists, one: PairList, name: str) -> None:
     with a.container(border=True):
         _row(pairs, query, query_name)
     with b.container(border=True):
-        _row(pairs, partner, _("{name}, its partner").format(name=partner_name))
+        _row(pairs, partner, _("Its partner in {name}").format(name=partner_name))
         _evidence(_("Cosine {s}. Rank {rank} of {n}.").format(**_numbers(similarity, one, pairs)))
     with c.container(border=True):
-        title = _("{name} that fits best besides") if name == MISMATCHED else _("{name} of the similar pair")
+        title = _("Best other fit in {name}") if name == MISMATCHED else _("{name} of the similar pair")
         _row(pairs, other, title.format(name=partner_name))
         _evidence(_("Cosine {s}. Margin {margin}.").format(s=f"{better:.3f}", margin=f"{similarity - better:+.3f}"))
         if twin >= 0:
             _row(pairs, twin, _("{name} of the similar pair").format(name=query_name))
     back = _("From {partner} to {query} the rank is {rank} of {n}. Score of the list: {score}.")
-    values = {"rank": f"{int(one.rank_back[0]):,}", "n": f"{pairs.candidates[1]:,}", "score": f"{one.score[0]:.2f}"}
+    values = {
+        "rank": f"{plain_rank(one.rank_back[0]):,}",
+        "n": f"{pairs.candidates[1]:,}",
+        "score": f"{one.score[0]:.2f}",
+    }
     _evidence(back.format(partner=partner_name, query=query_name, **values))
 
 
 def _numbers(similarity: float, one: PairList, pairs: TowerPairLists) -> dict[str, str]:
-    return {"s": f"{similarity:.3f}", "rank": f"{int(one.rank[0]):,}", "n": f"{pairs.candidates[0]:,}"}
+    return {"s": f"{similarity:.3f}", "rank": f"{plain_rank(one.rank[0]):,}", "n": f"{pairs.candidates[0]:,}"}
 
 
 def _evidence(text: str) -> None:

@@ -37,6 +37,8 @@ def show(request: SampleRequest) -> None:
         on_change=_to_first,
     )
     _say_what_there_is(pairs)
+    for note in pairs.notes:
+        st.caption(format.plain(note))
     decisions = pair_decisions.Decisions(pairs.space, name)
     whole = pairs.lists[name]
     with st.expander(_("Filter and order")):
@@ -77,7 +79,8 @@ def _pairs_or_wait(request: SampleRequest) -> TowerPairLists | None:
         return None
     a, b = result.meta["names"]
     lists = _lists(rows.content_hash, rows, result.arrays)
-    return TowerPairLists(space, rows, lists, (a, b), tuple(result.meta["candidates"]), result.meta["left_out"])
+    about = result.meta
+    return TowerPairLists(space, rows, lists, (a, b), tuple(about["candidates"]), about["left_out"], about["notes"])
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -87,7 +90,7 @@ def _lists(content: str, _rows: EmbeddingSet, _found: dict[str, np.ndarray]) -> 
 
 def _say_what_there_is(pairs: TowerPairLists) -> None:
     n, (query, partner) = len(pairs.lists["mismatched"]), pairs.names
-    text = _("{n} pairs of {query} and {partner}, each {query} with its most similar {partner}.")
+    text = _("{n} pairs of {query} and {partner}: each row of {query} with its most similar partner.")
     parts = [text.format(n=f"{n:,}", query=query, partner=partner)]
     if alone := pairs.left_out.get("unpaired", 0):
         parts.append(_("Rows without a partner: {n}.").format(n=f"{alone:,}"))
@@ -146,6 +149,7 @@ def _table(pairs: TowerPairLists, shown: PairList, decisions: pair_decisions.Dec
             st.session_state[AT] = pairs.rows.ids[int(part.query[picked[0]])]
 
     look: dict[str, Any] = {"hide_index": True, "height": 380, "selection_mode": "single-row"}
+    look["column_config"] = {"decision": st.column_config.TextColumn(width=110)}  # holds the longest word
     draw_table([*listed(pairs.rows, part, decisions.marks)], key=key, on_select=chosen, **look)
     if len(part) < len(shown):
         st.caption(_("The first {n} pairs; the file has all.").format(n=f"{ROWS:,}"))

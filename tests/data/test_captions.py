@@ -1,5 +1,6 @@
 """Captions of shapes and of a folder: which image each belongs to, and a sentence for each fault."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ def test_shapes_are_described_by_their_factors() -> None:
     assert again.captions is not None
     assert captions.texts == again.captions.texts
     assert set(captions.image.tolist()) == set(range(1000))
+    assert not [text for text in captions.texts if re.search(r"\ba [aeiou]|\ban [^aeiou]", text)]
     assert np.all(np.diff(captions.image) >= 0)
     for row, text in zip(captions.image, captions.texts, strict=True):
         assert dataset.classes[dataset.labels[row]] in text.split()

@@ -53,7 +53,7 @@ def test_rows_of_two_files_are_partners_in_their_order(tmp_path: Path, monkeypat
     assert towers.names == ("image", "text")
     assert towers.group_a.tolist() == towers.group_b.tolist()
     np.testing.assert_array_equal(towers.rows.features, np.concatenate([IMAGE, TEXT]))
-    assert note == "Two towers: image (6 rows) and text (6 rows), paired row by row."
+    assert note == "Two towers: image (6 rows) and text (6 rows), paired row by row: 6 pairs."
     assert opened(a, b, ("photo", ""))[0].names == ("photo", "text")
 
 
@@ -66,7 +66,7 @@ def test_a_column_of_both_files_says_which_are_partners(tmp_path: Path, key: str
     b = table(tmp_path / f"caption.{endings[1]}", TEXT[order], **words | {key: [f"n{i}" for i in order]})
     towers, note = opened(a, b)
     assert towers.group_b.tolist() == towers.group_a[order].tolist()
-    assert f"paired by {key}." in note
+    assert f"paired by {key}: 6 pairs." in note
     assert towers.rows.columns["text"].tolist() == [""] * 6 + words["caption"]
 
 
@@ -87,7 +87,7 @@ def test_a_named_column_and_rows_by_order_are_taken_over_ids(tmp_path: Path) -> 
         opened(a, b)
     towers, note = opened(a, b, by="image_id")
     assert towers.group_b.tolist() == [1, 0, 2, 2, 2, 3]
-    assert "paired by image_id." in note
+    assert "paired by image_id: 6 pairs." in note
     assert opened(a, b, by="row")[0].without_partner == (0, 0)
     with pytest.raises(UnusableEmbedding, match=r"text\.csv has no column 'frame'|image\.csv has no column 'frame'"):
         opened(table(a, IMAGE), b, by="frame")
@@ -123,8 +123,8 @@ def test_partners_of_rows_that_are_left_out_are_told_of(tmp_path: Path) -> None:
     np.save(b := tmp_path / "text.npy", zero)
     towers, note = opened(a, b)
     assert towers.without_partner == (0, 1)  # row 4 is missing in both
-    assert "Rows of text whose partner was left out: 1." in note
-    assert "Rows of image" not in note
+    said = "image (4 rows) and text (5 rows), paired row by row: 4 of 6 pairs; 2 left out, not finite or only zeros."
+    assert note == f"Two towers: {said}"  # as many rows as the page counts
     np.save(a, np.full_like(IMAGE, np.nan))
     with pytest.raises(UnusableEmbedding, match="no pair is left"):
         opened(a, b)

@@ -5,8 +5,11 @@ import pytest
 
 from contrastive_core.errors import CannotScore
 from contrastive_core.evaluation import towers as scores
+from contrastive_core.evaluation.tower_notes import tower_notes
+from contrastive_core.ops.partner_ranks import RightAnswers, partner_ranks
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.towers import Towers, joined, towers_of
+from contrastive_core.samples import tower_pairs
 
 NAMES = ("question", "answer")
 
@@ -39,7 +42,7 @@ def test_recall_is_that_of_a_plain_loop_with_several_partners(reverse, monkeypat
     sides = ((b, a, both.group_b, both.group_a), (a, b, both.group_a, both.group_b))
     ranks = loop_ranks(*sides[not reverse])
     # a partner further down does not come before the best one, so both count the same rows
-    assert found.ranks.tolist() == ranks
+    assert found.ranks.expected.tolist() == ranks
     assert found.recall[5].n == len(ranks) == (18 if reverse else 10)
     assert found.recall[5].value == np.mean(np.array(ranks) <= 5)
     low, high = found.recall[5].interval
@@ -48,17 +51,79 @@ def test_recall_is_that_of_a_plain_loop_with_several_partners(reverse, monkeypat
 
 def test_chance_is_the_share_of_random_draws() -> None:
     rng = np.random.default_rng(0)
-    hits = np.mean([(rng.permutation(20)[:5] < 3).any() for _ in range(4000)])
-    assert scores._chance(np.array([3]), 20, 5)[0] == pytest.approx(hits, abs=0.03)
-    assert scores._chance(np.array([1]), 4, 10)[0] == pytest.approx(1)
+    drawn = np.mean([(rng.permutation(20)[:5] < 3).any() for _ in range(4000)])
+    both = planted(20, 60, [i % 20 for i in range(60)])
+    assert scores.retrieval(both, reverse=True).recall[5].chance == pytest.approx(5 / 20)
+    three = RightAnswers.of(np.array([0]), np.array([0] * 3 + [-1] * 17))
+    rows = np.random.default_rng(1).normal(size=(20, 4))
+    assert partner_ranks(rows[:1], rows, three).chance(5)[0] == pytest.approx(drawn, abs=0.03)
+    assert partner_ranks(rows[:1], rows[:4], RightAnswers.of(np.array([0]), np.arange(4))).chance(10)[0] == 1
 
 
-def test_a_collapsed_encoder_scores_nothing() -> None:
+def test_a_collapsed_encoder_scores_chance() -> None:
     ones = EmbeddingSet(np.ones((30, 4), np.float32))
     both = towers_of(joined(ones, ones, NAMES))
     assert both is not None
-    assert scores.retrieval(both).recall[10].value == 0
+    found = scores.retrieval(both)
+    assert found.recall[10].value == pytest.approx(10 / 30) == pytest.approx(found.recall[10].chance)
+    assert (found.ranks.expected == 1 + 29 / 2).all()
     assert scores.modality_gap(both) == pytest.approx(0, abs=1e-6)
+
+
+def loop_of_texts(unit: np.ndarray, towers: Towers, row: int) -> tuple[float, list[float]]:
+    """The expected rank and the probability of a hit at 1, 5, 10, from random orders of equally similar rows."""
+    texts, pairs = towers.rows.columns["text"], towers.rows.columns["pair"]
+    is_image = row in towers.a
+    rows = towers.b if is_image else towers.a
+
+    def same(i: int, j: int) -> bool:
+        return i == j or bool(texts[i] and texts[i] == texts[j])
+
+    partners = [(i, j) for i in towers.a.tolist() for j in towers.b.tolist() if pairs[i] == pairs[j] != ""]
+    both_ways = [(i, j) if is_image else (j, i) for i, j in partners]
+    right = np.array([any(same(row, i) and same(j, other) for i, j in both_ways) for other in rows.tolist()])
+    s = np.round(unit[rows] @ unit[row], 6)
+    rng, places = np.random.default_rng(0), []
+    for _ in range(1500):
+        order = np.lexsort((rng.random(len(s)), -s))
+        places.append(1 + int((~right[order])[: int(right[order].argmax())].sum()))
+    return float(np.mean(places)), [float(np.mean(np.array(places) <= k)) for k in scores.KS]
+
+
+def test_equal_captions_are_right_for_one_another_and_ties_are_random() -> None:
+    """Against a plain loop over all pairs. Captions 0, 1 and 2 are equal, 3 and 4 only have equal vectors."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(8, 4)).astype(np.float32)
+    texts = np.array(["red", "red", "red", "blue", "green", "", "", "red"])
+    captions = (images + rng.normal(size=(8, 4))).astype(np.float32)
+    captions[[1, 2, 7]], captions[4] = captions[0], captions[3]
+    both = towers_of(joined(EmbeddingSet(images), EmbeddingSet(captions, columns={"text": texts}), NAMES))
+    assert both is not None
+    unit = both.rows.features / np.linalg.norm(both.rows.features, axis=1, keepdims=True)
+    for reverse in (False, True):
+        found = scores.retrieval(both, reverse)
+        for q, row in enumerate(found.rows.tolist()):
+            rank, hits = loop_of_texts(unit, both, row)
+            assert found.ranks.expected[q] == pytest.approx(rank, abs=0.06)
+            assert [found.ranks.hits(k)[q] for k in scores.KS] == pytest.approx(hits, abs=0.05)
+    assert scores.repeated(both) == {"answer": (4, 8)}
+    back = scores.retrieval(both, reverse=True)
+    assert len({*back.ranks.expected[[0, 1, 2, 7]].tolist()}) == 1  # one text, one rank
+    find = tower_pairs.find_tower_pairs(both)
+    for i in range(8):
+        (partner,) = scores.partners_of(both, i + 8)
+        assert find.rank[i] == partner.rank
+        assert find.rank_back[i] == partner.rank_back
+
+
+def test_without_texts_bit_identical_rows_are_equal() -> None:
+    rows = np.random.default_rng(1).normal(size=(20, 6)).astype(np.float32)
+    rows[10:] = rows[:10]
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
+    assert both is not None
+    assert scores.retrieval(both).recall[1].value == 1
+    assert scores.retrieval(both).recall[1].chance == pytest.approx(2 / 20)
+    assert scores.repeated(both) == {"question": (20, 20), "answer": (20, 20)}
 
 
 def test_equal_towers_are_found_and_bad_rows_left_out() -> None:
@@ -110,7 +175,7 @@ def test_scores_of_towers_stand_beside_chance_and_keep_each_rank() -> None:
     assert own["modality_gap"].value == scores.modality_gap(both)
     assert own["recall_1_back"].title == "Recall@1, answer → question"
     for one in found:
-        np.testing.assert_array_equal(ranks[one.rows], one.ranks)
+        np.testing.assert_array_equal(ranks[one.rows], one.ranks.expected)
     assert (ranks == -1).sum() == 2 + 2  # of questions 10 and 11, and of the last answers
 
 
@@ -126,7 +191,9 @@ def test_scores_without_a_usable_pair_say_why() -> None:
 def test_partners_of_a_row_have_the_ranks_of_retrieval_in_both_directions() -> None:
     one_each = planted(12, 12, [*range(11), -1])
     forth, back = scores.retrieval(one_each), scores.retrieval(one_each, reverse=True)
-    of_row = dict(zip([*forth.rows.tolist(), *back.rows.tolist()], [*forth.ranks, *back.ranks], strict=True))
+    of_row = dict(
+        zip([*forth.rows.tolist(), *back.rows.tolist()], [*forth.ranks.expected, *back.ranks.expected], strict=True)
+    )
     for row in (0, 5, 14):
         (partner,) = scores.partners_of(one_each, row)
         assert (partner.rank, partner.rank_back) == (of_row[row], of_row[partner.row])
@@ -139,5 +206,20 @@ def test_of_several_partners_the_most_similar_comes_first() -> None:
     found = scores.partners_of(both, 0)
     assert {partner.row for partner in found} == {4, 8, 12}
     assert [p.similarity for p in found] == sorted((p.similarity for p in found), reverse=True)
-    assert found[0].rank == scores.retrieval(both).ranks[0]
+    assert found[0].rank == scores.retrieval(both).ranks.expected[0]
     assert len(scores.partners_of(both, 0, most=2)) == 2
+
+
+def test_recall_at_chance_and_equal_rows_are_said() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(300, 16)).astype(np.float32)
+    for order, says in ((rng.permutation(300), True), (np.arange(300), False)):
+        both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows[order] + 0.1), NAMES))
+        assert both is not None
+        notes = tower_notes(both, *scores.tower_scores(both)[:2])
+        assert [note.startswith("Recall is at chance") for note in notes] == [True] * says
+    rows[1] = rows[0]
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
+    assert both is not None
+    (first, _) = tower_notes(both, *scores.tower_scores(both)[:2])
+    assert first.startswith("2 of 300 rows of question are identical to another.")

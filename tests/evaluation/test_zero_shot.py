@@ -10,6 +10,7 @@ import pytest
 
 from contrastive_core.__main__ import main
 from contrastive_core.engine import answers
+from contrastive_core.engine.answers import scores as answers_of_scores
 from contrastive_core.errors import BadSetting
 from contrastive_core.evaluation import zero_shot
 from contrastive_core.evaluation.embed import embed_run, encode_texts, load_model
@@ -31,7 +32,7 @@ def both(run: Run) -> Towers:
 
 def test_a_class_is_the_mean_of_its_prompts(clip_run: Run) -> None:
     towers, templates = both(clip_run), ("a {} square", "number 1 is {}")
-    own, chance = zero_shot_scores(clip_run, towers, templates)
+    own, chance = zero_shot_scores(towers, lambda: load_model(clip_run), templates)
     rows, method = towers.rows, load_model(clip_run)
     means = []
     for name in rows.classes:
@@ -71,7 +72,7 @@ def test_templates_that_cannot_be_used_are_one_sentence(templates: list[str], se
 def test_class_names_that_the_tower_never_read_have_no_accuracy(clip_run: Run) -> None:
     towers = both(clip_run)
     object.__setattr__(towers.rows, "classes", ("red", "n01440764", "blue"))
-    own, chance = zero_shot_scores(clip_run, towers)
+    own, chance = zero_shot_scores(towers, lambda: load_model(clip_run))
     assert own["zero_shot"].value is None
     assert "has not learned these class names: 'n01440764'" in own["zero_shot"].missing
     assert chance == {}
@@ -129,3 +130,19 @@ def test_verify_checks_the_scores_of_towers_and_the_runs_table_shows_them(clip_r
     assert "zero_shot of image and text z is" in said
     simclr = table.row(runs.load("simclr-digits"))
     assert [simclr[column] for column in table.OF_TOWERS.values()] == [None] * 3
+
+
+def test_a_model_stays_open_for_the_next_sentence(clip_run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    space = embedding_ref.of_run(clip_run, "test", "towers").values
+    before = answers_of_scores._open_model.cache_info().misses
+    for text in ("red", "a green square"):
+        answers.make("text_query", {"space": space, "text": text, "most": 3})
+    answers.make("zero_shot", {"space": space, "templates": ["{} square"]})
+    assert answers_of_scores._open_model.cache_info().misses == before + 1
+    capsys.readouterr()
+    assert main(["query", clip_run.name, "a red zebra", "--top", "2"]) == 0
+    said = capsys.readouterr()
+    assert [line.split()[1].split("/")[0] for line in said.out.splitlines()] == ["red", "red"]
+    assert "not in the training captions: zebra" in said.err
+    assert main(["query", clip_run.name, "zebra"]) == 2
+    assert "have none of these words: zebra" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { placeOf } from "../../contrastive_lab/components/loss_view/bars.js";
+import { meanNegatives } from "../../contrastive_lab/components/loss_view/figures.js";
 import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
 import { sentence } from "../../contrastive_lab/components/loss_view/sentence.js";
@@ -84,11 +85,27 @@ test("what matters is counted by the push: β and the bias change it as they cha
     [0, 1, 3].map((beta) => ({ ...hard, beta })),
     [0, -5, -15].map((bias) => ({ ...sigmoid, bias })),
   ]) {
-    const found = kernels.map((kernel) => shares(view(scores, mask, kernel)));
+    const views = kernels.map((kernel) => view(scores, mask, kernel)),
+      found = views.map(shares);
+    for (const lab of views) {
+      const push = [...lab.out.grad].filter((_, j) => mask[j] === 2).map(Math.abs),
+        total = push.reduce((a, b) => a + b),
+        entropy = push.reduce((sum, v) => sum - (v / total) * Math.log(v / total), 0);
+      assert.ok(Math.abs(meanNegatives(lab.out, 1)[0] - Math.exp(entropy)) < 1e-4); // the mean counts the push too
+      assert.equal(shares(lab), shares(lab)); // taken once
+    }
     assert.ok(found[0].counted > found[1].counted && found[1].counted > found[2].counted);
     for (const { counted, curve } of found)
       assert.ok(counted >= 1 / curve[0] - 1e-6, "no share is above the hardest's");
   }
+});
+
+test("the margin says how many negatives it leaves out, none too", () => {
+  const told = (negative_margin) =>
+    sentence(view([0.5, 0.8, 0.55, 0], MASK, { ...SOFTMAX, temperature: 0.5, negative_margin }));
+  assert.match(told(0.1), / Left out because they may be false: 1 of its 3 negatives, 1 of 3 in the batch\.$/);
+  assert.match(told(0.4), / 0 of 3 negatives are left out: none is more similar than the positive by 0\.4\.$/);
+  assert.doesNotMatch(told(null), /left out/i);
 });
 
 test("where the library finds no push, no negative matters", () => {

@@ -16,6 +16,7 @@ from contrastive_core.metrics._logistic import _preconditioner
 from contrastive_core.metrics.linear_probe import GRID, Logistic, Strength, choose_strength, stratified_folds
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import wilson
+from contrastive_core.records.towers import joined
 
 
 def circle(degrees: list[float], labels: list[int] | None = None, **more) -> EmbeddingSet:
@@ -175,6 +176,21 @@ def test_probe_takes_products_that_rounding_has_left_indefinite() -> None:
     sizes = np.r_[100.0, np.full(18, 1e-4), -3e-5]
     factor = _preconditioner(torch.from_numpy(turn * sizes @ turn.T), 8, 2e-6)
     assert torch.isfinite(factor).all()
+
+
+def test_alignment_of_two_towers_is_that_of_their_partners() -> None:
+    """Against a plain loop; labels and rows without a partner change nothing."""
+    a, b = blobs(6, 1.0), blobs(9, 1.0, seed=1)
+    rows = joined(a, b, ("image", "caption"), [0, 1, 2, 3, 4, -1], [0, 0, 0, 1, 2, 3, 3, 4, 9])
+    unit = rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True)
+    pairs = rows.columns["pair"]
+    squares = {(i, j): ((unit[i] - unit[j]) ** 2).sum() for i in range(6) for j in range(6, 15) if pairs[i] == pairs[j]}
+    result = metrics.create("alignment")(None, rows)
+    assert result.value == pytest.approx(np.mean([*squares.values()]), abs=1e-6)
+    assert result.per_sample is not None
+    assert result.per_sample[0] == pytest.approx(np.mean([s for (i, _), s in squares.items() if i == 0]), abs=1e-6)
+    assert np.isnan(result.per_sample[[5, 14]]).all()
+    assert result.interval == pytest.approx(mean_interval(np.array([*squares.values()])), abs=1e-6)
 
 
 def test_alignment_of_classes_and_of_views() -> None:

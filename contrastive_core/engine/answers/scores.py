@@ -1,5 +1,6 @@
 """Questions about one space: scores, the loss of each sample, its map, and the files of a run."""
 
+import functools
 import threading
 from contextlib import nullcontext
 
@@ -11,14 +12,16 @@ from contrastive_core.embeddings.reading import read_images, read_rows
 from contrastive_core.engine.answers import Values, cached_graphs, cached_result, recorded_of, rows_of, test_rows
 from contrastive_core.engine.results import Result
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder, raw_pixels
+from contrastive_core.evaluation.embed import data_of, embed_run, load_model, random_encoder, raw_pixels
 from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets, evaluate_split
 from contrastive_core.evaluation.map_quality import agreement as mean_agreement
 from contrastive_core.evaluation.projection import map_of, project_new
 from contrastive_core.evaluation.reproduce import ScoreCache
+from contrastive_core.evaluation.tower_notes import tower_notes
 from contrastive_core.evaluation.towers import tower_scores
 from contrastive_core.evaluation.zero_shot import nearest_images, zero_shot_scores
 from contrastive_core.messages import N_, message
+from contrastive_core.methods import Method
 from contrastive_core.progress import OnProgress, fraction_of, prefixed
 from contrastive_core.records import runs
 from contrastive_core.records.embedding_ref import LAYERS, TOWERS, EmbeddingRef
@@ -100,21 +103,33 @@ def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
         raise ValueError(N_("these rows are not of two towers"))
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
-    return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}}, {"rank": ranks})
+    by_source = {"own": scores_to_json(own), "chance": scores_to_json(chance)}
+    return Result({"scores": by_source, "notes": tower_notes(pair, own, chance)}, {"rank": ranks})
 
 
 def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Zero-shot accuracy of a run's images with templates for the class names, and what chance gives."""
     run, towers = _run_and_towers(values, on_progress, device)
-    own, chance = zero_shot_scores(run, towers, values["templates"], device)
+    own, chance = zero_shot_scores(towers, lambda: open_model(run, device), values["templates"])
     return Result({"scores": {"own": scores_to_json(own), "chance": scores_to_json(chance)}})
 
 
 def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
     """The images most similar to a sentence, and the words of it that the text tower has not learned."""
     run, towers = _run_and_towers(values, on_progress, device)
-    rows, similarity, unknown = nearest_images(run, towers, values["text"], values["most"], device)
+    rows, similarity, unknown = nearest_images(open_model(run, device), towers, values["text"], values["most"])
     return Result({"unknown": unknown}, {"rows": rows, "similarity": similarity})
+
+
+def open_model(run: Run, device: str) -> Method:
+    """The model of a run, kept open: a sentence then takes no second load."""
+    return _open_model(str(run.path), run.weights_hash(), run.name, device)
+
+
+@functools.lru_cache(maxsize=1)
+def _open_model(path: str, weights: str, name: str, device: str) -> Method:
+    run = runs.load(name)
+    return load_model(run, data_of(run, "test"), device)
 
 
 def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tuple[Run, Towers]:

@@ -121,6 +121,7 @@ function legend(lab, scores) {
   if (isAsked(lab)) return _("weight");
   if (!scores && lab.share) return _("share of the push on negatives; +: positive");
   if (lab.view === "grad" && lab.out) return _("gradient; +: positive");
+  if (!scores && lab.kernel?.family === "sigmoid") return _("sigmoid error of each pair; +: positive");
   if (!scores) return _("share of the softmax over positives and negatives; +: positive");
   if (!isHinge(lab)) return lab.meta.scoreName;
   const place = lab.kernel.form === "triplet" ? _("farthest positive + ε") : "ε";

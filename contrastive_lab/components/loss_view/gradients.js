@@ -36,27 +36,24 @@ const ALIKE = 1e-6; // relative: pushes that differ less are equal, but for roun
 
 /**
  * How the push on the chosen anchor's negatives is shared, hardest first. The hardest is the one that is pushed most;
- * of several that are pushed alike (a triplet counts them) it is the nearest.
+ * of several that are pushed alike (a triplet counts them) it is the nearest. Kept until the loss is computed again.
  *
  * @param {LossViewState} lab
- * @returns {{ total: number, hardest: number | undefined, curve: number[], counted: number }} `counted`: negatives that
- *   matter, the exponential of the entropy of the shares; of a plain softmax that of its weights on negatives
+ * @returns {PushShares} `counted`: negatives that matter, as the mean over anchors counts them
  */
 export function shares(lab) {
-  const at = lab.anchor * lab.w;
+  const { out, anchor } = lab,
+    known = out.shares;
+  if (known?.anchor === anchor && known.grad === out.grad) return known;
+  const at = anchor * lab.w;
   const negatives = ranked(lab).filter((j) => lab.M[at + j] === 2); // nearest first
-  const pushOn = (j) => Math.abs(lab.out.grad[at + j]);
+  const pushOn = (j) => Math.abs(out.grad[at + j]);
   const push = negatives.map(pushOn).sort((a, b) => b - a);
   const hardest = push[0] > 0 ? negatives.find((j) => pushOn(j) >= push[0] * (1 - ALIKE)) : undefined;
   const total = push.reduce((sum, v) => sum + v, 0);
-  const entropy = push.reduce((sum, v) => (v > 0 ? sum - (v / total) * Math.log(v / total) : sum), 0);
   let sum = 0;
-  return {
-    total,
-    hardest,
-    curve: push.map((v) => (sum += v) / (total || 1)),
-    counted: total > 0 ? Math.exp(entropy) : lab.out.effective[lab.anchor],
-  };
+  const curve = push.map((v) => (sum += v) / (total || 1));
+  return (out.shares = { anchor, grad: out.grad, total, hardest, curve, counted: out.effective[anchor] });
 }
 
 const GRADIENTS = N_(

@@ -24,21 +24,19 @@ export function library(M, n, w, data, meta) {
   });
   for (let i = 0; i < n; i++) {
     const at = i * w;
-    let sum = 0,
-      push = 0,
+    let push = 0,
       entropy = 0;
     out.weight[i] = Number(M.subarray(at, at + w).includes(1));
     for (let k = at; k < at + w; k++)
       if (M[k] === 2) {
         out.negatives[i]++;
-        sum += out.pair[k];
         push += Math.abs(out.grad[k]);
       }
     for (let k = at; k < at + w; k++) {
-      const p = M[k] === 2 ? out.pair[k] / (sum || 1) : 0;
+      const p = M[k] === 2 ? Math.abs(out.grad[k]) / (push || 1) : 0;
       if (p > 0) entropy -= p * Math.log(p);
     }
-    out.effective[i] = sum > 0 && push > 0 ? Math.exp(entropy) : 0;
+    out.effective[i] = push > 0 ? Math.exp(entropy) : 0;
   }
   return out;
 }

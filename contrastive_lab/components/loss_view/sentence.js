@@ -23,18 +23,27 @@ export function sentence(lab) {
   if (!o.weight[i] && !lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });
   if (!o.negatives[i]) return _("{name} has no negative in this batch: nothing is pushed away.", { name });
-  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i)) + leftOut(o, i);
+  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i)) + leftOut(lab, o, i);
 }
 
-/** How many negatives the margin leaves out. */
-function leftOut(o, i) {
-  const all = o.leftOut?.reduce((sum, count) => sum + count, 0);
-  return all
-    ? _(" {count} of its negatives are left out because they may be false; {all} in the batch.", {
-        count: o.leftOut[i],
-        all,
-      })
-    : "";
+/** How many negatives the margin leaves out, of the anchor and of the batch. */
+function leftOut({ kernel }, o, i) {
+  const margin = kernel?.negative_margin;
+  if (margin === null || margin === undefined) return "";
+  const sum = (counts) => counts.reduce((total, count) => total + count, 0),
+    all = sum(o.leftOut),
+    total = all + sum(o.negatives);
+  if (!all)
+    return _(" 0 of {total} negatives are left out: none is more similar than the positive by {margin}.", {
+      total,
+      margin,
+    });
+  return _(" Left out because they may be false: {count} of its {n} negatives, {all} of {total} in the batch.", {
+    count: o.leftOut[i],
+    n: o.negatives[i] + o.leftOut[i],
+    all,
+    total,
+  });
 }
 
 function ofSoftmax(lab, o, i) {
@@ -103,7 +112,8 @@ function moves({ M, out }, kind) {
   return M.some((m, j) => m === kind && out.grad[j] !== 0);
 }
 
-/** @param {LossViewState} lab */
+/** What a sentence calls a candidate: a text loses its full stop. @param {LossViewState} lab */
 function nameOf(lab, j) {
-  return (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
+  const name = (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
+  return name.replace(/[.。\s]+$/, "");
 }

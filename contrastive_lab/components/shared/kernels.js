@@ -18,9 +18,9 @@ function rowOf(kernel) {
 }
 
 /**
- * Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective negatives (n), active
- * pairs or triplets (n; of these `hard`, the rest semi-hard), negatives left out (n), and the value. Arrays of `into`
- * are used again.
+ * Loss (n), weight (n), pair weights (n·w), gradients of each anchor's loss (n·w), effective negatives (n: the
+ * exponential of the entropy of their shares of the push), active pairs or triplets (n; of these `hard`, the rest
+ * semi-hard), negatives left out (n), and the value. Arrays of `into` are used again.
  *
  * @param {Scores} S
  * @param {Uint8Array} M
@@ -46,6 +46,7 @@ export function evaluate(S, M, n, w, kernel, into) {
     weight += out.weight[i];
     if (out.weight[i] > 0) valid++;
   }
+  out.shares = null; // of the push, of the last figures
   out.value = weight > 0 ? total / weight : 0;
   out.valid = valid;
   return out;
@@ -72,5 +73,6 @@ export function make(n, w) {
     pair: new Float32Array(n * w),
     grad: new Float32Array(n * w),
     sorted: new Array(n),
+    shares: null,
   };
 }

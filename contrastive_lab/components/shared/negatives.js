@@ -94,6 +94,7 @@ export function listedRow(S, M, at, w, kernel, i, out) {
   for (let k = at, j = 0; k < at + w; k++)
     if (M[k] === 2) out.pair[k] = exponentials[j++] * share;
     else if (M[k] === 1) out.pair[k] = Math.exp(scale * S[k] - logAll);
+  if (beta && count) out.effective[i] = countPushed(sums, count);
   if (!out.weight[i] || !count) return;
   const push = overPositives(S, M, at, w, kernel, i, sums, out);
   for (let k = at, j = 0; k < at + w; k++) {
@@ -101,6 +102,18 @@ export function listedRow(S, M, at, w, kernel, i, out) {
     const tilt = tilts[j];
     out.grad[k] = scale * push * (((1 + beta) * tilt * exponentials[j++]) / sums.tilted - (beta * tilt) / sums.flat);
   }
+}
+
+/** The exponential of the entropy of the shares that negatives have of the push, where hard ones are weighed up. */
+function countPushed({ beta, tilted, flat }, count) {
+  let sum = 0,
+    spread = 0;
+  for (let j = 0; j < count; j++) {
+    const push = Math.abs(tilts[j] * (((1 + beta) * exponentials[j]) / tilted - beta / flat));
+    sum += push;
+    if (push > 0) spread += push * Math.log(push);
+  }
+  return sum > 0 ? Math.exp(Math.log(sum) - spread / sum) : 0;
 }
 
 let exponentials = new Float64Array(0), // of an anchor's negatives, one after the other: e^(ℓ − top)

@@ -22,9 +22,8 @@ export function sigmoidRow(S, M, at, w, kernel, i, out) {
     product = 1, // of all 1 + e^x, so that few logarithms are taken
     count = 0,
     negatives = 0,
-    sum = 0, // Σ e^x over negatives, and Σ x e^x
-    spread = 0,
-    top = -Infinity;
+    sum = 0, // Σ p over negatives, and Σ p log p
+    spread = 0;
   for (let k = at; k < at + w; k++) {
     const m = M[k];
     if (m !== 1 && m !== 2) continue;
@@ -42,25 +41,25 @@ export function sigmoidRow(S, M, at, w, kernel, i, out) {
     out.grad[k] = y * scale * p;
     if (m === 1) continue;
     negatives++;
-    sum += e;
-    spread += e * x;
-    if (x > top) top = x;
+    sum += p;
+    spread += p * (x - (x > LARGE ? x : Math.log1p(e)));
   }
   out.loss[i] = loss + Math.log(product);
   out.weight[i] = count ? 1 : 0;
   out.negatives[i] = out.active[i] = negatives;
-  const isFar = Math.abs(top) > FAR / 2;
   out.effective[i] = !negatives
     ? 0
-    : isFar
-      ? effectiveNegatives(S, M, at, w, scale, top - bias)
-      : Math.exp(Math.log(sum) - spread / sum);
+    : sum > 1e-250 // else no sum of powers is exact
+      ? Math.exp(Math.log(sum) - spread / sum)
+      : effectiveNegatives(S, M, at, w, scale);
 }
 
-/** The exponential of the entropy of the softmax over negatives, as the other losses count them. */
-function effectiveNegatives(S, M, at, w, scale, top) {
+/** The same where every push is tiny: then they are shared as a softmax over negatives shares them. */
+function effectiveNegatives(S, M, at, w, scale) {
   let sum = 0,
-    spread = 0;
+    spread = 0,
+    top = -Infinity;
+  for (let k = at; k < at + w; k++) if (M[k] === 2) top = Math.max(top, scale * S[k]);
   for (let k = at; k < at + w; k++) {
     if (M[k] !== 2) continue;
     const l = scale * S[k] - top,

@@ -45,6 +45,17 @@ interface KernelOutput {
   pair: Float32Array; // (n·w) weight on pairs
   grad: Float32Array; // (n·w) ∂L_i/∂s_ij
   sorted: any[];
+  shares: PushShares | null; // of an anchor, until the loss is computed again
+}
+
+/** How the push on an anchor's negatives is shared. */
+interface PushShares {
+  anchor: number;
+  grad: Float32Array;
+  total: number;
+  hardest: number | undefined; // column
+  curve: number[]; // share of the k hardest
+  counted: number;
 }
 
 /** Scores: float32 as the server sent them, float64 on the circle. */
