@@ -9,8 +9,8 @@ import streamlit as st
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, forming_map, guard, recordings, state
-from contrastive_lab.explore import heading, load_vectors, scores, selection, space_map
+from contrastive_lab import cache, format, forming_map, guard, load_vectors, recordings, state
+from contrastive_lab.explore import heading, scores, selection, space_map
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
 

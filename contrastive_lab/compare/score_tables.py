@@ -97,6 +97,12 @@ def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
     return {} if record is None else record.scores.get(TOWERS, {})
 
 
+def why_missing(scores: Scores) -> list[str]:
+    """A sentence for each score that has no value, each reason once."""
+    missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
+    return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
+
+
 def needs_labels(run: Run) -> bool:
     """Whether its method learns from labels; of recordings nobody knows."""
     methods = cache.catalog()["methods"] if catalog.is_ready() else {}

@@ -15,7 +15,6 @@ from contrastive_lab import cache, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.explore import tower_panels
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, scored_or_wait
 from contrastive_lab.samples.cut_off import START
@@ -84,7 +83,7 @@ def _recalls(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
             if score.value is not None:
                 text = f"{format.plain(name)} **{format.figure_of(score)}** ({format.interval_of(score)})"
                 shown.setdefault(locale.text(score.title), []).append(text)
-        for why in tower_panels.why_missing(scores):
+        for why in score_tables.why_missing(scores):
             st.caption(format.plain(f"{name}: {why}"))
     for title, values in shown.items():
         st.markdown(f"{format.plain(title)}: {' · '.join(values)}")

@@ -12,9 +12,9 @@ from contrastive_core.records.recorded_rows import kinds_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import scores_from_json
 from contrastive_core.records.train_config import described, form_of
-from contrastive_lab import cache, format, frozen_encoders, locale, query_params, recordings
+from contrastive_lab import cache, format, frozen_encoders, load_vectors, locale, query_params, recordings
 from contrastive_lab.compare import space_picker
-from contrastive_lab.explore import load_vectors, strip, tower_panels
+from contrastive_lab.explore import strip, tower_panels
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 

@@ -8,6 +8,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_core.records.towers import TEXT, TOWER, Towers, plain_rank
 from contrastive_lab import cache, format, state
+from contrastive_lab.compare import score_tables
 from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.locale import N_, _, message
@@ -23,17 +24,11 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
         if space.run is not None:
             by_source = with_zero_shot(space, by_source)
         strip.show(by_source, list(by_source["own"]))
-        for note in [*result.meta["notes"], *why_missing(by_source["own"])]:
+        for note in [*result.meta["notes"], *score_tables.why_missing(by_source["own"])]:
             st.caption(format.plain(note))
     _without_partner(towers)
     if space.run is not None:
         search(space)
-
-
-def why_missing(scores: Scores) -> list[str]:
-    """A sentence for each score that has no value, each reason once."""
-    missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
-    return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
 
 
 def scores_of(space: EmbeddingRef) -> dict[str, Scores]:

@@ -17,8 +17,7 @@ from contrastive_core.records.lab_view import (
     snapshots_of,
 )
 from contrastive_core.records.run import Run
-from contrastive_lab import format, number_inputs, query_params
-from contrastive_lab.explore import load_vectors
+from contrastive_lab import format, load_vectors, number_inputs, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab import towers
 from contrastive_lab.loss_setting import default_pairing, request_of

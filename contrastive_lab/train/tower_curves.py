@@ -22,6 +22,7 @@ def figures(epochs: Sequence[dict[str, Any]], steps: Sequence[dict[str, Any]] = 
         at = [line["epoch"] for line in scored]
         recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
         drawn["recall"] = plots.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
+        drawn["recall"].update_layout(legend={"y": -0.3, "yanchor": "top"})  # below the axis: recall rises to the top
         drawn["gap"] = _curve(scored, GAP, "epoch", _("Modality gap"))
         drawn["gap"].update_yaxes(rangemode="tozero")
     for key, title in LEARNED.items():

@@ -80,6 +80,7 @@ def test_the_uploader_says_the_limit_that_holds(page: Any, address: str) -> None
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
     limit = settings["server"]["maxUploadSize"] * 2**20  # bytes
     page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
+    page.get_by_role("button", name="Open my embeddings").click()
     shown = page.get_by_text(re.compile("per file")).first.inner_text()
     number, unit = re.findall(r"([\d.]+) ?([MG]B) per file", shown)[0]
     power = {"MB": 2, "GB": 3}[unit]  # of 1,024 or of 1,000, as this system counts
@@ -91,7 +92,9 @@ def test_vectors_of_a_file_can_be_bookmarked(page: Any, address: str, tmp_path: 
     rows = rng.standard_normal((3, 8))[labels] + 0.5 * rng.standard_normal((60, 8))
     np.savez(tmp_path / "mine.npz", features=rows.astype(np.float32), labels=labels)
     page.goto(f"{address}{LAB}&loss=sup_con&pairing=classes&rows=file")
-    page.locator("input[type=file]").set_input_files(tmp_path / "mine.npz")
+    page.get_by_role("button", name="Open my embeddings").click()
+    page.locator("input[type=file]").first.set_input_files(tmp_path / "mine.npz")
+    page.get_by_role("button", name="Look at it").click(timeout=SLOW)
     page.wait_for_url(re.compile(r"file=[0-9a-f]{16}"), timeout=SLOW)
     drawn(page)
     figures = page.locator(".figures").inner_text()

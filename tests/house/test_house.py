@@ -78,9 +78,9 @@ def test_notebooks_and_reports_import_no_streamlit() -> None:
 # The app, bottom to top, by the same rule.
 LAB_ORDER = """
 command_files locale loss_description plots export format tables setting_names query_params number_inputs path_input
-guard scrolling colors components figures loss_setting desktop widgets cache state progress pictures forming_map
-embedding_map recordings frozen_encoders methods train activity samples compare report loss_lab home explore runs
-server __main__
+tower_fields load_vectors guard scrolling colors components figures loss_setting desktop widgets cache state progress
+pictures forming_map embedding_map recordings frozen_encoders methods train activity samples compare report loss_lab
+home explore runs server __main__
 """.split()
 
 

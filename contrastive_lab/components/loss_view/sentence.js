@@ -114,6 +114,7 @@ function moves({ M, out }, kind) {
 
 /** What a sentence calls a candidate: a text loses its full stop. @param {LossViewState} lab */
 function nameOf(lab, j) {
-  const name = (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
+  const name =
+    (lab.meta.columnNames ? candidateText(lab, j) : lab.meta.names[j]) ?? _("row {number}", { number: j + 1 });
   return name.replace(/[.。\s]+$/, "");
 }

@@ -9,8 +9,7 @@ import streamlit as st
 
 from contrastive_core.engine.vectors import OtherTower, file_formats, label_files, open_vectors, uploaded
 from contrastive_core.records import loaded_vectors, printable
-from contrastive_lab import format, query_params
-from contrastive_lab.explore import tower_fields
+from contrastive_lab import format, query_params, tower_fields
 from contrastive_lab.locale import _
 
 
