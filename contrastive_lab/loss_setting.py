@@ -24,6 +24,8 @@ LIMITS = {  # of the further knobs that are dragged: from, to, and what one is s
     "variance": (0.0, 100.0, None),
     "covariance": (0.0, 100.0, None),
     "deviation": (0.0, 10.0, None),
+    "trade_off": (0.0, 1.0, None),
+    "directions": (1.0, 8192.0, None),
 }
 LABELS = {
     "bias": N_("b, bias"),
@@ -38,8 +40,16 @@ LABELS = {
     "variance": N_("μ, variance"),
     "covariance": N_("ν, covariance"),
     "deviation": N_("γ, least deviation"),
+    "trade_off": N_("λ, weight of the Gaussian term"),
+    "directions": N_("M, random directions"),
 }
-FROM_ZERO = ("off_diagonal", "invariance", "variance", "covariance")  # fine steps near zero, and zero itself
+FROM_ZERO = (
+    "off_diagonal",
+    "invariance",
+    "variance",
+    "covariance",
+    "trade_off",
+)  # fine steps near zero, and zero itself
 PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 
 
@@ -84,7 +94,8 @@ def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[Slide
         value = knobs.get(name, about["knobs"][name]["default"])
         held = None if value is None else min(high, max(low, float(value)))
         is_log = name in FROM_ZERO or (about["knobs"][name]["log"] and low > 0)
-        found.append(SliderKnob(_(LABELS[name]), low, high, held, is_log, name, first))
+        is_whole = isinstance(about["knobs"][name]["default"], int)
+        found.append(SliderKnob(_(LABELS[name]), low, high, held, is_log, name, first, is_whole))
     return found
 
 

@@ -96,7 +96,7 @@ def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str
     if d <= MOST_DIMENSIONS:
         return np.ascontiguousarray(batch.rows[:, :2], np.float32), reason
     wide = message(
-        "The matrix of dimensions shows at most {most}, and these vectors have {d}.",
+        "The view of dimensions takes at most {most}, and these vectors have {d}.",
         most=f"{MOST_DIMENSIONS:,}",
         d=f"{d:,}",
     )

@@ -37,6 +37,7 @@ class LeJEPALoss(TwoViewLoss):
             "distribution. One number trades the two."
         ),
         family="other",
+        matrix="gaussian",
         per_sample="share",
         terms=(
             LossTerm("trade_off", 0, N_("nothing keeps the embedding from shrinking to one point")),

@@ -3,6 +3,7 @@
 from contrastive_core.messages import N_
 from contrastive_core.storage.json_files import JsonObject
 
+# Each value was compared with the file or section named beside it, unless a line says "unchecked".
 LIGHTLY: JsonObject = {  # github.com/lightly-ai/lightly, cifar10_benchmark.py: ResNet-18, 200 epochs, kNN 78 to 87 %
     "source": N_("lightly's benchmark on CIFAR-10 with ResNet-18"),
     "optimizer": "sgd",
@@ -11,9 +12,9 @@ LIGHTLY: JsonObject = {  # github.com/lightly-ai/lightly, cifar10_benchmark.py: 
     "weight_decay": 5e-4,
     "batch_size": 512,
     "epochs": 200,
-    "views": {"crop_low": 0.08, "hue": 0.1},  # SimCLR's (appendix B.9): strength 0.5, no blur
+    "views": {"crop_low": 0.08, "hue": 0.1},  # lightly's SimCLRCollateFunction: strength 0.5; no blur
 }
-MOCO_DEMO: JsonObject = {  # the authors' notebook for CIFAR-10, linked in github.com/facebookresearch/moco
+MOCO_DEMO: JsonObject = {  # github.com/facebookresearch/moco, colab/moco_cifar10_demo.ipynb; crops are torchvision's
     "source": N_("MoCo's authors on CIFAR-10 with ResNet-18"),
     "optimizer": "sgd",
     "lr": 0.06,
@@ -21,13 +22,22 @@ MOCO_DEMO: JsonObject = {  # the authors' notebook for CIFAR-10, linked in githu
     "weight_decay": 5e-4,
     "batch_size": 512,
     "epochs": 200,
-    "views": {"crop_low": 0.2, "hue": 0.1},
+    "views": {"crop_low": 0.08, "hue": 0.1},
     "loss_knobs": {"temperature": 0.1},
 }
-INST_DISC_VIEWS: JsonObject = {"crop_low": 0.2, "jitter": 1.0, "hue": 0.4}  # 1805.01978's code, and MoCo v1's
+MOCO_DEMO_KNOBS: JsonObject = {"dim": 128, "queue": 4096, "momentum": 0.99, "bn_splits": 8}
+MOCO_IMAGENET: JsonObject = {  # github.com/facebookresearch/moco, README.md and main_moco.py
+    "optimizer": "sgd", "lr": 0.03, "per": 256, "weight_decay": 1e-4, "batch_size": 256, "epochs": 200
+}  # fmt: skip
+MOCO_KNOBS: JsonObject = {"dim": 128, "queue": 65536, "momentum": 0.999}  # main_moco.py
+# github.com/zhirongw/lemniscate.pytorch, cifar.py; mangye16/Unsupervised_Embedding_Learning, demo_seen.py; MoCo v1
+INST_DISC_VIEWS: JsonObject = {"crop_low": 0.2, "jitter": 1.0, "hue": 0.4}
+SIMSIAM_CIFAR_VIEWS: JsonObject = {"crop_low": 0.2, "hue": 0.1}  # as on ImageNet, without blur; SupContrast's too
 SIMCLR_VIEWS: JsonObject = {  # 2002.05709, appendix A: strength 1
     "crop_low": 0.08, "brightness": 0.8, "contrast": 0.8, "saturation": 0.8, "hue": 0.2, "blur": 0.5
 }  # fmt: skip
 MOCO_V2_VIEWS: JsonObject = {"crop_low": 0.2, "hue": 0.1, "blur": 0.5}  # 2003.04297, and SimSiam's
 BYOL_VIEWS: JsonObject = {"crop_low": 0.08, "views": "byol"}  # 2006.07733, appendix B
+# Rate per 256 images and 10 epochs of warm-up: google-research/simclr, deepmind-research/byol/configs/byol.py,
+# moco-v3/main_moco.py, vicreg/main_vicreg.py, barlowtwins/README.md (weights), swav/scripts (4.8 at 4,096)
 LARS: JsonObject = {"optimizer": "lars", "per": 256, "warmup": 10.0, "batch_size": 4096}

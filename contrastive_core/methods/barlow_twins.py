@@ -31,7 +31,7 @@ class BarlowTwins(DimensionMethod):
         builds_on=(("simclr", N_("head and augmentations")),),
         published={
             "cifar": Published(**LIGHTLY, method_knobs={"depth": 2, "hidden": 2048, "dim": 2048}),
-            "imagenet": Published(
+            "imagenet": Published(  # 2103.03230, section 2.2: unchecked; README.md of its code decays by 1e-6
                 **LARS | {"batch_size": 2048},
                 source=N_("Barlow Twins' paper on ImageNet with ResNet-50"),
                 lr=0.2,

@@ -46,7 +46,7 @@ class BYOL(MomentumPredictorMethod):
                     "momentum_cosine": False,
                 },
             ),
-            "imagenet": Published(
+            "imagenet": Published(  # deepmind-research/byol/configs/byol.py
                 **LARS,
                 source=N_("BYOL's paper on ImageNet with ResNet-50"),
                 lr=0.2,

@@ -51,7 +51,7 @@ class InvaSpread(Method):
         uses=("negatives", "large batch"),
         builds_on=(("inst_disc", N_("each image is a class of its own")),),
         published={
-            "cifar": Published(
+            "cifar": Published(  # demo_seen.py of the authors; its steps at 120 and 160 as in the paper
                 source=N_("InvaSpread's paper on CIFAR-10 with ResNet-18"),
                 optimizer="sgd",
                 lr=0.03,

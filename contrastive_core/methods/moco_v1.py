@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from contrastive_core.messages import N_
 from contrastive_core.methods._moco import MoCo, MoCoSettings
-from contrastive_core.methods._published import INST_DISC_VIEWS, MOCO_DEMO
+from contrastive_core.methods._published import INST_DISC_VIEWS, MOCO_DEMO, MOCO_DEMO_KNOBS, MOCO_IMAGENET, MOCO_KNOBS
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
@@ -53,17 +53,12 @@ class MoCoV1(MoCo):
         uses=("negatives", "momentum encoder", "memory of older rows"),
         builds_on=(("inst_disc", N_("rows remembered beyond the batch")), ("cpc", N_("the InfoNCE loss"))),
         published={
-            "cifar": Published(**MOCO_DEMO, method_knobs={"dim": 128, "queue": 4096, "momentum": 0.99, "bn_splits": 8}),
-            "imagenet": Published(
+            "cifar": Published(**MOCO_DEMO, method_knobs=MOCO_DEMO_KNOBS),
+            "imagenet": Published(  # the defaults of main_moco.py
+                **MOCO_IMAGENET,
                 source=N_("MoCo's paper on ImageNet with ResNet-50"),
-                optimizer="sgd",
-                lr=0.03,
-                per=256,
-                weight_decay=1e-4,
-                batch_size=256,
-                epochs=200,
                 schedule="steps",
-                method_knobs={"dim": 128, "queue": 65536, "momentum": 0.999},
+                method_knobs=MOCO_KNOBS,
                 loss_knobs={"temperature": 0.07},
                 views=INST_DISC_VIEWS,
             ),

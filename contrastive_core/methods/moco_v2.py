@@ -5,7 +5,7 @@ import dataclasses
 from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import DatasetInfo, Default
 from contrastive_core.methods._moco import MoCo, MoCoSettings
-from contrastive_core.methods._published import MOCO_DEMO, MOCO_V2_VIEWS
+from contrastive_core.methods._published import MOCO_DEMO, MOCO_DEMO_KNOBS, MOCO_IMAGENET, MOCO_KNOBS, MOCO_V2_VIEWS
 from contrastive_core.records.cards import MethodCard, Published
 
 
@@ -39,18 +39,12 @@ class MoCoV2(MoCo):
         uses=("negatives", "momentum encoder", "memory of older rows"),
         builds_on=(("moco_v1", N_("queue and momentum encoder")), ("simclr", N_("head and augmentations"))),
         published={
-            "cifar": Published(
-                **MOCO_DEMO, method_knobs={"hidden": 512, "dim": 128, "queue": 4096, "momentum": 0.99, "bn_splits": 8}
-            ),
-            "imagenet": Published(
+            # the head of lightly's MoCo in cifar10_benchmark.py; the authors' notebook has v1's linear layer
+            "cifar": Published(**MOCO_DEMO, method_knobs={**MOCO_DEMO_KNOBS, "hidden": 512}),
+            "imagenet": Published(  # --mlp --moco-t 0.2 --aug-plus --cos
+                **MOCO_IMAGENET,
                 source=N_("MoCo v2's paper on ImageNet with ResNet-50"),
-                optimizer="sgd",
-                lr=0.03,
-                per=256,
-                weight_decay=1e-4,
-                batch_size=256,
-                epochs=200,
-                method_knobs={"hidden": 2048, "dim": 128, "queue": 65536, "momentum": 0.999},
+                method_knobs={**MOCO_KNOBS, "hidden": 2048},
                 loss_knobs={"temperature": 0.2},
                 views=MOCO_V2_VIEWS,
             ),

@@ -38,11 +38,11 @@ class MoCoV3(MomentumPredictorMethod):
         uses=("negatives", "momentum encoder", "large batch", "predictor"),
         builds_on=(("moco_v2", N_("momentum encoder")), ("byol", N_("predictor"))),
         published={
-            "imagenet": Published(
+            "imagenet": Published(  # github.com/facebookresearch/moco-v3, CONFIG.md and main_moco.py
                 **LARS,
-                source=N_("MoCo v3's authors on ImageNet with ResNet-50, 300 epochs"),
+                source=N_("MoCo v3's authors on ImageNet with ResNet-50"),
                 lr=0.3,
-                weight_decay=1.5e-6,
+                weight_decay=1e-6,
                 epochs=300,
                 method_knobs={"hidden": 4096, "dim": 256, "predictor_hidden": 4096, "momentum": 0.99},
                 loss_knobs={"temperature": 1.0},

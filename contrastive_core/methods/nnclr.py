@@ -13,7 +13,7 @@ from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Method, Rows
 from contrastive_core.methods._moco import queue_problem, queue_size
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
-from contrastive_core.methods._published import LARS, LIGHTLY, SIMCLR_VIEWS
+from contrastive_core.methods._published import BYOL_VIEWS, LARS, LIGHTLY
 from contrastive_core.models.memory_bank import KeyQueue
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
@@ -58,7 +58,7 @@ class NNCLR(Method):
                 method_knobs={"hidden": 2048, "dim": 256, "predictor_hidden": 4096, "queue": 8192},
                 loss_knobs={"temperature": 0.5},
             ),
-            "imagenet": Published(
+            "imagenet": Published(  # VISSL's nnclr_8node_resnet.yaml (github.com/clane9/vissl)
                 **LARS,
                 source=N_("NNCLR's paper on ImageNet with ResNet-50"),
                 lr=0.3,
@@ -66,7 +66,7 @@ class NNCLR(Method):
                 epochs=1000,
                 method_knobs={"depth": 3, "hidden": 2048, "dim": 256, "predictor_hidden": 4096, "queue": 98304},
                 loss_knobs={"temperature": 0.1},
-                views=SIMCLR_VIEWS,
+                views=BYOL_VIEWS,
             ),
         },
     )

@@ -48,7 +48,7 @@ class SimCLR(Method):
             "cifar": Published(
                 **LIGHTLY, method_knobs={"hidden": 512, "dim": 128, "head_bn": True}, loss_knobs={"temperature": 0.5}
             ),
-            "imagenet": Published(
+            "imagenet": Published(  # 2002.05709, section 2.2, and README.md of google-research/simclr
                 **LARS,
                 source=N_("SimCLR's paper on ImageNet with ResNet-50"),
                 lr=0.3,

@@ -9,7 +9,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import Method, Rows
 from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
-from contrastive_core.methods._published import LIGHTLY, MOCO_V2_VIEWS
+from contrastive_core.methods._published import MOCO_V2_VIEWS, SIMSIAM_CIFAR_VIEWS
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
@@ -48,7 +48,7 @@ class SimSiam(Method):
         uses=("predictor",),
         builds_on=(("byol", N_("predictor, without its momentum encoder")),),
         published={
-            "cifar": Published(
+            "cifar": Published(  # 2011.10566, appendix D: unchecked
                 source=N_("SimSiam's paper on CIFAR-10 with ResNet-18"),
                 optimizer="sgd",
                 lr=0.03,
@@ -57,9 +57,9 @@ class SimSiam(Method):
                 batch_size=512,
                 epochs=800,
                 method_knobs={"hidden": 2048, "dim": 2048, "predictor_hidden": 512},
-                views=LIGHTLY["views"],
+                views=SIMSIAM_CIFAR_VIEWS,
             ),
-            "imagenet": Published(
+            "imagenet": Published(  # github.com/facebookresearch/simsiam, main_simsiam.py and builder.py
                 source=N_("SimSiam's paper on ImageNet with ResNet-50"),
                 optimizer="sgd",
                 lr=0.05,

@@ -8,7 +8,7 @@ from contrastive_core import pairs
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Method, Rows
-from contrastive_core.methods._published import MOCO_DEMO
+from contrastive_core.methods._published import SIMSIAM_CIFAR_VIEWS
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.cards import MethodCard, Published
 from contrastive_core.registry import knob
@@ -47,7 +47,7 @@ class SupCon(Method):
         uses=("negatives", "large batch"),
         builds_on=(("simclr", N_("views, head and softmax")), ("metric", N_("pairs by class"))),
         published={
-            "cifar": Published(
+            "cifar": Published(  # github.com/HobbitLong/SupContrast, README.md and main_supcon.py
                 source=N_("SupCon's authors on CIFAR-10 with ResNet-50"),
                 optimizer="sgd",
                 lr=0.5,
@@ -58,7 +58,7 @@ class SupCon(Method):
                 warmup=10.0,
                 method_knobs={"hidden": 2048, "dim": 128},
                 loss_knobs={"temperature": 0.1},
-                views=MOCO_DEMO["views"],
+                views=SIMSIAM_CIFAR_VIEWS,
             )
         },
     )

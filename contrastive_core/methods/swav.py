@@ -54,17 +54,23 @@ class SwAV(Method):
         published={
             "cifar": Published(
                 **LIGHTLY
-                | {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1e-6, "views": {"crop_low": 0.14, "hue": 0.1}},
+                | {
+                    "optimizer": "adamw",
+                    "lr": 4e-3,
+                    "per": 512,
+                    "weight_decay": 1e-6,
+                }  # the same at its other batch, 128
+                | {"views": {**SIMCLR_VIEWS, "crop_low": 0.14, "blur": 0.0}},  # lightly's SwaVCollateFunction
                 method_knobs={"hidden": 512, "dim": 128, "prototypes": 512},
             ),
-            "imagenet": Published(
+            "imagenet": Published(  # github.com/facebookresearch/swav, scripts/swav_400ep_2x224_pretrain.sh
                 **LARS,
                 source=N_("SwAV's paper on ImageNet with ResNet-50"),
                 lr=0.3,
                 weight_decay=1e-6,
-                epochs=800,
+                epochs=400,
                 method_knobs={"hidden": 2048, "dim": 128, "prototypes": 3000},
-                views={**SIMCLR_VIEWS, "crop_low": 0.14},
+                views=SIMCLR_VIEWS,
             ),
         },
     )

@@ -32,7 +32,7 @@ class VICReg(DimensionMethod):
         loss_knobs={"invariance": 25.0, "variance": 25.0, "covariance": 1.0},
         builds_on=(("barlow_twins", N_("terms between dimensions")),),
         published={
-            "imagenet": Published(
+            "imagenet": Published(  # github.com/facebookresearch/vicreg, main_vicreg.py
                 **LARS | {"batch_size": 2048},
                 source=N_("VICReg's paper on ImageNet with ResNet-50"),
                 lr=0.2,

@@ -65,7 +65,7 @@ class LossCard:
     family: str = "softmax"  # or "hinge", "sigmoid", "robust", "other"
     score: str = "dot"  # or "distance", "squared_distance"
     by_label: bool = False  # the paper pairs rows of a class, not views of an image
-    matrix: str = ""  # of dimensions (d, d), where the loss compares them: "correlation" or "covariance"
+    matrix: str = ""  # what is shown of dimensions: their "correlation" or "covariance", or "gaussian" projections
     per_sample: str = "whole"  # what a sample's own value is: the whole loss, a "share" of it, or "none"
     terms: tuple[LossTerm, ...] = ()  # those with a weight; what keeps the embedding from collapsing comes first
 

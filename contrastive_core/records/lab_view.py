@@ -29,7 +29,7 @@ PAIRINGS = {
 }
 
 POSITIVE, NEGATIVE = 1, 2  # of a view's mask
-MOST_DIMENSIONS = 1024  # of a matrix (d, d) in the browser
+MOST_DIMENSIONS = 8192  # of rows whose dimensions the browser compares
 
 DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
     "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}

@@ -16,7 +16,7 @@ class Weighed:
 
     terms: Iterable[Sequence[Any]] = ()  # as LossTerm
     knobs: Mapping[str, object] = field(default_factory=dict)
-    matrix: str = ""  # of dimensions, as on the loss's card
+    matrix: str = ""  # as on the loss's card
     dimensions: int = 0
     batch: int = 0
 
@@ -39,7 +39,8 @@ class Weighed:
             message("loss.{knob} is {value}: {missing}.", knob=t.knob, value=f"{t.absent_at:g}", missing=t.missing)
             for t in self.absent()
         ]
-        if self.matrix and self.dimensions >= self.batch > 0 and (self.dimensions, self.batch) != defaults:
+        is_matrix = self.matrix in ("correlation", "covariance")
+        if is_matrix and self.dimensions >= self.batch > 0 and (self.dimensions, self.batch) != defaults:
             values = {"d": self.dimensions, "n": self.batch, "rank": self.batch - 1}
             correlation = message(
                 "z has {d} dimensions and a batch {n} images: the correlation matrix has rank {rank} at most, so the "

@@ -102,7 +102,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
     chosen, seed, why = numbers(choice)
     wrong = [why, _error(wrong_name(name := _name()))]
     with st.expander(_("Advanced")):
-        own = choose_recipe(recipe, choice.published is not None)
+        own = choose_recipe(recipe, choice.published)
         arguments, encoder, beside = advanced(catalog, choice)
         wrong.append(_error(encoder.wrong))
         form = image_form() if data.files else []

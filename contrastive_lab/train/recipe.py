@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
+from contrastive_core.records.cards import Published
 from contrastive_core.records.training_recipes import RECIPES, suggested
 from contrastive_lab import locale, query_params
 from contrastive_lab.locale import N_, _
@@ -35,9 +36,8 @@ def followed(data: str, epochs: int) -> FollowedRecipe:
     return FollowedRecipe(own, *suggested(encoder, pixels, epochs, is_start=_chosen("start") not in ("", NEW)))
 
 
-def choose_recipe(recipe: FollowedRecipe, has_published: bool) -> list[str]:
-    """The field; gives the `--set` value if one was chosen. `has_published`: the method has the recipe that is
-    followed."""
+def choose_recipe(recipe: FollowedRecipe, published: Published | None) -> list[str]:
+    """The field, and what was published; gives the `--set` value if one was chosen."""
     titles = {"": _("{recipe} (default)").format(recipe=_(TITLES[recipe.usual]))}
     titles |= {name: _(title) for name, title in TITLES.items()}
     help = _(
@@ -53,7 +53,10 @@ def choose_recipe(recipe: FollowedRecipe, has_published: bool) -> list[str]:
         format_func=titles.__getitem__,
         help=help.format(why=locale.text(recipe.why)),
     )
-    if recipe.name != "short" and not has_published:
+    if published:
+        text = _("{source}, {epochs} epochs.")
+        st.caption(text.format(source=locale.text(published.source), epochs=f"{published.epochs:,}"))
+    elif recipe.name != "short":
         st.caption(_("Nothing like it was published for this method: the values for short runs are used."))
     return [f"recipe={chosen}"] if chosen else []
 

@@ -5,7 +5,13 @@ import { test } from "node:test";
 
 import { notesOf, sentence } from "../../contrastive_lab/components/dimension_view/sentence.js";
 import { cellByKey } from "../../contrastive_lab/components/dimension_view/matrices.js";
-import { cosines, dimensionsOf, partOfCell, termsOf } from "../../contrastive_lab/components/shared/dimensions.js";
+import {
+  MOST_SHOWN,
+  cosines,
+  dimensionsOf,
+  partOfCell,
+  termsOf,
+} from "../../contrastive_lab/components/shared/dimensions.js";
 import { fromSlider, toSlider } from "../../contrastive_lab/components/shared/knob.js";
 
 const near = (a, b) => assert.ok(Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(b)), `${a} is not ${b}`);
@@ -57,6 +63,25 @@ test("the parts of all cells are the terms of the matrix", () => {
       for (let j = 0; j < d; j++) for (let k = 0; k < d; k++) parts += partOfCell(found, knobs, which, j, k);
     });
     near(parts, sum(termsOf(found, knobs).map((term) => term.part)));
+  }
+});
+
+test("of many dimensions those that vary most with others are shown, and the terms count all", () => {
+  const images = 4,
+    wide = MOST_SHOWN + 3,
+    Z = new Float32Array(2 * images * wide);
+  for (let i = 0; i < 2 * images; i++)
+    for (let j = 0; j < wide; j++) Z[i * wide + j] = Math.sin(i * ((j % 50) + 1) + j);
+  for (let i = 0; i < 2 * images; i++) for (const j of [0, 7, wide - 1]) Z[i * wide + j] = 1; // these vary with none
+  for (const form of /** @type {const} */ (["correlation", "covariance"])) {
+    const { shown, matrices, off, diagonals } = dimensionsOf(Z, images, wide, form);
+    assert.deepEqual([shown.length, shown.includes(0), shown.includes(7)], [MOST_SHOWN, false, false]);
+    const s = MOST_SHOWN;
+    matrices.forEach((matrix, which) => near(matrix[5 * s + 5], diagonals[which][shown[5]]));
+    let slow = 0; // the constant dimensions add nothing
+    for (const matrix of matrices)
+      for (let j = 0; j < s; j++) for (let k = 0; k < s; k++) if (j !== k) slow += matrix[j * s + k] ** 2;
+    near(off, slow);
   }
 });
 

@@ -20,18 +20,18 @@ def test_the_loss_lab_says_what_they_compare(name: str) -> None:
         compute_view(LabBatch(rows[:, :1], batch.labels, None, ("a",), batch.ids), "views", name, {})
 
 
-def test_views_go_to_the_browser_where_it_shows_a_matrix() -> None:
+def test_views_go_to_the_browser_where_it_shows_dimensions() -> None:
     rows = np.random.default_rng(1).normal(size=(6, 3, 4)).astype(np.float32)
     batch = LabBatch(rows, np.zeros(6, np.int64), None, ("a",), [str(i) for i in range(6)])
-    for name, is_shown in (("barlow_twins", True), ("vicreg", True), ("lejepa", False), ("nt_xent", False)):
+    for name, is_shown in (("barlow_twins", True), ("vicreg", True), ("lejepa", True), ("nt_xent", False)):
         views = compute_view(batch, "views", name, {}).views
         assert (views is not None) == is_shown, name
         if views is not None:
             assert np.array_equal(views, rows[:, :2])
-    wide = LabBatch(np.tile(rows, 300), batch.labels, None, ("a",), batch.ids)
+    wide = LabBatch(np.tile(rows, 2100), batch.labels, None, ("a",), batch.ids)
     view = compute_view(wide, "views", "vicreg", {})
     assert view.views is None
-    assert "shows at most 1,024, and these vectors have 1,200" in str(view.reason)
+    assert "takes at most 8,192, and these vectors have 8,400" in str(view.reason)
 
 
 @pytest.mark.parametrize("name", ["barlow_twins", "vicreg"])

@@ -79,7 +79,16 @@ def test_published_values_of_simclr_and_moco() -> None:
     found = {k: v for k, (v, _) in defaults_of(long_run("moco_v2"), IMAGENET).items()}
     assert found["method_knobs"] == {"hidden": 2048, "dim": 128, "queue": 65536, "momentum": 0.999}
     found = {k: v for k, (v, _) in defaults_of(long_run("moco_v1"), CIFAR).items()}
+    assert (found["recipe"].crop_low, found["loss_knobs"]) == (0.08, {"temperature": 0.1})
     assert found["method_knobs"] == {"dim": 128, "queue": 4096, "momentum": 0.99, "bn_splits": 8}
+
+    found = {k: v for k, (v, _) in defaults_of(long_run("moco_v3"), IMAGENET).items()}
+    assert (found["weight_decay"], found["loss_knobs"]) == (1e-6, {"temperature": 1.0})
+    for facts, temperature in ((CIFAR, 0.1), (IMAGENET, 0.07)):
+        assert defaults_of(long_run("inst_disc"), facts)["loss_knobs"][0]["temperature"] == temperature
+    swav = methods.get("swav").card.published
+    assert (swav["imagenet"].epochs, swav["imagenet"].views["crop_low"]) == (400, 0.08)  # two crops
+    assert (swav["cifar"].lr, swav["cifar"].per, swav["cifar"].views["hue"]) == (4e-3, 512, 0.2)
 
 
 def test_a_method_without_a_published_recipe_says_so() -> None:
@@ -95,7 +104,7 @@ def test_a_method_without_a_published_recipe_says_so() -> None:
         ("simclr", {"batch_size": 256}, 0.12),  # linear with SGD
         ("simclr", {"batch_size": 1024, "optimizer": "lars"}, 1.2),
         ("simclr", {"batch_size": 512, "optimizer": "adamw"}, 6e-3),  # the square root
-        ("swav", {"batch_size": 32}, 5e-4),
+        ("swav", {"batch_size": 128}, 2e-3),
         ("simsiam", {"batch_size": 256}, 0.03),
         ("cpc", {"batch_size": 16}, 1.5e-3),
         ("simclr", {"training_recipe": "short"}, 3e-3),

@@ -18,7 +18,7 @@ class DimensionView:
     """All that the view shows."""
 
     content: str  # changes when the rows do
-    form: str  # "correlation" (Barlow Twins) or "covariance" (VICReg)
+    form: str  # "correlation" (Barlow Twins), "covariance" (VICReg) or "gaussian" (LeJEPA's projections)
     views: np.ndarray  # (b, 2, d) first and second views
     names: Sequence[str]  # (2b) of both views, image by image
     name: str  # of the loss; comes back as `of`

@@ -1,5 +1,6 @@
 // The elements of the view of a loss over dimensions, and what its buttons and keys do.
 
+import { DIRECTIONS } from "./histogram.js";
 import { cellAt, cellByKey } from "./matrices.js";
 import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
@@ -16,7 +17,14 @@ const WIDEST = "520px"; // of a matrix
  */
 export function buildView(parent) {
   /** @type {any} */
-  const lab = { shade: "value", which: 0, stale: true, samples: matrixOf(), dimensions: matrixOf() };
+  const lab = {
+    shade: "value",
+    which: 0,
+    direction: "worst",
+    stale: true,
+    samples: matrixOf(),
+    dimensions: matrixOf(),
+  };
   lab.schedule = (stale) => schedule(lab, stale);
   lab.further = buildFurther({
     turn: () => {
@@ -37,14 +45,23 @@ export function buildView(parent) {
   };
   lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, "0", pick("which")));
   lab.shadeBar = el("span", { class: "group" }, ...choices(SHADES, "value", pick("shade")));
+  lab.directionBar = el("span", { class: "group" }, ...choices(DIRECTIONS, "worst", pick("direction")));
   const save = (text, title, onclick) => el("button", { type: "button", title, onclick }, text);
   const saves = el(
     "span",
     { class: "group" },
-    save("PNG", _("both matrices as a picture"), () => savePng(lab)),
-    save("CSV", _("every pair of dimensions with its value and its part of the loss"), () => saveCsv(lab)),
+    save("PNG", _("both figures as a picture"), () => savePng(lab)),
+    save("CSV", _("the values of the figure on the right, as a table"), () => saveCsv(lab)),
   );
-  const controls = el("div", { class: "bar" }, lab.shadeBar, lab.viewBar, el("span", { class: "space" }), saves);
+  const controls = el(
+    "div",
+    { class: "bar" },
+    lab.shadeBar,
+    lab.directionBar,
+    lab.viewBar,
+    el("span", { class: "space" }),
+    saves,
+  );
   const body = el("div", { class: "body" }, sideOf(lab.samples), sideOf(lab.dimensions));
   body.style.gridTemplateColumns = "repeat(auto-fit, minmax(min(100%, 280px), 1fr))";
   const held = el("div", { class: "held" }, lab.further.root, lab.sentence);

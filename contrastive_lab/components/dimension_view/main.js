@@ -2,6 +2,7 @@
 // again in the browser while a knob is dragged. The server hears of a value when it is let go.
 
 import { buildView } from "./layout.js";
+import { BINS } from "./histogram.js";
 import { drawMatrices, paintMatrices } from "./matrices.js";
 import { sentence } from "./sentence.js";
 import { drawTerms, totalOf } from "./terms.js";
@@ -9,6 +10,7 @@ import { theme } from "../shared/canvas.js";
 import { cosines, dimensionsOf, termsOf } from "../shared/dimensions.js";
 import { say } from "../shared/dom.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
+import { extend, gaussianOf, gaussianTerms, ranked } from "../shared/gaussian.js";
 import { checkLesson, showLesson } from "../shared/lesson.js";
 import { mountIn } from "../shared/locale.js";
 import { languageOf, unpack } from "../shared/transport.js";
@@ -43,15 +45,30 @@ export function mount(parent, blob, host) {
   };
 }
 
+const BUDGET = 8; // milliseconds of a frame for the statistics of further directions
+
 /** The bytes of a batch are read once; its knobs may come again and again. */
 function load(lab, { meta, views }) {
   const Z = new Float32Array(views.slice().buffer),
     m = meta.names.length,
     d = Z.length / m;
   Object.assign(lab, { key: meta.content, isNew: true, knobs: {}, which: 0, m });
-  lab.found = dimensionsOf(Z, m / 2, d, meta.form);
+  const isGaussian = meta.form === "gaussian";
+  lab.found = isGaussian ? gaussianOf(Z, m / 2, d) : dimensionsOf(Z, m / 2, d, meta.form);
   Object.assign(lab.samples, { size: m, values: cosines(Z, m, d), hover: null, buffer: null });
-  Object.assign(lab.dimensions, { size: d, hover: null, buffer: null });
+  Object.assign(lab.dimensions, { size: lab.found.shown?.length ?? BINS, hover: null, buffer: null, painted: "" });
+  lab.shadeBar.hidden = isGaussian;
+  lab.directionBar.hidden = !isGaussian;
+}
+
+/** The terms at the knobs; a Gaussian term over the directions that are computed in time, the rest in later frames. */
+function compute(lab) {
+  if (lab.found.form !== "gaussian") return termsOf(lab.found, lab.knobs);
+  lab.count = lab.knobs.directions;
+  const ready = extend(lab.found, lab.count, BUDGET);
+  lab.order = ranked(lab.found, ready);
+  if (ready < lab.count) lab.schedule(true);
+  return gaussianTerms(lab.found, lab.knobs, ready);
 }
 
 /** One frame. */
@@ -59,7 +76,8 @@ function draw(lab) {
   if (!lab.found || !lab.root.isConnected) return;
   Object.assign(lab, theme(lab.root));
   if (lab.stale) {
-    lab.terms = termsOf(lab.found, lab.knobs);
+    lab.stale = false; // set again where more is to be computed
+    lab.terms = compute(lab);
     paintMatrices(lab);
   }
   lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
@@ -67,7 +85,6 @@ function draw(lab) {
   drawTerms(lab);
   drawMatrices(lab);
   checkLesson(lab.lesson, () => factsOf(lab.terms), { knobs: lab.further.root, matrix: lab.dimensions.canvas });
-  lab.stale = false;
 }
 
 /** What a lesson's checks look at: the share of terms in the loss. */

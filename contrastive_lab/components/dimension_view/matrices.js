@@ -1,8 +1,9 @@
 // The two matrices: cosines of samples, and the correlation or covariance of dimensions.
 
+import { drawHistogram } from "./histogram.js";
 import { dimensionInWords, samplesInWords } from "./words.js";
 import { BLUE, GREEN, ORANGE, packed } from "../shared/canvas.js";
-import { partOfCell } from "../shared/dimensions.js";
+import { partOfCell, weightOff } from "../shared/dimensions.js";
 import { el, isTouched, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
@@ -14,24 +15,48 @@ const FADE = 0.6; // power of a value's share of the largest one: small values a
  * @param {any} lab
  */
 export function paintMatrices(lab) {
-  const { samples, dimensions, found, which, shade } = lab,
-    { d } = found;
-  if (!samples.buffer) paint(samples, samples.values, () => 1, bySign);
+  const { samples, dimensions, found, which, shade } = lab;
+  if (!samples.buffer) paint(samples, samples.values, 1, bySign);
+  if (found.form === "gaussian") return;
   dimensions.values = found.matrices[which] ?? found.matrices[0];
   if (shade === "value") {
-    const top = largest(dimensions.values);
-    paint(dimensions, dimensions.values, () => top, bySign);
+    const painted = `${lab.key} ${which}`; // a knob moves no value
+    if (dimensions.painted !== painted) paint(dimensions, dimensions.values, largest(dimensions.values), bySign);
+    dimensions.painted = painted;
     return;
   }
-  const parts = new Float64Array(d * d);
-  for (let j = 0; j < d; j++) for (let k = 0; k < d; k++) parts[j * d + k] = partOfCell(found, lab.knobs, which, j, k);
-  const top = largest(parts);
-  paint(
-    dimensions,
-    parts,
-    () => top,
-    (value, cell) => (cell % (d + 1) ? ORANGE : GREEN),
-  );
+  dimensions.painted = "";
+  paintParts(lab);
+}
+
+/** Each cell's part of the loss. Off the diagonal all parts grow alike with the weight: their shades are computed once
+ * for a matrix, so that a frame of a drag costs one look-up per cell. */
+function paintParts({ key, dimensions, found, which, knobs }) {
+  const s = dimensions.size,
+    base = basesOf(dimensions, `${key} ${which}`),
+    onDiagonal = Array.from({ length: s }, (_part, j) => partOfCell(found, knobs, which, j, j)),
+    weight = weightOff(found, knobs),
+    top = Math.max(weight * base.largest, largest(onDiagonal)),
+    scale = 255 * Math.pow((weight * base.largest) / top, FADE),
+    image = new ImageData(s, s),
+    pixels = new Uint32Array(image.data.buffer);
+  for (let k = 0; k < pixels.length; k++) pixels[k] = SHADES[(scale * base.shades[k]) | 0];
+  onDiagonal.forEach((part, j) => (pixels[j * (s + 1)] = packed(GREEN, Math.pow(part / top, FADE))));
+  put(dimensions, image);
+}
+
+const SHADES = Uint32Array.from({ length: 256 }, (_shade, k) => packed(ORANGE, k / 255));
+
+/** The squares of a matrix as shades, from 0 to 1 for the largest off the diagonal. Kept for its next frame. */
+function basesOf(dimensions, key) {
+  if (dimensions.base?.key === key) return dimensions.base;
+  const { values, size } = dimensions;
+  let top = 1e-30;
+  values.forEach((value, k) => {
+    if (k % (size + 1)) top = Math.max(top, value * value);
+  });
+  const shades = Float32Array.from(values, (value) => Math.min(1, Math.pow((value * value) / top, FADE)));
+  return (dimensions.base = { key, largest: top, shades });
 }
 
 const bySign = (value) => (value < 0 ? ORANGE : BLUE);
@@ -42,14 +67,17 @@ function largest(values) {
   return top;
 }
 
-function paint(matrix, values, topOf, colorOf) {
+function paint(matrix, values, top, colorOf) {
   const { size } = matrix,
     image = new ImageData(size, size),
-    pixels = new Uint32Array(image.data.buffer),
-    top = topOf();
+    pixels = new Uint32Array(image.data.buffer);
   for (let k = 0; k < values.length; k++)
     pixels[k] = packed(colorOf(values[k], k), Math.pow(Math.abs(values[k]) / top, FADE));
-  matrix.buffer ||= new OffscreenCanvas(size, size);
+  put(matrix, image);
+}
+
+function put(matrix, image) {
+  matrix.buffer ||= new OffscreenCanvas(image.width, image.height);
   matrix.buffer.getContext("2d").putImageData(image, 0, 0);
 }
 
@@ -60,17 +88,24 @@ export function drawMatrices(lab) {
   const { samples, dimensions, found } = lab,
     isCorrelation = found.form === "correlation";
   lab.viewBar.hidden = isCorrelation;
-  const name = isCorrelation
-    ? _("Correlation of dimensions, view a with view b ({d} × {d})", { d: found.d })
-    : lab.which
-      ? _("Covariance of dimensions in view b ({d} × {d})", { d: found.d })
-      : _("Covariance of dimensions in view a ({d} × {d})", { d: found.d });
   tell(samples, _("Cosine similarity of samples ({m} × {m})", { m: lab.m }), "value");
-  tell(dimensions, name, lab.shade);
   const ask = isTouched() ? _("Tap a cell.") : _("Point at a cell, or use the arrow keys.");
   say(samples.hint, samples.hover ? samplesInWords(lab, samples.hover[0], samples.hover[1]) : ask);
-  say(dimensions.hint, dimensions.hover ? dimensionInWords(lab, dimensions.hover[0], dimensions.hover[1]) : ask);
-  for (const matrix of [samples, dimensions]) drawOne(lab, matrix);
+  drawOne(lab, samples);
+  if (found.form === "gaussian") return drawHistogram(lab);
+  const name = isCorrelation
+    ? _("Correlation of dimensions, view a with view b ({d} × {d})", { d: dimensions.size })
+    : lab.which
+      ? _("Covariance of dimensions in view b ({d} × {d})", { d: dimensions.size })
+      : _("Covariance of dimensions in view a ({d} × {d})", { d: dimensions.size });
+  tell(dimensions, name, lab.shade);
+  const part = _("Shows the {shown} of {d} dimensions that vary most with others; the terms count all.", {
+    shown: found.shown.length,
+    d: found.d,
+  });
+  const told = dimensions.hover ? dimensionInWords(lab, dimensions.hover[0], dimensions.hover[1]) : ask;
+  say(dimensions.hint, found.shown.length < found.d ? `${part} ${told}` : told);
+  drawOne(lab, dimensions);
 }
 
 /** Title, label and legend, when they are others than before. */

@@ -27,18 +27,26 @@ export function savePng(lab) {
  * @param {any} lab
  */
 export function saveCsv(lab) {
-  const { form, d, matrices } = lab.found,
+  if (lab.found.form === "gaussian") return saveProjections(lab);
+  const { form, shown, matrices } = lab.found,
+    s = shown.length,
     rows = [["view", "dimension", "other_dimension", form, "part_of_loss"]];
   matrices.forEach((matrix, which) => {
-    for (let j = 0; j < d; j++)
-      for (let k = 0; k < d; k++)
+    for (let j = 0; j < s; j++)
+      for (let k = 0; k < s; k++)
         rows.push([
           form === "correlation" ? "a with b" : "ab"[which],
-          j + 1,
-          k + 1,
-          matrix[j * d + k],
+          shown[j] + 1,
+          shown[k] + 1,
+          matrix[j * s + k],
           partOfCell(lab.found, lab.knobs, which, j, k),
         ]);
   });
   offerCsv(rows, "dimensions.csv");
+}
+
+/** Every row on the direction that is shown. */
+function saveProjections({ meta, shown, which }) {
+  const rows = [...shown.x].map((x, i) => [meta.names[2 * i + which], shown.direction + 1, x]);
+  offerCsv([["row", "direction", "projection"], ...rows], "projections.csv");
 }

@@ -11,7 +11,9 @@ const AT_ZERO = {
   variance: N_("μ is 0: nothing keeps dimensions from shrinking, so the embedding may collapse to a point."),
   covariance: N_("ν is 0: nothing keeps two dimensions from varying together."),
   deviation: N_("γ is 0: no dimension varies too little, so the variance term is 0."),
+  trade_off: N_("λ is 0: nothing keeps the embedding from shrinking to one point."),
 };
+const AT_ONE = N_("λ is 1: nothing brings the two views of an image together.");
 
 /**
  * @param {any} lab
@@ -39,6 +41,7 @@ export function notesOf({ form, n, d }, knobs) {
   const notes = Object.keys(AT_ZERO)
     .filter((name) => knobs[name] === 0)
     .map((name) => _(AT_ZERO[name]));
+  if (form === "gaussian") return knobs.trade_off === 1 ? [_(AT_ONE)] : notes;
   if (["invariance", "variance", "covariance"].every((name) => knobs[name] === 0))
     notes.splice(0, notes.length, _("All three weights are 0: the loss is 0 for any embedding."));
   if (d >= n)

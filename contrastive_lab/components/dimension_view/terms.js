@@ -10,6 +10,8 @@ export const TERMS = {
   off: { name: N_("Off the diagonal"), color: ORANGE, letter: "λ" },
   invariance: { name: N_("Invariance"), color: BLUE, letter: "λ" },
   variance: { name: N_("Variance hinge"), color: GREEN, letter: "μ" },
+  distance: { name: N_("Invariance"), color: BLUE, letter: "1 − λ" },
+  gaussian: { name: N_("Gaussian term"), color: ORANGE, letter: "λ" },
   covariance: { name: N_("Covariance"), color: ORANGE, letter: "ν" },
 };
 

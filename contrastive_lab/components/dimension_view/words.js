@@ -24,9 +24,9 @@ export function samplesInWords({ meta, samples }, i, j) {
  * @param {number} k
  */
 export function dimensionInWords({ found, knobs, which }, j, k) {
-  const { form, d, matrices } = found,
-    [a, b] = matrices.map((matrix) => matrix[j * d + k]),
-    values = { first: j + 1, second: k + 1, part: number(partOfCell(found, knobs, which, j, k)) };
+  const { form, shown, matrices } = found,
+    [a, b] = matrices.map((matrix) => matrix[j * shown.length + k]),
+    values = { first: shown[j] + 1, second: shown[k] + 1, part: number(partOfCell(found, knobs, which, j, k)) };
   if (form === "correlation")
     return j === k
       ? _("Dimension {first} with itself in the other view: correlation {a}. It adds {part} to the loss.", {

@@ -1,9 +1,12 @@
 // Losses over dimensions: the matrix (d·d) of a batch's two views, and the terms that it costs.
 //
 // Barlow Twins correlates the dimensions of one view with those of the other; VICReg has a covariance for each view.
-// The matrices depend on the batch alone, so a knob that is dragged costs one pass over the diagonal. Formulas and
+// The matrices depend on the batch alone, so a knob that is dragged costs one pass over the diagonal. With more
+// dimensions than images, sums over all cells come from the images' products: ‖AᵀB‖² = Σ (AAᵀ)∘(BBᵀ). Of many
+// dimensions only those that vary most with others are kept as a matrix to look at; the terms count all. Formulas and
 // constants are those of contrastive_core/losses; a test holds the values to the library's.
 
+export const MOST_SHOWN = 512; // dimensions of a matrix that is painted: more are smaller than pixels, and slow
 const CORRELATION_EPS = 1e-5; // beside the variance, as in the library
 const COVARIANCE_EPS = 1e-4;
 
@@ -12,7 +15,9 @@ const COVARIANCE_EPS = 1e-4;
  * @property {"correlation" | "covariance"} form
  * @property {number} n images
  * @property {number} d
- * @property {Float64Array[]} matrices (d·d): one correlation, or the covariance of each view
+ * @property {Int32Array} shown (s) the dimensions of the matrices: all, or those that vary most with others
+ * @property {Float64Array[]} matrices (s·s): one correlation, or the covariance of each view
+ * @property {Float64Array[]} diagonals (d) of the whole matrices
  * @property {number} off Σ of squares off the diagonal, over all matrices
  * @property {number} invariance mean over images and dimensions of (a − b)²
  */
@@ -34,12 +39,23 @@ export function dimensionsOf(Z, n, d, form) {
   for (let i = 0; i < n; i++)
     for (let j = 0; j < d; j++) invariance += (Z[2 * i * d + j] - Z[(2 * i + 1) * d + j]) ** 2;
   invariance /= n * d;
-  const matrices =
-    form === "correlation"
-      ? [product(scaled(a, n, d), scaled(b, n, d), n, d, 1 / n)]
-      : [a, b].map((rows) => product(rows, rows, n, d, 1 / Math.max(1, n - 1)));
-  const off = matrices.reduce((sum, matrix) => sum + squaresOff(matrix, d), 0);
-  return { form, n, d, matrices, off, invariance };
+  const isCorrelation = form === "correlation",
+    sides = isCorrelation
+      ? [[scaled(a, n, d), scaled(b, n, d)]]
+      : [
+          [a, a],
+          [b, b],
+        ],
+    scale = 1 / (isCorrelation ? n : Math.max(1, n - 1)),
+    squares = sides.map(([left, right]) => squaresOf(left, right, n, d, scale)),
+    diagonals = sides.map(([left, right]) => diagonalOf(left, right, n, d, scale));
+  let off = 0;
+  squares.forEach((rows, which) => {
+    for (let j = 0; j < d; j++) off += rows[j] - diagonals[which][j] ** 2;
+  });
+  const shown = mostVarying(squares, diagonals, d),
+    matrices = sides.map(([left, right]) => product(left, right, n, d, scale, shown));
+  return { form, n, d, shown, matrices, diagonals, off: Math.max(0, off), invariance };
 }
 
 /**
@@ -50,11 +66,10 @@ export function dimensionsOf(Z, n, d, form) {
  * @returns {Term[]}
  */
 export function termsOf(found, knobs) {
-  const { form, d, matrices, off, invariance } = found,
+  const { form, d, diagonals, off, invariance } = found,
     term = (key, value, weight) => ({ key, value, weight, part: value * weight });
   let diagonal = 0;
-  for (const matrix of matrices)
-    for (let j = 0; j < d; j++) diagonal += atDiagonal(form, matrix[j * d + j], knobs.deviation);
+  for (const values of diagonals) for (let j = 0; j < d; j++) diagonal += atDiagonal(form, values[j], knobs.deviation);
   if (form === "correlation") return [term("on", diagonal, 1), term("off", off, knobs.off_diagonal)];
   return [
     term("invariance", invariance, knobs.invariance),
@@ -69,15 +84,25 @@ export function termsOf(found, knobs) {
  * @param {Dimensions} found
  * @param {Record<string, number>} knobs
  * @param {number} which matrix
- * @param {number} j
- * @param {number} k
+ * @param {number} j row of the matrix
+ * @param {number} k its column
  */
 export function partOfCell(found, knobs, which, j, k) {
-  const { form, d, matrices } = found,
-    value = matrices[which][j * d + k];
-  if (form === "correlation") return j === k ? atDiagonal(form, value, 0) : knobs.off_diagonal * value * value;
-  if (j === k) return (knobs.variance * atDiagonal(form, value, knobs.deviation)) / (2 * d);
-  return (knobs.covariance * value * value) / d;
+  const { form, d, shown, matrices } = found,
+    value = matrices[which][j * shown.length + k];
+  if (j !== k) return weightOff(found, knobs) * value * value;
+  if (form === "correlation") return atDiagonal(form, value, 0);
+  return (knobs.variance * atDiagonal(form, value, knobs.deviation)) / (2 * d);
+}
+
+/**
+ * What the square of a value off the diagonal is multiplied by.
+ *
+ * @param {Dimensions} found
+ * @param {Record<string, number>} knobs
+ */
+export function weightOff({ form, d }, knobs) {
+  return form === "correlation" ? knobs.off_diagonal : knobs.covariance / d;
 }
 
 /**
@@ -140,19 +165,55 @@ function scaled(rows, n, d) {
   return found;
 }
 
-/** scale · AᵀB (d·d). */
-function product(A, B, n, d, scale) {
-  const found = new Float64Array(d * d);
+/** scale · AᵀB (s·s) of some columns of both. */
+function product(A, B, n, d, scale, shown) {
+  const s = shown.length,
+    found = new Float64Array(s * s);
   for (let i = 0; i < n; i++)
-    for (let j = 0; j < d; j++) {
-      const a = A[i * d + j] * scale;
-      for (let k = 0; k < d; k++) found[j * d + k] += a * B[i * d + k];
+    for (let j = 0; j < s; j++) {
+      const a = A[i * d + shown[j]] * scale;
+      for (let k = 0; k < s; k++) found[j * s + k] += a * B[i * d + shown[k]];
     }
   return found;
 }
 
-function squaresOff(matrix, d) {
-  let sum = 0;
-  for (let j = 0; j < d; j++) for (let k = 0; k < d; k++) if (j !== k) sum += matrix[j * d + k] ** 2;
-  return sum;
+/** The diagonal (d) of scale · AᵀB. */
+function diagonalOf(A, B, n, d, scale) {
+  const found = new Float64Array(d);
+  for (let i = 0; i < n; i++) for (let j = 0; j < d; j++) found[j] += scale * A[i * d + j] * B[i * d + j];
+  return found;
+}
+
+/** Squares of scale · AᵀB, summed over each row (d): scale² · a_jᵀ BBᵀ a_j for column a_j of A. */
+function squaresOf(A, B, n, d, scale) {
+  const G = new Float64Array(n * n), // BBᵀ
+    row = new Float64Array(d),
+    found = new Float64Array(d);
+  for (let i = 0; i < n; i++)
+    for (let l = 0; l <= i; l++) {
+      let dot = 0;
+      for (let k = 0; k < d; k++) dot += B[i * d + k] * B[l * d + k];
+      G[i * n + l] = G[l * n + i] = dot;
+    }
+  for (let i = 0; i < n; i++) {
+    row.fill(0); // row i of BBᵀA
+    for (let l = 0; l < n; l++) {
+      const g = G[i * n + l];
+      for (let j = 0; j < d; j++) row[j] += g * A[l * d + j];
+    }
+    for (let j = 0; j < d; j++) found[j] += scale * scale * A[i * d + j] * row[j];
+  }
+  return found;
+}
+
+/** The dimensions (s) whose rows have the largest squares off the diagonal, in order; all where they are few. */
+function mostVarying(squares, diagonals, d) {
+  const all = Int32Array.from({ length: d }, (_, j) => j);
+  if (d <= MOST_SHOWN) return all;
+  const off = (j) => squares.reduce((sum, rows, which) => sum + rows[j] - diagonals[which][j] ** 2, 0),
+    sums = Float64Array.from(all, off);
+  return all
+    .sort((j, k) => sums[k] - sums[j])
+    .slice(0, MOST_SHOWN)
+    .sort();
 }

@@ -29,7 +29,7 @@ export function fromSlider(knob, position) {
     : knob.low > 0
       ? knob.low * Math.pow(knob.high / knob.low, t)
       : knob.high * Math.pow(t, POWER);
-  return Number(v.toPrecision(4));
+  return knob.is_whole ? Math.round(Number(v.toPrecision(3))) : Number(v.toPrecision(4));
 }
 
 /**
@@ -50,7 +50,7 @@ export function knobField(knobOf, then) {
   field.onchange = () => {
     delete field.dataset.typed;
     const knob = knobOf(),
-      v = field.valueAsNumber;
+      v = knob?.is_whole ? Math.round(field.valueAsNumber) : field.valueAsNumber;
     if (knob && Number.isFinite(v)) then(Math.min(knob.high, Math.max(knob.low, v)));
   };
   return field;

@@ -89,6 +89,7 @@ class SliderKnob:
     log: bool = False  # from 0: a fourth power, which has a zero
     name: str = ""  # of the knob; where several stand below one another
     first: float | None = None  # what it is switched on at
+    is_whole: bool = False
 
 
 def digest(*parts: Any) -> str:

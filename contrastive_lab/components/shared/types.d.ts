@@ -68,6 +68,7 @@ interface Knob {
   high: number;
   value: number;
   log: boolean;
+  is_whole?: boolean;
 }
 
 /** Where a part stands: in the app, in a notebook, or in a file. */

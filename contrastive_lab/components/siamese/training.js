@@ -6,7 +6,7 @@
 // holds the weights to the same update by PyTorch.
 
 import { backward, forward, network } from "./network.js";
-import { generator } from "./random.js";
+import { generator } from "../shared/random.js";
 
 export const IMAGES = 16;
 export const INPUTS = 4;
