@@ -28,6 +28,7 @@ FALLEN = 10  # lines in a row
 ONE_POINT = 0.1  # deviation below which rows are nearly one point; a random encoder may start there
 NEVER_RISEN = 200  # lines in a row
 ONE_DIMENSION = 1.2  # effective rank of z below which there is only one; a healthy run with two measured 1.6
+STILL_ONE = 1.4  # below which a run that had collapsed still is; BYOL on digits, healthy, had 1.47 after two epochs
 LOW_RANKS = 2  # epochs in a row
 SHRUNK = 0.1  # of the highest deviation of raw rows; VICReg and LeJEPA stay above 0.7 of it
 ALIKE = 0.95  # mean |correlation| of dimensions; with their weights Barlow Twins and VICReg measured 0.6 at most
@@ -98,7 +99,8 @@ class CollapseWatch:
     def see(self, line: dict[str, float]) -> None:
         """Take in a line of the metrics, of a step or of an epoch."""
         if "z_rank" in line:
-            self.low_ranks = self.low_ranks + 1 if line["z_rank"] < ONE_DIMENSION else 0
+            least = STILL_ONE if self.is_collapsed else ONE_DIMENSION
+            self.low_ranks = self.low_ranks + 1 if line["z_rank"] < least else 0
             is_alike = self.over_dimensions and line.get("z_correlation", 0) > ALIKE
             self.alike_epochs = self.alike_epochs + 1 if is_alike else 0
         elif "z_std" in line:

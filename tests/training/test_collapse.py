@@ -72,6 +72,18 @@ def test_with_its_weights_it_says_nothing() -> None:
     assert "z_scale" in run.metrics()[0]
 
 
+def test_a_collapsed_run_is_not_healthy_again_while_it_has_one_dimension() -> None:
+    def seen(*ranks: float) -> bool:
+        watch = CollapseWatch()
+        for rank in ranks:
+            watch.see({"z_rank": rank})
+        return watch.is_collapsed
+
+    assert seen(1.1, 1.1, 1.28, 1.25)  # SimCLR on digits at a rate of 1
+    assert not seen(1.28, 1.25, 1.24)  # it alone is no alarm
+    assert not seen(1.1, 1.1, 1.5)
+
+
 def watched(values: list[float]) -> list[bool]:
     watch, found = CollapseWatch(), []
     for value in values:
