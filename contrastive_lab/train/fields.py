@@ -118,10 +118,9 @@ def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
 def optimizing(choice: TrainChoice) -> list[str]:
     """Optimizer, layer-wise decay and micro-batch; gives `--set` values of those that were chosen."""
     usual, why = choice.usual("optimizer")
-    first: str = _("the method's own")
-    if usual in OPTIMIZERS:
-        first = _("{optimizers} (default)").format(optimizers=OPTIMIZERS[usual])
-    titles, help = {"": first, **OPTIMIZERS}, _("{why} LARS is for batches of thousands.").format(why=why).strip()
+    named = {name: _(text) for name, text in OPTIMIZERS.items()}
+    first = _("{optimizers} (default)").format(optimizers=named[usual]) if usual in named else _("the method's own")
+    titles, help = {"": first, **named}, _("{why} LARS is for batches of thousands.").format(why=why).strip()
     optimizer = query_params.one_of(
         st.selectbox, _("Optimizer"), titles, name="optimizer", format_func=titles.get, help=help
     )
