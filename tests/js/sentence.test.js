@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { placeOf } from "../../contrastive_lab/components/loss_view/bars.js";
+import { placeOf, rowsOf } from "../../contrastive_lab/components/loss_view/bars.js";
 import { meanNegatives } from "../../contrastive_lab/components/loss_view/figures.js";
 import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
@@ -106,6 +106,70 @@ test("the margin says how many negatives it leaves out, none too", () => {
   assert.match(told(0.1), / Left out because they may be false: 1 of its 3 negatives, 1 of 3 in the batch\.$/);
   assert.match(told(0.4), / 0 of 3 negatives are left out: none is more similar than the positive by 0\.4\.$/);
   assert.doesNotMatch(told(null), /left out/i);
+});
+
+test("a margin that leaves out all negatives is said to, with its counts", () => {
+  const at = (negative_margin) =>
+    sentence(view([0.5, 0.8, 0.55, 0.2], MASK, { ...SOFTMAX, temperature: 0.5, negative_margin }));
+  assert.equal(
+    at(-0.5),
+    "At τ = 0.5, all 3 negatives are left out by the margin: nothing is pushed away. Left out because they may be " +
+      "false: 3 of its 3 negatives, 3 of 3 in the batch.",
+  );
+  assert.match(
+    sentence(view([0.5, 0.8], [1, 2], { ...SOFTMAX, temperature: 0.5, negative_margin: 0 })),
+    /the margin leaves out the only negative: nothing is pushed away\./,
+  );
+});
+
+test("a sigmoid's sentence follows its bias: how large push and pull are, and when the push is nearly none", () => {
+  const temperature = 0.5,
+    sigmoid = (x) => 1 / (1 + Math.exp(-x)),
+    told = (bias) => sentence(view(SCORES, MASK, { family: "sigmoid", knob: "temperature", temperature, bias }));
+  for (const bias of [-2, 0, 3]) {
+    const [pull, ...push] = SCORES.map((s, j) => sigmoid((j ? 1 : -1) * (s / temperature + bias)) / temperature),
+      sizes = [push.reduce((a, b) => a + b), pull].map((x) => (x >= 0.0995 ? x.toFixed(3) : x.toPrecision(2)));
+    assert.ok(
+      told(bias).endsWith(` Total push on negatives: ${sizes[0]}; total pull: ${sizes[1]}.`),
+      `${told(bias)} is not of ${sizes}`,
+    );
+  }
+  assert.match(
+    told(-12),
+    /^At τ = 0\.5, negatives are hardly pushed: the total push is 0\.000088, the total pull 2\.000\. The hardest/,
+  );
+  assert.match(told(-200), /hardly pushed: the total push is 0\.000, the total pull 2\.000\.$/);
+});
+
+/** An image whose caption two other images have, and what says each of them. */
+function captions(across) {
+  const lab = view([0.5, 0.8, 0.4, 0], MASK, { ...SOFTMAX, temperature: 0.5 });
+  Object.assign(lab.meta, across);
+  return lab;
+}
+
+test("negatives that say what the positive says are counted, whichever tower has the texts", () => {
+  const texts = ["a dog", "a dog", "a cat", ""],
+    said = / Same text as the positive: 1 of 3 negatives\.$/;
+  assert.match(sentence(captions({ columnTexts: texts })), said);
+  const turned = captions({ texts });
+  Object.assign(turned, { n: 4, M: Uint8Array.from([1, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1, 2, 2, 2, 2, 1]) });
+  assert.match(sentence(turned), said);
+  assert.doesNotMatch(sentence(captions({ columnTexts: ["a dog", "a cat", "", ""] })), /Same text/);
+  assert.doesNotMatch(sentence(captions({ columnTexts: ["", "", "", ""] })), /Same text/);
+  assert.doesNotMatch(sentence(captions({ columnTexts: ["long…", "long…", "", ""] })), /Same text/); // both are cut
+  assert.doesNotMatch(sentence(captions({})), /Same text/);
+});
+
+test("a positive that is farther than the nearest candidates has the last bar", () => {
+  const rows = [5, 3, 8, 1, 0, 2, 7],
+    at = (fit, wanted, positive) => rowsOf(rows, fit, wanted, (j) => j === positive);
+  assert.deepEqual(at(4, 0, 2), { from: 0, shown: [5, 3, 8, 2], beyond: 6 });
+  assert.deepEqual(at(4, 0, 1), { from: 0, shown: [5, 3, 8, 1], beyond: 0 });
+  assert.deepEqual(at(4, 3, 2), { from: 3, shown: [1, 0, 2, 7], beyond: 0 });
+  assert.deepEqual(at(4, 9, 5), { from: 3, shown: [1, 0, 2, 7], beyond: 0 });
+  assert.deepEqual(at(4, 0, 9), { from: 0, shown: [5, 3, 8, 1], beyond: 0 });
+  assert.deepEqual(at(9, 0, 7), { from: 0, shown: rows, beyond: 0 });
 });
 
 test("where the library finds no push, no negative matters", () => {

@@ -1,14 +1,16 @@
 // The bars of the chosen anchor: its nearest candidates.
 
-import { candidateText, isFar, isHinge, marginOf, ranked } from "./pairs.js";
+import { candidateText, isFar, isHinge, isLeftOut, marginOf, ranked } from "./pairs.js";
 import { isAsked } from "./question.js";
+import { LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
-import { GRAY, line, sizeCanvas } from "../shared/canvas.js";
+import { GRAY, line, rgb, sizeCanvas } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { PULL, PUSH, bar, pointedBar } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
-const UNTOLD = { color: GRAY, hollow: false }; // neither a positive nor a negative
+const UNTOLD = { color: GRAY, hollow: false }, // neither a positive nor a negative
+  LEFT = { color: LEFT_OUT, hollow: false }; // a negative that the margin leaves out
 
 const BAR = 22, // height of a bar in CSS pixels
   TOLD = 0.58; // of the width that words take where bars are long
@@ -22,10 +24,10 @@ export function drawBars(lab) {
     hinge = isHinge(lab),
     asked = isAsked(lab),
     rows = ranked(lab);
-  const fit = Math.max(4, Math.floor(height / BAR));
-  const from = (lab.barFrom = Math.max(0, Math.min(lab.barFrom || 0, rows.length - fit))),
-    shown = rows.slice(from, from + fit);
-  lab.barRows = shown;
+  const fit = Math.max(4, Math.floor(height / BAR)),
+    isPositive = (j) => !asked && lab.M[at + j] === 1;
+  const { from, shown, beyond } = rowsOf(rows, fit, lab.barFrom || 0, isPositive);
+  Object.assign(lab, { barFrom: from, barRows: shown, barStep: beyond ? fit - 1 : fit });
   lab.turns.hidden = rows.length <= fit;
   lab.sharing.hidden = lab.view !== "grad" && (isHinge(lab) || !lab.out);
   lab.turns.children[0].disabled = from === 0;
@@ -36,7 +38,9 @@ export function drawBars(lab) {
     margin = scores && hinge ? marginOf(lab).at : NaN;
   const which = from
     ? _("its nearest {first} to {last}", { first: from + 1, last: from + shown.length })
-    : _("the nearest {count}", { count: shown.length });
+    : beyond
+      ? _("the nearest {count} and the positive at rank {rank}", { count: shown.length - 1, rank: beyond })
+      : _("the nearest {count}", { count: shown.length });
   say(
     lab.barTitle,
     _("Anchor {anchor}: {which} of {count} ({scores})", {
@@ -59,18 +63,20 @@ export function drawBars(lab) {
     const y = k * BAR,
       positive = lab.M[at + j] === 1,
       v = values[at + j],
-      length = isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
+      isOut = !asked && isLeftOut(lab, at + j),
+      length = isOut ? BAR - 6 : isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
       pulled = v < 0 !== isFar(lab),
-      look = asked ? UNTOLD : (gradients ? pulled : positive) ? PULL : PUSH;
+      look = asked ? UNTOLD : isOut ? LEFT : (gradients ? pulled : positive) ? PULL : PUSH;
     thumb(lab, g, lab.meta.columnThumbs[j], 0, y + 1, BAR - 2);
     const pale = hinge && scores && lab.out && lab.out.pair[at + j] === 0;
     if (length) {
-      if (gradients) pointedBar(g, look, [left, y + 3, length, BAR - 6]);
+      if (gradients && !isOut) pointedBar(g, look, [left, y + 3, length, BAR - 6]);
       else bar(g, look, [left, y + 3, length, BAR - 6], pale ? 0.35 : 1);
     }
     g.fillStyle = lab.ink;
     const size = gradients ? Math.abs(v) : v,
-      told = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
+      part = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
+      told = isOut ? _("left out") : part,
       how = !gradients || v === 0 ? told : pulled ? _("{told} pulled", { told }) : _("{told} pushed", { told }),
       words = asked ? told : `${positive ? "+ " : ""}${how}  ${candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
@@ -81,12 +87,32 @@ export function drawBars(lab) {
       g.strokeRect(1, y, width - 2, BAR);
     }
   });
+  if (beyond) line(g, [[0, (fit - 1) * BAR], [width, (fit - 1) * BAR]], rgb(GRAY, 0.5), 1); // prettier-ignore
   if (edge >= 0) line(g, [[edge, 0], [edge, shown.length * BAR]], lab.accent, 2); // prettier-ignore
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",
       _("{title}. Up, down, page up and page down walk through them.", { title: lab.barTitle.textContent }),
     );
+}
+
+/**
+ * The candidates that have a bar: some that follow each other, and last the nearest positive where it is not among the
+ * nearest.
+ *
+ * @param {number[]} rows candidates, nearest first
+ * @param {number} fit how many bars there is room for
+ * @param {number} wanted rank of the first
+ * @param {(j: number) => boolean} isPositive
+ * @returns {{ from: number, shown: number[], beyond: number }} beyond: the rank of a positive that was added, or 0
+ */
+export function rowsOf(rows, fit, wanted, isPositive) {
+  const from = Math.max(0, Math.min(wanted, rows.length - fit)),
+    shown = rows.slice(from, from + fit),
+    place = from ? -1 : rows.findIndex(isPositive);
+  if (place < fit) return { from, shown, beyond: 0 };
+  shown[fit - 1] = rows[place];
+  return { from, shown, beyond: place + 1 };
 }
 
 const CLEAR = 5; // pixels between the line and words

@@ -36,7 +36,7 @@ export function listen(lab) {
   bars.onkeydown = (e) => {
     if (e.key === "Enter") return follow(lab);
     const all = ranked(lab),
-      fit = lab.barRows.length,
+      fit = lab.barStep,
       step = { ArrowDown: 1, ArrowUp: -1, PageDown: fit, PageUp: -fit }[e.key];
     if (!step || !fit) return;
     e.preventDefault();

@@ -61,7 +61,7 @@ export function build(parent, start) {
       {
         type: "button",
         onclick: () => {
-          lab.barFrom += pages * lab.barRows.length;
+          lab.barFrom += pages * lab.barStep;
           schedule(lab);
         },
       },

@@ -126,3 +126,28 @@ export function marginOf(lab) {
   const from = Math.max(-Infinity, ...positivesOf(lab).map((j) => lab.S[lab.anchor * lab.w + j]));
   return { from, at: from + margin };
 }
+
+/**
+ * The chosen anchor's negatives that say what one of its positives says. A candidate without a text says what belongs
+ * to it says, such as an image its caption.
+ *
+ * @param {LossViewState} lab
+ * @returns {number[]}
+ */
+export function sameText(lab) {
+  const { M, w, anchor, cache, meta } = lab;
+  if (cache.sameTextFor === anchor) return cache.sameText;
+  const saidOf = (j) =>
+    meta.columnTexts?.length ? [meta.columnTexts[j]] : partnersOf(lab, null, j).map((r) => meta.texts[r]);
+  const hasTexts = meta.columnTexts?.length || meta.texts?.length,
+    right = new Set(hasTexts ? positivesOf(lab).flatMap(saidOf).filter(isWhole) : []);
+  cache.sameTextFor = anchor;
+  return (cache.sameText = right.size
+    ? ranked(lab).filter((j) => M[anchor * w + j] === 2 && saidOf(j).some((text) => right.has(text)))
+    : []);
+}
+
+/** Whether a text is all that a row says: a cut one may go on otherwise. */
+function isWhole(text) {
+  return Boolean(text) && !text.endsWith("…");
+}

@@ -1,13 +1,14 @@
 // What the knob does to the chosen anchor, in one plain sentence.
 
-import { few } from "./figures.js";
+import { few, pullOf } from "./figures.js";
 import { shares } from "./gradients.js";
-import { candidateText, isHinge } from "./pairs.js";
-import { percent } from "../shared/dom.js";
+import { candidateText, isHinge, sameText } from "./pairs.js";
+import { number, percent } from "../shared/dom.js";
 import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 const NEARLY_ALL = 0.9; // of the negatives that count
+const HARDLY = 0.01; // of 1/τ, the largest gradient of a pair: where all negatives get less, hardly any is pushed
 const ALIKE = 2; // times an equal share: what the hardest gets less than where all are pushed about alike
 
 /**
@@ -22,8 +23,25 @@ export function sentence(lab) {
   const name = lab.meta.names[i] ?? _("row {number}", { number: i + 1 });
   if (!o.weight[i] && !lab.M.subarray(i * lab.w, (i + 1) * lab.w).includes(1))
     return _("{name} has no positive in this batch: the loss leaves it out.", { name });
-  if (!o.negatives[i]) return _("{name} has no negative in this batch: nothing is pushed away.", { name });
-  return at + (isHinge(lab) ? ofHinge(lab, o, i) : ofSoftmax(lab, o, i)) + leftOut(lab, o, i);
+  if (!o.negatives[i] && !o.leftOut[i])
+    return _("{name} has no negative in this batch: nothing is pushed away.", { name });
+  return at + ofLoss(lab, o, i) + leftOut(lab, o, i) + ofTexts(lab, o, i);
+}
+
+function ofLoss(lab, o, i) {
+  if (!o.negatives[i])
+    return o.leftOut[i] === 1
+      ? _("the margin leaves out the only negative: nothing is pushed away.")
+      : _("all {n} negatives are left out by the margin: nothing is pushed away.", { n: o.leftOut[i] });
+  if (isHinge(lab)) return ofHinge(lab, o, i);
+  return lab.kernel?.family === "sigmoid" ? ofSigmoid(lab, o, i) : ofSoftmax(lab, o, i);
+}
+
+/** How many negatives say what a positive says: a right answer that the loss pushes away. */
+function ofTexts(lab, o, i) {
+  const count = sameText(lab).length;
+  if (!count) return "";
+  return _(" Same text as the positive: {count} of {n} negatives.", { count, n: o.negatives[i] + o.leftOut[i] });
 }
 
 /** How many negatives the margin leaves out, of the anchor and of the batch. */
@@ -48,7 +66,7 @@ function leftOut({ kernel }, o, i) {
 
 function ofSoftmax(lab, o, i) {
   const n = o.negatives[i],
-    { total, hardest, curve, counted } = shares(lab);
+    { total, counted } = shares(lab);
   if (!(total > 0)) {
     const pulls = moves(lab, 1),
       pushes = moves(lab, 2);
@@ -67,6 +85,29 @@ function ofSoftmax(lab, o, i) {
         )
       : _("no negative is pushed: the positive is close enough.");
   }
+  return ofShares(lab, n);
+}
+
+/** The push of a sigmoid is not normalized, so its size is told beside its shares. */
+function ofSigmoid(lab, o, i) {
+  const { total, hardest, curve } = shares(lab),
+    sizes = { push: number(total), pull: number(pullOf(o, lab.M, i, lab.w)) };
+  if (total * lab.kernel.temperature >= HARDLY)
+    return ofShares(lab, o.negatives[i]) + _(" Total push on negatives: {push}; total pull: {pull}.", sizes);
+  const told = _("negatives are hardly pushed: the total push is {push}, the total pull {pull}.", sizes);
+  if (hardest === undefined) return told;
+  const hardestOne = { name: nameOf(lab, hardest), part: percent(curve[0]) };
+  return told + _(" The hardest negative, {name}, gets {part} of that push.", hardestOne);
+}
+
+/**
+ * How the push is shared among n negatives.
+ *
+ * @param {LossViewState} lab
+ * @param {number} n
+ */
+function ofShares(lab, n) {
+  const { hardest, curve, counted } = shares(lab);
   const name = nameOf(lab, hardest),
     part = percent(curve[0]),
     times = curve[0] * n;
