@@ -1,6 +1,6 @@
 """Open vector files by upload or path, with one sentence per fault."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,7 +169,12 @@ def _recent_files() -> None:
 def about_left_out(key: str) -> str:
     """Describe the parts of the file that were left out; "" if none."""
     about = loaded_vectors.loaded()[key]
+    return f"{left_out(about.get('left_out', {}))} {about.get('note', '')}".strip()
+
+
+def left_out(counts: Mapping[str, int]) -> str:
+    """Describe how many rows were left out, by the reason; "" if none."""
     reasons = {"not_finite": _("with values that are not finite"), "zero": _("of zeros only")}
-    parts = ", ".join(f"{n} {reasons[k]}" for k, n in about.get("left_out", {}).items())
-    rows = _("Rows left out: {parts}.").format(parts=parts) if parts else ""
-    return f"{rows} {about.get('note', '')}".strip()
+    reasons["unpaired"] = _("without a usable partner")
+    parts = ", ".join(f"{n:,} {reasons[k]}" for k, n in counts.items())
+    return _("Rows left out: {parts}.").format(parts=parts) if parts else ""

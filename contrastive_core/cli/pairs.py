@@ -8,7 +8,7 @@ import numpy as np
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.engine import answers
-from contrastive_core.evaluation.tower_notes import repeated_notes
+from contrastive_core.evaluation.tower_notes import tower_notes
 from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.towers import TEXT, Towers, plain_rank, towers_of
@@ -18,7 +18,7 @@ from contrastive_core.storage.regular_files import printable
 from contrastive_core.storage.tables import write_table
 
 SHOWN = 60  # characters of a row's text
-REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpaired": "rows without a partner"}
+REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpaired": "rows without a usable partner"}
 
 
 def pairs(args: Namespace) -> None:
@@ -37,7 +37,7 @@ def pairs(args: Namespace) -> None:
             f"{name} holds one tower; pairs needs a run of clip, two files of vectors, a table with two columns of "
             "vectors, or two arrays in one .npz: np.savez('both.npz', image=..., caption=...)"
         )
-    found = find_tower_pairs(towers)
+    found, said = find_tower_pairs(towers), tower_notes(towers)
     if out:
         write_table(out, _columns(rows, found))
     record = {
@@ -45,7 +45,7 @@ def pairs(args: Namespace) -> None:
         "other": args.other,
         "pairs": len(found.query),
         "left_out": found.left_out,
-        "notes": [str(note) for note in repeated_notes(towers)],
+        "notes": [str(note) for note in said.warnings + said.notes],
         "out": out and str(out),
         "mismatched": [_mismatch(rows, found, i) for i in found.mismatched()[: args.top].tolist()],
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
@@ -138,8 +138,8 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
     for one in record["mismatched"]:
         lines += [
             f"{one['mismatch']:7.2f}  {one['query']} | {one['partner']}",
-            f"         cosine {one['similarity']:.2f}; {partner} ranks {one['rank']:,} of {many}, "
-            f"{query} ranks {one['rank_back']:,} of {many_back}",
+            f"         cosine {one['similarity']:.2f}; rank from {query} to {partner} {one['rank']:,} of {many}, "
+            f"from {partner} to {query} {one['rank_back']:,} of {many_back}",
             f"         more similar: {one['better']} ({one['better_similarity']:.2f}); neighbors agree "
             f"{one['of_queries']:.2f} ({query}), {one['of_partners']:.2f} ({partner})",
         ]

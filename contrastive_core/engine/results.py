@@ -18,9 +18,9 @@ from contrastive_core.storage.json_files import JsonObject
 VERSION = 4  # of the recipes: a change makes old results stale
 NEWER = {
     "scores": 5,
-    "comparison": 5,
-    "towers": 5,
-    "tower_pairs": 5,
+    "comparison": 6,
+    "towers": 6,
+    "tower_pairs": 6,
     "checkpoints": 5,
 }  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run

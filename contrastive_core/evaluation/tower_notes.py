@@ -1,5 +1,7 @@
 """What is said of the scores of two towers: rows that equal one another, recall at chance; and their record."""
 
+from dataclasses import dataclass
+
 from contrastive_core.evaluation.towers import KS, repeated, tower_scores
 from contrastive_core.messages import N_, Message, message
 from contrastive_core.records.score import Score, Scores, scores_to_json
@@ -15,20 +17,26 @@ AT_CHANCE = N_(
 )
 
 
-def tower_notes(towers: Towers, own: Scores, chance: Scores) -> list[Message]:
-    """Return the sentences. Args: own, chance: as of `tower_scores`."""
-    return repeated_notes(towers) + _at_chance(own, chance)
+@dataclass(frozen=True)
+class TowerNotes:
+    """Sentences on two towers: `warnings` that recall is at chance, `notes` on how many rows of each equal another."""
+
+    warnings: list[Message]
+    notes: list[Message]
 
 
-def repeated_notes(towers: Towers) -> list[Message]:
-    """Say how many rows of each tower equal another."""
+def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> TowerNotes:
+    """Return the sentences. Args: scores: own and chance, as of `tower_scores`, where they are known."""
+    own, chance = scores or tower_scores(towers)[:2]
     counts = repeated(towers).items()
-    return [message(REPEATED, name=name, n=f"{n:,}", all=f"{all_:,}") for name, (n, all_) in counts]
+    equal = [message(REPEATED, name=name, n=f"{n:,}", all=f"{all_:,}") for name, (n, all_) in counts]
+    return TowerNotes(_at_chance(own, chance), equal)
 
 
 def tower_record(towers: Towers, name: str) -> JsonObject:
     """Return the scores of a file of two towers, as `evaluate_file` does for one."""
     own, chance, _ = tower_scores(towers)
+    said = tower_notes(towers, (own, chance))
     return {
         "file": name,
         "n": len(towers.rows),
@@ -37,7 +45,7 @@ def tower_record(towers: Towers, name: str) -> JsonObject:
         "left_out": {reason: len(at) for reason, at in towers.rows.problems.items()},
         "scores": scores_to_json(own),
         "chance": scores_to_json(chance),
-        "notes": [str(note) for note in tower_notes(towers, own, chance)],
+        "notes": [str(note) for note in said.warnings + said.notes],
     }
 
 

@@ -51,7 +51,7 @@ class TowerPairs:
     similarity: Float64[np.ndarray, " n"]  # of the query to its partner
     rank: Float64[np.ndarray, " n"]  # of the partner among the other tower's wrong rows, for the query; from 1
     rank_back: Float64[np.ndarray, " n"]  # of the query, for its partner
-    better: Int64[np.ndarray, " n"]  # the most similar wrong row; of any other group where the rank is above 1
+    better: Int64[np.ndarray, " n"]  # the most similar wrong row; of another group where every row is right
     better_similarity: Float64[np.ndarray, " n"]
     of_queries: Float64[np.ndarray, " n"]  # sign (2), a mean cosine
     of_partners: Float64[np.ndarray, " n"]  # sign (3), a mean cosine
@@ -153,7 +153,7 @@ def _across(queries: Pair, others: Pair, answers: RightAnswers, own: np.ndarray 
         found = _top(s, 1)
         s[is_right] = -np.inf
         nearest = _top(s, min(K, len(rows)))
-        is_any = (rank > 1) | ~np.isfinite(nearest[0][:, 0])  # an equal row is shown where the own one does not fit
+        is_any = ~np.isfinite(nearest[0][:, 0])  # every row is a right answer
         better = [np.where(is_any, every[:, 0], wrong[:, 0]) for every, wrong in zip(found, nearest, strict=True)]
         parts.append((best, at, rank, *nearest, *better))
     best, at, rank, near_s, near_at, better_s, better_at = (np.concatenate(each) for each in zip(*parts, strict=True))

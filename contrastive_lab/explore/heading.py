@@ -41,9 +41,10 @@ def of_vectors(space: EmbeddingRef) -> None:
         if len(files := space_picker.open_files()) > 1:
             to = {"runs": ",".join(files[:2])}
             st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare_arrows:", query_params=to)
-    if said := about.get("said"):
-        st.caption(format.plain(said))
-    if lacking := load_vectors.about_left_out(space.key):
+    said = about.get("said") or ""
+    st.caption(format.plain(said))
+    lacking = about.get("note", "") if " left out, " in said else load_vectors.about_left_out(space.key)
+    if lacking:
         st.warning(format.plain(lacking))
 
 

@@ -24,6 +24,8 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
         if space.run is not None:
             by_source = with_zero_shot(space, by_source)
         strip.show(by_source, list(by_source["own"]))
+        for text in result.meta.get("warnings", ()):
+            st.warning(format.plain(text))
         for note in [*result.meta["notes"], *score_tables.why_missing(by_source["own"])]:
             st.caption(format.plain(note))
     _without_partner(towers)

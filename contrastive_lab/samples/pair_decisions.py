@@ -95,12 +95,15 @@ class Decisions:
         run = request.run
         done = sample_annotations.changes(self.file, run, "partner")
         changed = done.dropped + done.relabeled
-        with st.expander(_("Train again without the mismatched pairs"), expanded=bool(changed)):
+        if run is None and not changed:
+            return
+        label = _("Train again without the mismatched pairs") if run is not None else _("Files of your decisions")
+        with st.expander(label, expanded=bool(changed)):
             for option, content in done.files.items() if changed else ():
                 name = f"{option}.csv"
                 st.download_button(name, content, name, "text/csv", icon=":material/download:", on_click="ignore")
             if run is None:
-                st.caption(_("Vectors cannot be retrained. The files list which pairs to leave out or to change."))
+                st.caption(_("They list which pairs to leave out or to change."))
             elif request.split != "train":
                 st.caption(_("Only training pairs can be left out of training. Choose the training split above."))
             else:

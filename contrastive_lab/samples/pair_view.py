@@ -1,6 +1,7 @@
 """One pair of two towers: both rows as texts or pictures, what fits better, and the evidence."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -24,8 +25,7 @@ class TowerPairLists(NamedTuple):
     lists: dict[str, PairList]
     names: tuple[str, str]  # of the tower of the queries, and of the other
     candidates: tuple[int, int]
-    left_out: dict[str, int]
-    notes: list[str]
+    about: Mapping[str, Any]  # of the answer: rows left out, notes, warnings
 
 
 def show(pairs: TowerPairLists, one: PairList, name: str) -> None:
@@ -45,7 +45,7 @@ def show(pairs: TowerPairLists, one: PairList, name: str) -> None:
         _evidence(_("Cosine {s}. Margin {margin}.").format(s=f"{better:.3f}", margin=f"{similarity - better:+.3f}"))
         if twin >= 0:
             _row(pairs, twin, _("{name} of the similar pair").format(name=query_name))
-    back = _("From {partner} to {query} the rank is {rank} of {n}. Score of the list: {score}.")
+    back = _("Rank from {partner} to {query}: {rank} of {n}. Score of the list: {score}.")
     values = {
         "rank": f"{plain_rank(one.rank_back[0]):,}",
         "n": f"{pairs.candidates[1]:,}",

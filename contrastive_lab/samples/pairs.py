@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.records import embedding_ref
+from contrastive_core.records import embedding_ref, loaded_vectors
 from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.pair_lists import HOW, LISTS, ORDERS, PairList, listed, pair_lists, said
 from contrastive_core.records.sample_request import SampleRequest
-from contrastive_lab import cache, format, locale, number_inputs, query_params
+from contrastive_lab import cache, format, load_vectors, locale, number_inputs, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait, embedded_or_wait
 from contrastive_lab.samples import pair_decisions, pair_view
@@ -37,7 +37,9 @@ def show(request: SampleRequest) -> None:
         on_change=_to_first,
     )
     _say_what_there_is(pairs)
-    for note in pairs.notes:
+    for text in pairs.about.get("warnings", ()):
+        st.warning(format.plain(text))
+    for note in pairs.about["notes"]:
         st.caption(format.plain(note))
     decisions = pair_decisions.Decisions(pairs.space, name)
     whole = pairs.lists[name]
@@ -79,8 +81,7 @@ def _pairs_or_wait(request: SampleRequest) -> TowerPairLists | None:
         return None
     a, b = result.meta["names"]
     lists = _lists(rows.content_hash, rows, result.arrays)
-    about = result.meta
-    return TowerPairLists(space, rows, lists, (a, b), tuple(about["candidates"]), about["left_out"], about["notes"])
+    return TowerPairLists(space, rows, lists, (a, b), tuple(result.meta["candidates"]), result.meta)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -90,11 +91,21 @@ def _lists(content: str, _rows: EmbeddingSet, _found: dict[str, np.ndarray]) -> 
 
 def _say_what_there_is(pairs: TowerPairLists) -> None:
     n, (query, partner) = len(pairs.lists["mismatched"]), pairs.names
-    text = _("{n} pairs of {query} and {partner}: each row of {query} with its most similar partner.")
-    parts = [text.format(n=f"{n:,}", query=query, partner=partner)]
-    if alone := pairs.left_out.get("unpaired", 0):
-        parts.append(_("Rows without a partner: {n}.").format(n=f"{alone:,}"))
-    st.caption(format.plain(" ".join(parts)))
+    text = _("{n} pairs of {query} and {partner}.")
+    if _has_several(pairs):
+        text = _("{n} pairs of {query} and {partner}: each row of {query} with its most similar partner.")
+    said = text.format(n=f"{n:,}", query=query, partner=partner)
+    is_file = not (pairs.space.run or pairs.space.recorded)
+    counts = {**loaded_vectors.about(pairs.space.key)["left_out"]} if is_file else {}
+    counts |= {reason: k for reason, k in pairs.about["left_out"].items() if k}
+    st.caption(format.plain(f"{said} {load_vectors.left_out(counts)}".strip()))
+
+
+def _has_several(pairs: TowerPairLists) -> bool:
+    """Whether a query has more than one partner."""
+    towers = cache.towers(pairs.rows)
+    group = np.array([]) if towers is None else (towers.group_a, towers.group_b)[towers.names.index(pairs.names[1])]
+    return len(np.unique(group[group >= 0])) < (group >= 0).sum()
 
 
 def _filtered(pairs: TowerPairLists, whole: PairList, decisions: pair_decisions.Decisions) -> PairList:

@@ -82,13 +82,16 @@ def retrain(findings: Findings) -> None:
     run = request.run
     done = sample_annotations.changes(request.marked, run)
     changed, trained = done.dropped + done.relabeled, _trained(run, done)
-    with st.expander(_("Train again with {changes}").format(changes=_changes(trained)), expanded=bool(changed)):
+    if run is None and not changed:
+        return
+    again = _("Train again with {changes}").format(changes=_changes(trained))
+    with st.expander(again if run is not None else _("Files of your decisions"), expanded=bool(changed)):
         for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
             use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
             name = f"{option}.csv"
             st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:", on_click="ignore")
         if run is None:
-            st.caption(_("Vectors cannot be retrained. The files list which samples to leave out."))
+            st.caption(_("They list which samples to leave out."))
         elif request.split != "train":
             text = _(
                 "Only training samples can be left out of training. Choose training images above: these decisions "

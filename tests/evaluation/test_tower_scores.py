@@ -216,10 +216,10 @@ def test_recall_at_chance_and_equal_rows_are_said() -> None:
     for order, says in ((rng.permutation(300), True), (np.arange(300), False)):
         both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows[order] + 0.1), NAMES))
         assert both is not None
-        notes = tower_notes(both, *scores.tower_scores(both)[:2])
-        assert [note.startswith("Recall is at chance") for note in notes] == [True] * says
+        warnings = tower_notes(both).warnings
+        assert [note.startswith("Recall is at chance") for note in warnings] == [True] * says
     rows[1] = rows[0]
     both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
     assert both is not None
-    (first, _) = tower_notes(both, *scores.tower_scores(both)[:2])
+    (first, _) = tower_notes(both).notes
     assert first.startswith("2 of 300 rows of question are identical to another.")

@@ -41,7 +41,8 @@ def test_the_swapped_pair_stands_first_with_its_evidence(key: str, monkeypatch: 
     app = opened("samples", monkeypatch, on=f"vectors:{key}")
     assert not app.exception
     said = words(app)
-    assert "30 pairs of answer and question" in said
+    assert "30 pairs of answer and question. " in f"{said} "
+    assert "Files of your decisions" not in said  # nothing is decided
     assert "Say <2>" in said or "Say <5>" in said
     assert "Ask <2>" in said
     assert "Ask <5>" in said  # its partner, and the one that fits
@@ -66,7 +67,8 @@ def test_decisions_are_kept_counted_and_undone(key: str, monkeypatch: pytest.Mon
     app.button(key="pair-undo").click().run()
     assert [mark["what"] for mark in sample_annotations.marks(file).values()] == ["drop", "relabel"]
     assert "3 of 30" in words(app)
-    assert "Vectors cannot be retrained" in words(app)
+    assert "Files of your decisions" in words(app)
+    assert "Train again" not in words(app)
 
 
 def test_filters_and_the_other_list(key: str, monkeypatch: pytest.MonkeyPatch) -> None:

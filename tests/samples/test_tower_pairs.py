@@ -68,6 +68,19 @@ def test_ranks_are_those_of_a_plain_loop() -> None:
         assert found.better[j] == max((k for k in range(N) if k != i), key=lambda k: s[j, k])
 
 
+def test_a_row_that_fits_better_is_never_a_right_answer() -> None:
+    images, captions, _ = vectors()
+    captions = captions[::PER].copy()
+    captions[1] = captions[0]
+    images[1] = -captions[0]  # its own rank is low; image 0 is right for the equal caption, and fits
+    images[0] = captions[0]
+    found = find_tower_pairs(towers(images, captions, list(range(N))))
+    assert found.query_tower == 1
+    assert found.rank[1] > 1
+    assert found.better[1] not in (0, 1)
+    assert ((found.similarity - found.better_similarity < 1e-6) == (found.rank > 1)).all()
+
+
 def test_two_images_of_one_content_are_false_negatives_once() -> None:
     images, captions, _ = vectors(0.3)
     images[90], captions[[180, 181]] = images[20] + 0.01, captions[[40, 41]] + 0.01
@@ -111,6 +124,10 @@ def test_the_command_prints_and_writes_both_lists(tmp_path: Path, capsys: pytest
     assert main(["pairs", str(file), "--json", "--top", "2"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert len(record["mismatched"]) == len(record["false_negatives"]) == 2
+    assert record["notes"] == []
+    np.savez(file, image=images[:, :4], caption=np.random.default_rng(0).normal(size=(N, 4)))
+    assert main(["pairs", str(file)]) == 0
+    assert "Recall is at chance in both directions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

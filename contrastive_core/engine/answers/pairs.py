@@ -7,7 +7,7 @@ import numpy as np
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import Values
 from contrastive_core.engine.results import Result
-from contrastive_core.evaluation.tower_notes import repeated_notes
+from contrastive_core.evaluation.tower_notes import tower_notes
 from contrastive_core.messages import N_
 from contrastive_core.progress import OnProgress
 from contrastive_core.records.embedding_ref import EmbeddingRef
@@ -24,10 +24,5 @@ def tower_pairs(values: Values, on_progress: OnProgress, device: str) -> Result:
     found = find_tower_pairs(pair)
     known = {field.name: getattr(found, field.name) for field in fields(found)}
     names = [pair.names[found.query_tower], pair.names[1 - found.query_tower]]
-    meta = {
-        "names": names,
-        "candidates": [*found.candidates],
-        "left_out": found.left_out,
-        "notes": repeated_notes(pair),
-    }
+    meta = {"names": names, "candidates": [*found.candidates], "left_out": found.left_out, **vars(tower_notes(pair))}
     return Result(meta, {name: array for name, array in known.items() if isinstance(array, np.ndarray)})

@@ -104,7 +104,7 @@ def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
     by_source = {"own": scores_to_json(own), "chance": scores_to_json(chance)}
-    return Result({"scores": by_source, "notes": tower_notes(pair, own, chance)}, {"rank": ranks})
+    return Result({"scores": by_source, **vars(tower_notes(pair, (own, chance)))}, {"rank": ranks})
 
 
 def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
