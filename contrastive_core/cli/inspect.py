@@ -2,7 +2,7 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from contrastive_core.exporters.tensorboard import export_tensorboard
 from contrastive_core.progress import OnProgress, fraction_of
 from contrastive_core.records import embedding_ref, runs
 from contrastive_core.records.comparison import ACCURACIES
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.evaluation import name_of, read_evaluation
 from contrastive_core.records.score import Scores, recall_text, scores_from_json, scores_to_json
@@ -64,7 +64,7 @@ def evaluate(args: Namespace) -> None:
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         if collectives.raise_together(lambda: sources.is_file(args.run)):
             record: Mapping[str, Any] = _file_record(args, path, chosen, on_progress)
-            scored = {path.name: scores_from_json(record["scores"])}
+            scored = {str(record["file"]): scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
         elif space := collectives.raise_together(lambda: sources.loaded_space(args.run, args)):
@@ -113,12 +113,14 @@ def _file_record(args: Namespace, path: Path, chosen: list[str] | None, on_progr
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
     """Every score of each source; of a file also the number of rows that it rests on."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
-    lines, rows = [f"{name}: {record['n_test']:,} rows, {record['n_train']:,} to train"], record.get("rows", {})
+    counts = f"{record['n_train']:,} to train" if "pairs" not in record else f"{record['pairs']:,} pairs"
+    lines, rows = [f"{name}: {record['n_test']:,} rows, {counts}"], record.get("rows", {})
+    chance = scores_from_json(record.get("chance", {}))
     for source, scores in scored.items():
         lines += ["", f"{source}:"]
         for metric, score in scores.items():
             on = f"  on {rows[metric]:,} rows" if metric in rows and score.value is not None else ""
-            lines.append(f"  {score.title:<23} {score_text(score)}{on}")
+            lines.append(f"  {score.title:<23} {_beside_chance(scores, chance, metric)}{on}")
     return "\n".join(lines)
 
 
@@ -176,6 +178,7 @@ def compare(args: Namespace) -> None:
         entries = [_entry(space, args.device, on_progress) for space in spaces]
         entries += frozen_entries(spaces, args, on_progress)
         comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
+        recalls = _recalls(spaces, comparison.names, args.device, on_progress)
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     for d in comparison.differences:
         low, high = (100 * v for v in d.interval)
@@ -188,15 +191,43 @@ def compare(args: Namespace) -> None:
     for m, made_of in comparison.made_of.items():
         named = zip(comparison.names, made_of, strict=True)
         lines += [f"{ACCURACIES[m]} of {name}: {text}" for name, text in named if text]
+    for name, found in recalls.items():
+        own, chance = (scores_from_json(found[source]) for source in ("own", "chance"))
+        lines += [f"{own[key].title} of {name}: {_beside_chance(own, chance, key)}" for key in chance]
+        lines += [f"{name}: {warning}" for warning in found["warnings"]]
     record = {
         **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
+        "towers": recalls,
         "differences": [{**vars(d), "claimed": d.claimed} for d in comparison.differences],
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
         "procrustes": comparison.procrustes.tolist(),
     }
     print_result(args, record, "\n".join(lines))
+
+
+def _recalls(
+    spaces: Sequence[EmbeddingRef], names: Sequence[str], device: str, on_progress: OnProgress
+) -> dict[str, JsonObject]:
+    """Recall of the spaces of two towers beside chance, and warnings, by name."""
+    found = {}
+    for name, space in zip(names, spaces, strict=False):  # frozen encoders come after
+        if run := space.run:
+            if not run.has_towers:
+                continue
+            space = embedding_ref.of_run(run, space.split, TOWERS)
+        elif towers_of(answers.rows_of(space, on_progress, device)) is None:
+            continue
+        meta = answers.make("towers", {"space": space.values}, on_progress, device).meta
+        found[name] = {**meta["scores"], "warnings": [str(text) for text in meta.get("warnings", ())]}
+    return found
+
+
+def _beside_chance(scores: Scores, chance: Scores, key: str) -> str:
+    """A score as text, with what chance gives where that is known."""
+    beside = f"  chance {score_text(chance[key])}" if key in chance else ""
+    return score_text(scores[key]) + beside
 
 
 def _entry(space: EmbeddingRef, device: str, on_progress: OnProgress) -> Entry:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from contrastive_core.evaluation.towers import KS, repeated, tower_scores
 from contrastive_core.messages import N_, Message, message
 from contrastive_core.records.score import Score, Scores, scores_to_json
-from contrastive_core.records.towers import Towers
+from contrastive_core.records.towers import Towers, towers_of
 from contrastive_core.storage.json_files import JsonObject
 
 REPEATED = N_(
@@ -36,12 +36,13 @@ def tower_notes(towers: Towers, scores: tuple[Scores, Scores] | None = None) -> 
 def tower_record(towers: Towers, name: str) -> JsonObject:
     """Return the scores of a file of two towers, as `evaluate_file` does for one."""
     own, chance, _ = tower_scores(towers)
-    said = tower_notes(towers, (own, chance))
+    said, usable = tower_notes(towers, (own, chance)), towers_of(towers.rows.take(towers.rows.usable))
     return {
         "file": name,
         "n": len(towers.rows),
         "n_test": sum(len(at) for at, _ in towers.usable_sides()),
         "n_train": 0,
+        "pairs": 0 if usable is None else usable.partner_pairs(1)[1],
         "left_out": {reason: len(at) for reason, at in towers.rows.problems.items()},
         "scores": scores_to_json(own),
         "chance": scores_to_json(chance),

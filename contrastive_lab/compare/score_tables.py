@@ -8,14 +8,14 @@ import streamlit as st
 from contrastive_core.engine import catalog
 from contrastive_core.records.comparison import ACCURACIES, Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import BESIDE, TOWERS, name_of
+from contrastive_core.records.evaluation import BESIDE, name_of
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import cost_of
-from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.records.score import Scores
 from contrastive_lab import cache, format, frozen_encoders, locale, query_params
-from contrastive_lab.compare import frozen_differences
-from contrastive_lab.locale import N_, _, message
-from contrastive_lab.progress import answer_or_wait, scored_or_wait
+from contrastive_lab.compare import frozen_differences, tower_recall
+from contrastive_lab.locale import N_, _
+from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.tables import draw_definitions, draw_table
 
 COST = {"seconds": N_("training, s"), "images_per_s": "images/s", "memory_mb": N_("memory, MB")}
@@ -47,13 +47,14 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     names = comparison.names
     if len(set(names)) < len(names):  # files of one name
         names = [f"{number}. {name}" for number, name in enumerate(names, 1)]
-    columns = {}
-    for name, space, scores in zip(names, spaces, comparison.scores, strict=True):
+    columns, of_pairs = {}, [tower_recall.of_towers(space) for space in spaces]
+    paired = tower_recall.side_by_side(of_pairs)
+    for name, space, scores, recall in zip(names, spaces, comparison.scores, paired, strict=True):
         cost: Mapping[str, Any] = cost_of(run) if (run := space.run) else {}
         labels = {N_("trained with labels"): _("yes")} if run and needs_labels(run) else {}
         columns[name] = {
             **labels,
-            **_cells(scores | of_towers(space)),
+            **_cells(scores | recall),
             **{text: v for k, text in COST.items() if (v := cost.get(k)) is not None},
         }
     columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in references(spaces).items()}
@@ -63,6 +64,8 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     wide["score"] = st.column_config.TextColumn(width=_width([row["score"] for row in rows]), pinned=True)
     alt = _("Scores and cost of each run")
     draw_table(rows, hide_index=True, height="content", column_config=wide, placeholder="–", alt=alt)
+    if text := _why_empty(columns, heads, paired):
+        st.caption(format.plain(text))
     listed = [{"run": name, **cells} for name, cells in columns.items()]
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _(
@@ -82,25 +85,11 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     frozen_differences.draw(spaces)
 
 
-def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
-    """Recall, gap and zero-shot accuracy of a run with a text tower, from its record; recall and gap of a file of two
-    towers. `waits`: compute what is not there; else it is left out."""
-    if space.is_loaded:
-        rows = cache.embedding(space)
-        if rows is None or cache.towers(rows) is None:
-            return {}
-        values = {"space": space.values}
-        result = cache.result("towers", values)
-        result = result or (answer_or_wait("towers", values, message("Recall between the towers")) if waits else None)
-        return {} if result is None else scores_from_json(result.meta["scores"]["own"])
-    record = cache.scores(run) if (run := space.run) and run.has_towers else None
-    return {} if record is None else record.scores.get(TOWERS, {})
-
-
-def why_missing(scores: Scores) -> list[str]:
-    """A sentence for each score that has no value, each reason once."""
-    missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
-    return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
+def _why_empty(columns: Mapping[str, Mapping[str, Any]], heads: list[str], paired: Iterable[Scores]) -> str:
+    """Say why cells of the table are empty. "trained with labels" is empty where no label was used."""
+    of_pairs = {head for recall in paired for head in _cells(recall)}
+    empty = {name: {*heads} - {*cells} - {"trained with labels"} for name, cells in columns.items()}
+    return tower_recall.why_empty(empty, of_pairs, {*COST.values()})
 
 
 def needs_labels(run: Run) -> bool:

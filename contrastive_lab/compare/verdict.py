@@ -12,7 +12,7 @@ from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.evaluation import SOURCES, name_of
 from contrastive_core.records.sample_request import SampleRequest, request_of
 from contrastive_lab import cache, format, locale, state
-from contrastive_lab.compare import score_tables
+from contrastive_lab.compare import score_tables, tower_recall
 from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
 from contrastive_lab.compare.disagreements import ComparedSamples
 from contrastive_lab.locale import _, message
@@ -20,8 +20,6 @@ from contrastive_lab.progress import answer_or_wait, scored_or_wait
 from contrastive_lab.samples.cut_off import START
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
-
-RECALLS = ("recall_1_forth", "recall_1_back")  # of two towers, in the verdict
 
 
 def comparable(spaces: list[EmbeddingRef]) -> bool:
@@ -55,9 +53,9 @@ def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
         st.markdown(_accuracies(spaces, comparison, next(iter(comparison.accuracy))))
         samples = ComparedSamples(spaces[0], comparison)
         st.markdown(format.plain(comparison.largest_by_class(samples.class_name)))
-    _recalls(spaces, comparison)
+    has_recall = tower_recall.show(comparison.names, spaces)
     _warn(spaces, comparison)
-    st.caption(_rests_on(comparison, spaces))
+    st.caption(_rests_on(comparison, spaces, has_recall))
     return comparison
 
 
@@ -73,22 +71,6 @@ def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str)
     return f"{_(ACCURACIES[metric])}: " + " · ".join(f"{format.plain(n)} **{100 * v:.1f} %**" for n, v in shown)
 
 
-def _recalls(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """Recall@1 of each space of two towers in both directions, with its interval, and why a score of theirs is
-    missing."""
-    shown: dict[str, list[str]] = {}
-    for name, space in zip(comparison.names, spaces, strict=True):
-        scores = score_tables.of_towers(space, waits=True)
-        for score in (scores[key] for key in RECALLS if key in scores):
-            if score.value is not None:
-                text = f"{format.plain(name)} **{format.figure_of(score)}** ({format.interval_of(score)})"
-                shown.setdefault(locale.text(score.title), []).append(text)
-        for why in score_tables.why_missing(scores):
-            st.caption(format.plain(f"{name}: {why}"))
-    for title, values in shown.items():
-        st.markdown(f"{format.plain(title)}: {' · '.join(values)}")
-
-
 def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Comparison | None:
     """The comparison with every score and its test; None while they are taken."""
     if comparison.scores:
@@ -97,11 +79,14 @@ def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Compariso
     return None if result is None else Comparison.of(result.meta, result.arrays)
 
 
-def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef]) -> str:
+def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef], has_recall: bool) -> str:
     """How many samples and which features the verdict is of, who saw labels, and what varies in the intervals."""
     n, whole = comparison.n_judged, max(len(rows) for s in spaces if (rows := cache.embedding(s)))
     template = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
     text = template.format(n=f"{n:,}", whole=f"{whole:,}")
+    if n < whole:
+        text += _("The other rows teach, have no label, or are not in every space. ")
+        text += _("Recall and the modality gap are of all rows of each space. ") if has_recall else ""
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:

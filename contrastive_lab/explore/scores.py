@@ -52,7 +52,7 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
 
 def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
     record = cache.scores(run) if (run := space.run) else None
-    rows, listed = [], []
+    rows, listed = list[dict[str, str]](), list[dict[str, Any]]()
     others = {k: v for k, v in {**_names(scores), **CHANCE}.items() if k in BESIDE or k in {*scores} - {"own"}}
     for name, score in scores["own"].items():
         title = ", ".join(filter(None, [_(score.title), locale.text(score.approximation)]))
@@ -65,6 +65,10 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
             cells[head] = format.number_of(other)["value"]
         rows.append(row)
         listed.append(cells)
+    none = format.figure_of(None)
+    for head in [head for head in map(locale.text, others.values()) if all(row[head] == none for row in rows)]:
+        for shown, written in zip(rows, listed, strict=True):
+            del shown[head], written[head]
     draw_table(rows, hide_index=True, width="stretch", height="content")
     with st.container(horizontal=True, vertical_alignment="center"):
         text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")

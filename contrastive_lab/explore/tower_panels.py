@@ -8,7 +8,7 @@ from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.score import Scores, scores_from_json
 from contrastive_core.records.towers import TEXT, TOWER, Towers, plain_rank
 from contrastive_lab import cache, format, state
-from contrastive_lab.compare import score_tables
+from contrastive_lab.compare import tower_recall
 from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
 from contrastive_lab.locale import N_, _, message
@@ -26,7 +26,7 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
         strip.show(by_source, list(by_source["own"]))
         for text in result.meta.get("warnings", ()):
             st.warning(format.plain(text))
-        for note in [*result.meta["notes"], *score_tables.why_missing(by_source["own"])]:
+        for note in [*result.meta["notes"], *tower_recall.why_missing(by_source["own"])]:
             st.caption(format.plain(note))
     _without_partner(towers)
     if space.run is not None:

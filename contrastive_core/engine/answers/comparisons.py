@@ -47,8 +47,10 @@ def _spaces_of(values: Values) -> list[tuple[EmbeddingRef, str, tuple[str, int]]
 
 
 def judged(space: EmbeddingRef, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
-    """Training rows and judged rows of a space."""
+    """Training rows and judged rows of a space; of loaded rows without labels none teaches, and all are judged."""
     rows = rows_of(space, on_progress, device)
+    if space.is_loaded and rows.labels is None:
+        return None, rows
     train, test, _, _ = test_rows(space, rows, on_progress, device)
     return train, test
 

@@ -1,0 +1,111 @@
+"""Compare's scores of spaces with two towers: recall in both directions beside chance, and the modality gap."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from contrastive_core.engine.results import Result
+from contrastive_core.records import embedding_ref
+from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.records.evaluation import TOWERS
+from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_lab import cache, format, locale
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait
+
+AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
+SIDES = (N_("first tower"), N_("second tower"))
+
+
+def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
+    """Recall, gap and zero-shot accuracy of a run with a text tower, from its record; recall and gap of a file of two
+    towers. `waits`: compute what is not there; else it is left out."""
+    if space.is_loaded:
+        result = _answer(space, waits)
+        return {} if result is None else scores_from_json(result.meta["scores"]["own"])
+    record = cache.scores(run) if (run := space.run) and run.has_towers else None
+    return {} if record is None else record.scores.get(TOWERS, {})
+
+
+def _answer(space: EmbeddingRef, waits: bool = False) -> Result | None:
+    """Recall of a space with what chance gives, where that is known; None of one tower."""
+    if (run := space.run) is not None:
+        if not run.has_towers:
+            return None
+        space, waits = embedding_ref.of_run(run, "test", TOWERS), False  # its record has the recall
+    elif (rows := cache.embedding(space)) is None or cache.towers(rows) is None:
+        return None
+    values = {"space": space.values}
+    result = cache.result("towers", values)
+    return result or (answer_or_wait("towers", values, message("Recall between the towers")) if waits else None)
+
+
+def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
+    """Return the scores of each space; where towers have different names, recall is titled by direction alone, and
+    stands side by side."""
+    titles = {str(one[AT_1[0]].title) for one in scores if AT_1[0] in one}
+    if len(titles) < 2:
+        return list(scores)
+    return [{key: replace(score, title=_title(key) or score.title) for key, score in one.items()} for one in scores]
+
+
+def _title(key: str) -> str:
+    """The title of recall by its key, with the towers as first and second; "" of another score."""
+    kind, _k, way = (*key.split("_"), "", "")[:3]
+    if kind != "recall":
+        return ""
+    a, b = SIDES if way == "forth" else SIDES[::-1]
+    return message("Recall@{k}, {a} → {b}", k=_k, a=a, b=b)
+
+
+def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
+    """Say which towers are the first and the second, where their names differ; "" else."""
+    known = {name: str(one[AT_1[0]].title).partition(", ")[2] for name, one in zip(names, scores, strict=True) if one}
+    known = {name: way for name, way in known.items() if way}
+    if len({*known.values()}) < 2:
+        return ""
+    listed = "; ".join(f"{name}: {way}" for name, way in known.items())
+    return _("First tower → second tower: {listed}.").format(listed=listed)
+
+
+def show(names: Sequence[str], spaces: Sequence[EmbeddingRef]) -> bool:
+    """Show recall@1 of each space of two towers in both directions, with its interval and chance, and what is to be
+    said of it; returns whether there is one."""
+    scores, shown = [of_towers(space, waits=True) for space in spaces], dict[str, list[str]]()
+    for name, space, titled in zip(names, spaces, side_by_side(scores), strict=True):
+        answer = _answer(space)
+        chance = {} if answer is None else scores_from_json(answer.meta["scores"]["chance"])
+        for key in (key for key in AT_1 if key in titled and titled[key].value is not None):
+            text = f"{format.plain(name)} **{format.figure_of(titled[key])}** ({format.interval_of(titled[key])})"
+            if key in chance:
+                text += f", {_('chance')} {format.figure_of(chance[key])}"
+            shown.setdefault(locale.text(titled[key].title), []).append(text)
+        for warning in answer.meta.get("warnings", ()) if answer else ():
+            st.warning(f"{format.plain(name)}: {format.plain(warning)}")
+        for reason in why_missing(titled):
+            st.caption(format.plain(f"{name}: {reason}"))
+    for title, values in shown.items():
+        st.markdown(f"{format.plain(title)}: {' · '.join(values)}")
+    if shown and (text := directions(names, scores)):
+        st.caption(format.plain(text))
+    return bool(shown)
+
+
+def why_missing(scores: Scores) -> list[str]:
+    """A sentence for each score that has no value, each reason once."""
+    missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
+    return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
+
+
+def why_empty(empty: Mapping[str, set[str]], of_pairs: set[str], costs: set[str]) -> str:
+    """Say why cells of Compare's table are empty, in one line; "" where none is. Args: empty: the heads without a cell,
+    by column; of_pairs, costs: heads of scores of two towers, and of cost."""
+    parts: list[str] = []
+    if any(lacking & of_pairs for lacking in empty.values()):
+        parts.append(_("recall and modality gap need two towers, zero-shot accuracy also a text tower"))
+    if any(lacking & costs for lacking in empty.values()):
+        parts.append(_("cost is known of trained runs only"))
+    if others := [name for name, lacking in empty.items() if lacking - of_pairs - costs]:
+        parts.append(_("{names}: the other scores are not known").format(names=", ".join(others)))
+    return f"–: {'; '.join(parts)}." if parts else ""
