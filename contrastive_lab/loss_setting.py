@@ -87,9 +87,11 @@ def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
 
 
 def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[SliderKnob]:
-    """Return the further knobs that are dragged, with their values."""
+    """Return the further knobs that are dragged and change something, with their values."""
     found = []
     for name in further_knobs(about):
+        if name == "sigma" and knobs.get("weighting", about["knobs"]["weighting"]["default"]) == "none":
+            continue  # nothing is weighed
         low, high, first = LIMITS[name]
         value = knobs.get(name, about["knobs"][name]["default"])
         held = None if value is None else min(high, max(low, float(value)))

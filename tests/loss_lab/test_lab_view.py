@@ -20,7 +20,7 @@ from contrastive_core.records.lab_view import BatchRequest, LabBatch, snapshots_
 from contrastive_core.records.run import Run
 from contrastive_core.runs import checkpoints
 from contrastive_core.storage import json_files
-from contrastive_lab.loss_setting import knobs_to_compute
+from contrastive_lab.loss_setting import further_knobs_of, knobs_to_compute
 
 
 def batch(found: EmbeddingSet, rows: int = 16, pictures: np.ndarray | None = None) -> LabBatch:
@@ -225,3 +225,9 @@ def test_a_drag_asks_the_library_for_nothing_where_the_browser_has_a_kernel() ->
         first = {key: knob["default"] for key, knob in losses[name]["knobs"].items()}
         same = knobs_to_compute(losses[name], first | other) == knobs_to_compute(losses[name], first)
         assert same == bool(losses[name]["kernel"]), name
+
+
+def test_the_width_of_weights_is_dragged_only_where_positives_are_weighed() -> None:
+    losses = catalog.read()["losses"]
+    for knobs, shown in (({}, []), ({"weighting": "none"}, []), ({"weighting": "von_mises"}, ["sigma"])):
+        assert [knob.name for knob in further_knobs_of(losses["decoupled"], knobs)] == shown

@@ -1,4 +1,4 @@
-// The axes of the matrix: pictures of anchors and candidates, or what they say.
+// The axes of the matrix: pictures of anchors and candidates, or what they say, or their names.
 
 import { thumb } from "./thumbnails.js";
 
@@ -7,22 +7,52 @@ const PICTURE = 22, // CSS pixels: width of a strip of pictures
   LINE = 12; // from one text to the next
 
 /**
- * Width of both strips in device pixels; 0 where rows have neither pictures nor texts.
+ * Width of both strips in device pixels; 0 where rows have no pictures and there are no words to write.
  *
  * @param {LossViewState} lab
  * @param {number} dpr
  * @param {number} size
  */
 export function stripOf(lab, dpr, size) {
-  const { texts, rowThumbs, columnTexts, columnThumbs } = lab.meta;
-  if (isOfTexts(texts, rowThumbs) || isOfTexts(columnTexts, columnThumbs))
-    return Math.round(Math.min(TEXT * dpr, size / 5));
+  if (wordsIn(lab).some(Boolean)) return Math.round(Math.min(TEXT * dpr, size / 5));
   return lab.sprite ? Math.round(PICTURE * dpr) : 0;
 }
 
-/** Whether rows say something and have no pictures. */
-function isOfTexts(texts, thumbs) {
-  return Boolean(texts?.length) && !thumbs.some((index) => index >= 0);
+/**
+ * What is written at rows and at columns; null where they have pictures, or where no side says anything.
+ *
+ * @param {any} meta
+ * @returns {(string[] | null)[]}
+ */
+export function wordsOf({ names, texts, rowThumbs, columnNames, columnTexts, columnThumbs }) {
+  const sides = [
+    { names, texts, thumbs: rowThumbs },
+    { names: columnNames, texts: columnTexts, thumbs: columnThumbs },
+  ].map((side) => ({ ...side, isBare: !side.thumbs.some((index) => index >= 0) }));
+  const areWritten = sides.every((side) => side.isBare) || sides.some((side) => side.isBare && side.texts?.length);
+  return sides.map((side) =>
+    areWritten && side.isBare ? distinct(side.texts?.length ? side.texts : side.names) : null,
+  );
+}
+
+/** The same of the batch, found once. */
+function wordsIn(lab) {
+  return (lab.cache.words ??= wordsOf(lab.meta));
+}
+
+const WORD = /[^\s_/:\p{Script=Han}]*$/u; // the part of a word at the end
+
+/**
+ * Texts without the words that all begin with: what is left of them differs first.
+ *
+ * @param {string[]} texts "" for none
+ */
+export function distinct(texts) {
+  const said = texts.filter(Boolean);
+  let start = said[0] ?? "";
+  for (const text of said) while (!text.startsWith(start)) start = start.slice(0, -1);
+  const from = start.replace(WORD, "").length;
+  return said.some((text) => text.length === from) ? texts : texts.map((text) => text.slice(from));
 }
 
 /**
@@ -59,9 +89,7 @@ function places(order, step, side) {
 
 /** Both strips of texts, painted once for an order and a size; null for no texts. */
 function textsOf(lab, strip, side) {
-  const { texts, rowThumbs, columnTexts, columnThumbs } = lab.meta,
-    ofRows = isOfTexts(texts, rowThumbs),
-    ofColumns = isOfTexts(columnTexts, columnThumbs);
+  const [ofRows, ofColumns] = wordsIn(lab);
   if (!ofRows && !ofColumns) return null;
   const asked = [lab.order, strip, side, lab.ink].join(" ");
   if (lab.cache.axes?.asked === asked) return lab.cache.axes.canvas;
@@ -77,14 +105,14 @@ function textsOf(lab, strip, side) {
     g.clip();
     const half = side / order.length / 2;
     for (const [i, at] of places(order, line, side))
-      g.fillText(said[i], 2, strip + Math.min(at + half, side - line / 2));
+      g.fillText(said[i], 2, strip + Math.max(line / 2, Math.min(at + half, side - line / 2)));
   };
   g.save();
-  if (ofRows) write(lab.rows, texts);
+  if (ofRows) write(lab.rows, ofRows);
   g.restore();
   g.translate(0, strip);
   g.rotate(-Math.PI / 2); // upwards from the matrix
-  if (ofColumns) write(lab.columns, columnTexts);
+  if (ofColumns) write(lab.columns, ofColumns);
   lab.cache.axes = { asked, canvas };
   return canvas;
 }

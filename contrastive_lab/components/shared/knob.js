@@ -1,7 +1,8 @@
 // The knob of a loss on a slider of 1,000 positions, linear or logarithmic (from 0: a fourth power), and as a field to
 // type in.
 
-import { el } from "./dom.js";
+import { el, say } from "./dom.js";
+import { _ } from "./locale.js";
 
 const POWER = 4; // of a scale with fine steps near zero, which a logarithm never reaches
 
@@ -51,18 +52,39 @@ export function knobField(knobOf, then) {
     delete field.dataset.typed;
     const knob = knobOf(),
       v = knob?.is_whole ? Math.round(field.valueAsNumber) : field.valueAsNumber;
-    if (knob && Number.isFinite(v)) then(Math.min(knob.high, Math.max(knob.low, v)));
+    if (!knob || !Number.isFinite(v)) return;
+    tellRange(field, rangeTold(knob, v));
+    then(Math.min(knob.high, Math.max(knob.low, v)));
   };
   return field;
 }
 
 /**
- * As precise as the slider's steps, without zeros that say nothing.
+ * What is said of a typed value outside the knob's range; "" inside it.
+ *
+ * @param {Knob} knob
+ * @param {number} v
+ */
+export function rangeTold(knob, v) {
+  if (v >= knob.low && v <= knob.high) return "";
+  return _("The range is {low} to {high}.", { low: knobText(knob.low), high: knobText(knob.high) });
+}
+
+/** Behind the field, until a value of the range is typed. */
+function tellRange(field, text) {
+  field._range ??= el("small", { role: "status", class: "range" });
+  if (text && !field._range.isConnected) field.after(field._range);
+  say(field._range, text);
+  field._range.hidden = !text;
+}
+
+/**
+ * With the digits that a value of the slider or of the field has, without zeros that say nothing.
  *
  * @param {number} v
  */
 export function knobText(v) {
-  return String(Number(v.toPrecision(3)));
+  return String(Number(v.toPrecision(6)));
 }
 
 /**

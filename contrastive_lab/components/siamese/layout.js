@@ -4,7 +4,6 @@ import { restart, speedOf, step, tick } from "./course.js";
 import { report, saveCourse, savePicture } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
-import { knobText } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
 
@@ -140,7 +139,7 @@ export function show(part) {
   for (const [name, box] of Object.entries(part.boxes)) box.checked = part[name];
   part.run.textContent = part.running ? _("Pause") : _("Run");
   part.seedField.value = String(part.seed);
-  part.speedShown.textContent = knobText(speedOf(part));
+  part.speedShown.textContent = String(Number(speedOf(part).toPrecision(3)));
   for (const { knob, root } of part.further.rows) {
     const isUsed = { momentum: part.method === "byol" && part.stopGradient, predictor_rate: part.predictor }[knob.name];
     root.style.display = isUsed === false ? "none" : "";
