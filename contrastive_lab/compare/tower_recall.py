@@ -79,7 +79,7 @@ def show(names: Sequence[str], spaces: Sequence[EmbeddingRef]) -> bool:
         for key in (key for key in AT_1 if key in titled and titled[key].value is not None):
             text = f"{format.plain(name)} **{format.figure_of(titled[key])}** ({format.interval_of(titled[key])})"
             if key in chance:
-                text += f", {_('chance')} {format.figure_of(chance[key])}"
+                text = _("{text}, chance {value}").format(text=text, value=format.figure_of(chance[key]))
             shown.setdefault(locale.text(titled[key].title), []).append(text)
         for warning in answer.meta.get("warnings", ()) if answer else ():
             st.warning(f"{format.plain(name)}: {format.plain(warning)}")

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import PATIENCE
 
+from benchmarks import browser as real
 from docs.screenshots import COMMAND, LABELS, PICTURES, labels, open_picture
 
 STORED = json.loads(LABELS.read_text("utf-8"))
 
 
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str]) -> str:
+    """One where no test has opened a file, which Samples would offer."""
+    return serve(real.ROOT / "app.py")
+
+
 @pytest.mark.parametrize("name", PICTURES)
-def test_picture_is_current(name: str, shared_app: str, page: Any) -> None:
-    open_picture(page, shared_app, PICTURES[name])
+def test_picture_is_current(name: str, app: str, page: Any) -> None:
+    open_picture(page, app, PICTURES[name])
     end = time.monotonic() + PATIENCE
     while (found := labels(page)) != STORED[name] and time.monotonic() < end:
         page.wait_for_timeout(500)
