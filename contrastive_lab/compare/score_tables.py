@@ -1,6 +1,6 @@
 """Compare's tables: scores and cost of each space, and every paired test between them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -44,9 +44,7 @@ def references(spaces: list[EmbeddingRef]) -> dict[str, Scores]:
 
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """A row for each score and cost, a column for each space and each reference."""
-    names = comparison.names
-    if len(set(names)) < len(names):  # files of one name
-        names = [f"{number}. {name}" for number, name in enumerate(names, 1)]
+    names = _distinct(comparison.names)
     columns, of_pairs = {}, [tower_recall.of_towers(space) for space in spaces]
     paired = tower_recall.side_by_side(of_pairs)
     for name, space, scores, recall in zip(names, spaces, comparison.scores, paired, strict=True):
@@ -83,6 +81,11 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     if run := next((run for space in spaces if (run := space.run)), None):
         frozen_encoders.follow_missing(run)
     frozen_differences.draw(spaces)
+
+
+def _distinct(names: Sequence[str]) -> Sequence[str]:
+    """The names, numbered where files share one."""
+    return names if len(set(names)) == len(names) else [f"{number}. {name}" for number, name in enumerate(names, 1)]
 
 
 def _why_empty(columns: Mapping[str, Mapping[str, Any]], heads: list[str], paired: Iterable[Scores]) -> str:
