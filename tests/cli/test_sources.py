@@ -116,7 +116,7 @@ PAIRED = {
 }
 NO = {
     "one file": "holds one tower",
-    "two others": "named twice",
+    "two others": "one file, or two with a tower each; got a.npy, b.npy, b.npy",
     "narrow": "rows of a have 8 numbers and rows of narrow 7",
     "short": "a has 60 rows and short 50",
     "no file": "none.npy",
