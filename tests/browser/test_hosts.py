@@ -151,7 +151,7 @@ def test_a_notebook_reads_and_sets_what_is_chosen(notebook: Any) -> None:
     assert "<b>zero</b>" in page.locator(".lab h2:visible").first.inner_text()  # text, not HTML
     state = figures(page, 500)
     assert again(page) == f"{json.dumps(round(float(state['temperature']), 6))} 0 []"
-    page.locator(".matrix").click(position={"x": 100, "y": 40})
+    page.locator(".matrix").click(position={"x": 160, "y": 160})
     anchor = page.evaluate(f"() => ({FIND})('_lab').anchor")
     assert anchor > 0
     page.locator(".map canvas").first.focus()
