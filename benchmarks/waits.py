@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import collections
 import json
-import math
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,7 +87,7 @@ def counted_on_cuda(name: str, case: Case, device: torch.device) -> tuple[preten
     torch.cuda.set_sync_debug_mode("default")
     lines = (f"{Path(w.filename).name}:{w.lineno}" for w in said if "synchroniz" in str(w.message))
     expected, found = (float(loss) for loss in first)
-    return collections.Counter(lines), abs(found / expected - 1) if expected else math.fabs(found)
+    return collections.Counter(lines), abs(found / expected - 1) if expected else abs(found)
 
 
 def take_step(setup: Any, batch: Batch, totals: EpochTotals) -> torch.Tensor:

@@ -21,10 +21,11 @@ def query(args: Namespace) -> None:
     run = sources.encoder_of(args.run)
     if not run.has_towers:
         raise ValueError(f"{printable(run.name)} has no text tower: query needs a run of clip")
-    values = {"space": embedding_ref.of_run(run, args.split, TOWERS).values, "text": text, "most": args.top}
+    space = embedding_ref.of_run(run, args.split, TOWERS)
+    values = {"space": space.values, "text": text, "most": args.top}
     with progress_of(args) as on_progress:
         found = answers.make("text_query", values, on_progress, args.device)
-        rows = answers.rows_of(embedding_ref.of_run(run, args.split, TOWERS), on_progress, args.device)
+        rows = answers.rows_of(space, on_progress, args.device)
     unknown, nearest = found.meta["unknown"], found.arrays["rows"].tolist()
     if not nearest:
         raise ValueError(f"the training captions have none of these words: {printable(text)}")

@@ -52,15 +52,10 @@ class SwAV(Method):
         loss_knobs={"temperature": 0.1},
         builds_on=(("simclr", N_("head and augmentations")),),
         published={
-            "cifar": Published(
+            "cifar": Published(  # lightly has the same rate for its other batch, 128; views: its SwaVCollateFunction
                 **LIGHTLY
-                | {
-                    "optimizer": "adamw",
-                    "lr": 4e-3,
-                    "per": 512,
-                    "weight_decay": 1e-6,
-                }  # the same at its other batch, 128
-                | {"views": {**SIMCLR_VIEWS, "crop_low": 0.14, "blur": 0.0}},  # lightly's SwaVCollateFunction
+                | {"optimizer": "adamw", "lr": 4e-3, "per": 512, "weight_decay": 1e-6}
+                | {"views": {**SIMCLR_VIEWS, "crop_low": 0.14, "blur": 0.0}},
                 method_knobs={"hidden": 512, "dim": 128, "prototypes": 512},
             ),
             "imagenet": Published(  # github.com/facebookresearch/swav, scripts/swav_400ep_2x224_pretrain.sh

@@ -7,6 +7,7 @@ content that are as similar (to TIE) are in random order: a rank is its expected
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,12 +81,11 @@ class RightAnswers:
     def rows(self, queries: slice | np.ndarray) -> Bool[np.ndarray, "r m"]:
         """Return whether each row of the other tower is right for these queries."""
         shared = (self.groups[self.content[queries]] @ self.other_groups.T).toarray()  # (r, contents)
-        return (
-            shared if shared.shape[1] == len(self.other_content) and self._is_plain else shared[:, self.other_content]
-        )
+        return shared if self._has_one_row_each else shared[:, self.other_content]
 
-    @property
-    def _is_plain(self) -> bool:
+    @cached_property
+    def _has_one_row_each(self) -> bool:
+        """Whether the contents of the other tower are its rows, in their order."""
         return bool((self.other_content == np.arange(len(self.other_content))).all())
 
 

@@ -1,5 +1,6 @@
 """Compare's scores of spaces with two towers: recall in both directions beside chance, and the modality gap."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from contrastive_lab import cache, format, locale
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 
+RECALL = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
 AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 SIDES = (N_("first tower"), N_("second tower"))
 
@@ -52,11 +54,11 @@ def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
 
 def _title(key: str) -> str:
     """The title of recall by its key, with the towers as first and second; "" of another score."""
-    kind, _k, way = (*key.split("_"), "", "")[:3]
-    if kind != "recall":
+    found = RECALL.fullmatch(key)
+    if found is None:
         return ""
-    a, b = SIDES if way == "forth" else SIDES[::-1]
-    return message("Recall@{k}, {a} → {b}", k=_k, a=a, b=b)
+    a, b = SIDES if found["way"] == "forth" else SIDES[::-1]
+    return message("Recall@{k}, {a} → {b}", k=found["k"], a=a, b=b)
 
 
 def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
