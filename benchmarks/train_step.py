@@ -6,11 +6,16 @@ One SimCLR step on 256 color images of 32×32 with the small encoder: two views,
 backward, AdamW. The peer has the same encoder, head and optimizer, torchvision's transforms image
 by image, and lightly's NT-Xent. Ours is also taken with each switch turned over, which is how the
 defaults for channels-last and bf16 were chosen, and apart, to see where the time goes.
+
+A save copies the state, and a thread writes it while training continues: what both take, and what steps lose beside
+the write.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import itertools
 import os
 import statistics
 import tempfile
@@ -32,9 +37,10 @@ from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records import runs
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.training.loop import train
+from contrastive_core.training.loop import compute_step, train
 from contrastive_core.training.optim import create_optimizer
 from contrastive_core.training.setup import prepare
+from contrastive_core.training.state import EpochTotals, StateWriter, TrainPosition, save
 
 BATCH, SIZE, TAU = 256, 32, 0.2
 RECIPE = Recipe(crop_low=0.2, hue=0.1, blur=0.5)  # the peer's, see benchmarks/augment.py
@@ -142,6 +148,43 @@ def share_of_loop(threads: int) -> float:
     return len(p.loader.epoch(0)) * config.epochs * statistics.median(taken) / whole
 
 
+def seconds_of_save(encoder: str, optimizer: str, threads: int, repeats: int = 3) -> dict[str, float]:
+    """Medians of one saved state: seconds until training continues, until it is on the disk, and by which the steps in
+    between take longer; its megabytes."""
+    batch_size = {"small": 256}.get(encoder, 16)
+    config = TrainConfig("simclr", "digits", device="cpu", threads=threads, encoder=encoder, optimizer=optimizer)
+    p = prepare(dataclasses.replace(config, batch_size=batch_size, sample=2))
+    p.method.train()
+    batch = p.loader.batch(p.loader.epoch(0)[0])
+
+    def step() -> None:
+        compute_step(p, batch)
+        p.optimizer.step()
+
+    taken: dict[str, list[float]] = {"wait": [], "write": [], "lost": []}
+    with tempfile.TemporaryDirectory() as folder, StateWriter() as writer:
+        os.environ["CONTRASTIVE_LAB_RUNS"] = folder
+        run, totals = runs.create("saved", p.config.to_dict()), EpochTotals(p.device)
+        for _ in range(repeats + 1):
+            step()
+            start, steps = time.perf_counter(), 0
+            save(p, run, TrainPosition(), totals, writer)
+            waited = time.perf_counter() - start
+            while not writer.is_idle:
+                step()
+                steps += 1
+            beside, start = time.perf_counter() - start - waited, time.perf_counter()
+            for _ in range(steps):
+                step()
+            alone, start = time.perf_counter() - start, time.perf_counter()
+            save(p, run, TrainPosition(), totals, writer)
+            writer.wait()
+            for name, seconds in (("wait", waited), ("write", time.perf_counter() - start), ("lost", beside - alone)):
+                taken[name].append(seconds)
+        size = max(path.stat().st_size for path in (run.path / "state").iterdir())
+    return {name: statistics.median(rounds[1:]) for name, rounds in taken.items()} | {"mb": size / 1e6}
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--threads", type=int, default=cores())
@@ -156,6 +199,12 @@ def main() -> None:
         print(f"  {name:<16}{1e3 * seconds:>9.1f} ms {rate:>9,.0f} views/s")
     share = share_of_loop(args.threads)
     print(f"  bare steps are {100 * share:.0f} % of a training of three epochs")
+    for encoder, optimizer in itertools.product(("small", "resnet50"), ("sgd", "adamw")):
+        save_ = seconds_of_save(encoder, optimizer, args.threads)
+        print(
+            f"  a save of {encoder} with {optimizer}, {save_['mb']:.1f} MB: training waits {save_['wait']:.3f} s "
+            f"and loses {save_['lost']:.3f} s beside the write; waiting for the disk takes {save_['write']:.3f} s"
+        )
     step, eager = found["step"], found["eager"]
     name, plain = "training step, small encoder", "eager, float32, channels first"
     lines = [

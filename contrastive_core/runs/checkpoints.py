@@ -29,12 +29,10 @@ HASH = "sha256"  # key of the weights' own hash in their header
 
 
 def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> None:
-    """Keep all that a resume needs. Raises OSError on a full disk; the states before stay; Gone."""
+    """Keep all that a resume needs. `tensors`: dense, on the CPU, each with its own memory. Raises OSError on a full
+    disk; the states before stay; Gone."""
     number = max((int(p.stem) for p in state_manifests(run) if p.stem.isdigit()), default=0) + 1
-    files = {
-        f"{number:06d}.safetensors": save(_contiguous(tensors)),
-        f"{number:06d}.json": json_files.json_bytes(plain),
-    }
+    files = {f"{number:06d}.safetensors": save(dict(tensors)), f"{number:06d}.json": json_files.json_bytes(plain)}
     for name, data in files.items():
         run.write(f"state/{name}", data)
     lines = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ from contrastive_core.training.failures import diverged, reason_of
 from contrastive_core.training.metrics_log import MetricsLog, OnLines
 from contrastive_core.training.optim import learning_rate, set_learning_rate
 from contrastive_core.training.setup import TrainSetup, prepare
-from contrastive_core.training.state import EpochTotals, TrainPosition, save
+from contrastive_core.training.state import EpochTotals, StateWriter, TrainPosition, save
 from contrastive_core.training.state import resume as resume_state
 
 COLLAPSED = 1e-4  # uniformity above −COLLAPSED: every embedding is the same point
@@ -85,6 +85,7 @@ class _Training:
     totals: EpochTotals
     stop: threading.Event
     watch: collapse.CollapseWatch
+    writer: StateWriter = field(default_factory=StateWriter)
     saved: float = 0.0  # when, on the monotonic clock
     collapsed_epochs: int = 0  # in a row
 
@@ -110,7 +111,8 @@ class _Step(NamedTuple):
 def _until_the_end(t: _Training, resume: bool) -> str:
     """Train, and write the final status."""
     try:
-        status = _epochs(t, resume)
+        with t.writer:
+            status = _epochs(t, resume)
     except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
         reason = reason_of(error, t.setup)
         t.log.fail(reason)
@@ -146,6 +148,7 @@ def _epochs(t: _Training, resume: bool) -> str:
         with closing(setup.loader.batches(indices[position.batch :])) as batches:
             for batch in batches:
                 position, pairs = _one_batch(t, batch, position, len(indices))
+                t.writer.check()
                 if position.batch < len(indices) and should_stop(t):
                     _save(t, position)
                     return "stopped"
@@ -277,7 +280,7 @@ def _look_for_collapse(t: _Training, line: dict[str, float]) -> None:
 def _save(t: _Training, position: TrainPosition) -> None:
     """Save the state, after the metrics that lead to it."""
     t.log.flush()
-    save(t.setup, t.run, position, t.totals)
+    save(t.setup, t.run, position, t.totals, t.writer)
     t.saved = time.monotonic()
 
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -83,12 +86,48 @@ class EpochTotals:
         self.sums.zero_()
 
 
-def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTotals) -> None:
+class StateWriter:
+    """Writes a state in a thread while training continues, one at a time. Leaving its context waits for the last."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "state-writer")
+        self._last: Future[None] | None = None
+
+    def __enter__(self) -> StateWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._thread.shutdown()
+        if kind is None:  # else training has a reason of its own to end
+            self.wait()
+
+    def start(self, write: Callable[[], None]) -> None:
+        """Call `write` in the thread. The one before must have ended."""
+        self._last = self._thread.submit(write)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no write is in progress."""
+        return self._last is None or self._last.done()
+
+    def wait(self) -> None:
+        """Wait for the last write. Raises its error."""
+        if self._last:
+            self._last.result()
+
+    def check(self) -> None:
+        """Raise the error of the last write if it has ended with one."""
+        if self.is_idle:
+            self.wait()
+
+
+def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTotals, writer: StateWriter) -> None:
     """Save everything that a resume needs, with the random states of every process, and the weights.
 
+    Copies all of it, and leaves the files to `writer`: the next step changes weights, queue and bank in place.
     The metrics must be on disk before: a resume cuts lines after the state's step and adds none.
     Raises: CannotGoOn, before anything is written, if a loss or gradient since the last save was
-        not finite, or if weights, queue or bank are not bit-identical on every process.
+        not finite, or if weights, queue or bank are not bit-identical on every process; the error of the write before.
     """
     means = totals.means()
     if not all(map(math.isfinite, means)):
@@ -107,8 +146,24 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTota
     for rank, states in enumerate(collectives.all_gather_object(local_states)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
     if setup.world.is_rank0:
-        checkpoints.save_state(run, tensors, plain)
-        checkpoints.save_weights(run, setup.method.state_dict())
+        writer.wait()  # memory holds one copy
+        on_gpu = any(v.is_cuda for v in tensors.values())
+        tensors = {k: _host_copy(v) for k, v in tensors.items()}
+        copied = torch.cuda.current_stream(setup.device).record_event() if on_gpu else None
+        writer.start(partial(_write, run, tensors, plain, copied))
+
+
+def _host_copy(x: Tensor) -> Tensor:
+    """A dense copy on the CPU. That of a CUDA tensor, in pinned memory, is not waited for."""
+    return x.detach().to("cpu", non_blocking=x.is_cuda, copy=True, memory_format=torch.contiguous_format)
+
+
+def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torch.cuda.Event | None) -> None:
+    """Write a state and its weights, once the GPU has `copied` them."""
+    if copied:
+        copied.synchronize()
+    checkpoints.save_state(run, tensors, plain)
+    checkpoints.save_weights(run, checkpoints.strip_prefix(tensors, "method."))
 
 
 def resume(setup: TrainSetup, run: Run, totals: EpochTotals) -> tuple[TrainPosition, str]:
@@ -153,7 +208,7 @@ def _versions(setup: TrainSetup) -> str:
 
 
 def capture(position: TrainPosition, setup: TrainSetup, totals: EpochTotals) -> tuple[dict[str, Tensor], JsonObject]:
-    """Collect tensors by name and plain values for JSON. All processes call it together."""
+    """Collect tensors by name, which are not copied, and plain values for JSON. All processes call it together."""
     tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
     packed = setup.optimizer.state_dict()
     scalars: dict[str, JsonObject] = {}
@@ -175,7 +230,7 @@ def capture(position: TrainPosition, setup: TrainSetup, totals: EpochTotals) -> 
         "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
         "random": {"python": random.getstate(), "numpy": numbers},
     }
-    return {k: v.detach().contiguous() for k, v in tensors.items()}, plain
+    return tensors, plain
 
 
 def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, totals: EpochTotals) -> TrainPosition:

@@ -124,7 +124,8 @@ def test_the_random_state_of_every_processs_gpu_is_kept(monkeypatch) -> None:
     )
     run = runs.create("gpus", setup.config.to_dict())
     totals = state.EpochTotals(torch.device("cpu"))
-    state.save(setup, run, state.TrainPosition(), totals)
+    with state.StateWriter() as writer:
+        state.save(setup, run, state.TrainPosition(), totals, writer)
     for rank, want in ((0, mine), (1, other)):
         world = collectives.World(rank, 2, rank, 2)
         monkeypatch.setattr(collectives, "broadcast_object", lambda _: loaded(run))
