@@ -20,14 +20,14 @@ def clusters(n: int, seed: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("itself", [True, False])
 @pytest.mark.parametrize("wide", [7, 512])
 def test_visiting_all_lists_is_exact(metric: str, itself: bool, wide: int, monkeypatch) -> None:
-    x, base = clusters(700), None if itself else clusters(500, 1)
+    x, base = clusters(350), None if itself else clusters(250, 1)
     exact = neighbors.nearest(x, base, 9, metric)
     monkeypatch.setattr(neighbors, "APPROXIMATE_FROM", 0)
     monkeypatch.setattr(neighbors, "FEW", 0)
     monkeypatch.setattr(neighbors, "BLOCK_QUERIES", 128)
     monkeypatch.setattr(list_search, "WIDE", wide)
     monkeypatch.setattr(list_search, "CELLS", 30_000)
-    found = neighbors.nearest(x, base, 9, metric, approximate=Approximation.of_rows(700))
+    found = neighbors.nearest(x, base, 9, metric, approximate=Approximation.of_rows(350))
     assert found.recall == 1
     np.testing.assert_array_equal(found.index, exact.index)
     np.testing.assert_allclose(found.score, exact.score, atol=1e-5)

@@ -21,7 +21,7 @@ from contrastive_core.pairs.types import Pairs
 
 SOFTMAX = [(n, k) for n, k in SETTINGS if issubclass(losses.get(n), SoftmaxLoss)]
 TILED = SOFTMAX + [(n, k) for n, k in SETTINGS if n == "siglip"]
-N = 192
+N = 96
 
 
 def rows(n: int = N, d: int = 6, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -48,7 +48,7 @@ def build(kind: str, z: torch.Tensor) -> Pairs:
     if kind == "queue":
         return pairs.from_queue(z[:40], z[40:80], z[80:])
     if kind == "bank":
-        return pairs.from_bank(z[:60], torch.arange(60).flip(0), z[60:])
+        return pairs.from_bank(z[:40], torch.arange(40).flip(0), z[40:])
     if kind == "towers":
         return pairs.from_towers(*z.tensor_split(2))
     if kind == "captions":
