@@ -1,8 +1,10 @@
-"""Five methods as lightly's documentation writes them: its transform, its heads, its loss, its training loop.
+"""Seven methods as lightly's documentation writes them: its transform, its heads, its loss, its training loop.
 
 Backbone and heads have the widths of ours, so that both sides train networks of one size. The method's own settings are
 those of lightly's examples (https://docs.lightly.ai/self-supervised-learning/examples/models.html): m rises from 0.996
-to 1 for BYOL, NNCLR has τ 0.5 and 4,096 older rows, the losses of Barlow Twins and VICReg have their default weights.
+to 1 for BYOL, SimCLR has τ 0.5, NNCLR also 4,096 older rows, the losses of Barlow Twins and VICReg have their default
+weights. MoCo is that of the tutorial on CIFAR-10 (tutorials/package/tutorial_moco_memory_bank.html): m 0.99, τ 0.1, one
+direction, keys shuffled; its queue is as long as ours, because 4,096 keys are more than `digits` has images.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from lightly.models.modules import (
     BarlowTwinsProjectionHead,
     BYOLPredictionHead,
     BYOLProjectionHead,
+    MoCoProjectionHead,
     NNCLRPredictionHead,
     NNCLRProjectionHead,
     NNMemoryBankModule,
@@ -25,7 +28,7 @@ from lightly.models.modules import (
     SimSiamProjectionHead,
 )
 from lightly.models.modules.heads import VICRegProjectionHead
-from lightly.models.utils import deactivate_requires_grad, update_momentum
+from lightly.models.utils import batch_shuffle, batch_unshuffle, deactivate_requires_grad, update_momentum
 from lightly.transforms.simclr_transform import SimCLRTransform
 from lightly.utils.scheduler import cosine_schedule
 from PIL import Image
@@ -61,26 +64,50 @@ class PeerSimCLR(Peer):
         return self.criterion(*(self.projection_head(self.backbone(x)) for x in (x0, x1)))
 
 
-class PeerBYOL(Peer):
-    def build(self, width: int, s: Any) -> None:
-        self.projection_head = BYOLProjectionHead(width, s.hidden, s.dim)
-        self.prediction_head = BYOLPredictionHead(s.dim, s.predictor_hidden, s.dim)
+class PeerMomentum(Peer):
+    """A method with a slow copy of backbone and head."""
+
+    def make_copy(self) -> None:
         self.backbone_momentum = copy.deepcopy(self.backbone)
         self.projection_head_momentum = copy.deepcopy(self.projection_head)
         deactivate_requires_grad(self.backbone_momentum)
         deactivate_requires_grad(self.projection_head_momentum)
+
+    def follow(self, m: float) -> None:
+        update_momentum(self.backbone, self.backbone_momentum, m=m)
+        update_momentum(self.projection_head, self.projection_head_momentum, m=m)
+
+    def _target(self, x: Tensor) -> Tensor:
+        return self.projection_head_momentum(self.backbone_momentum(x)).detach()
+
+
+class PeerMoCo(PeerMomentum):
+    m, temperature = 0.99, 0.1
+
+    def build(self, width: int, s: Any) -> None:
+        self.projection_head = MoCoProjectionHead(width, s.hidden, s.dim)
+        self.make_copy()
+        self.criterion = NTXentLoss(self.temperature, memory_bank_size=(s.queue, s.dim))
+
+    def loss(self, x0: Tensor, x1: Tensor, share: float) -> Tensor:
+        self.follow(self.m)
+        q = self.projection_head(self.backbone(x0))
+        shuffled, order = batch_shuffle(x1)
+        return self.criterion(q, batch_unshuffle(self._target(shuffled), order))
+
+
+class PeerBYOL(PeerMomentum):
+    def build(self, width: int, s: Any) -> None:
+        self.projection_head = BYOLProjectionHead(width, s.hidden, s.dim)
+        self.prediction_head = BYOLPredictionHead(s.dim, s.predictor_hidden, s.dim)
+        self.make_copy()
         self.criterion = NegativeCosineSimilarity()
 
     def _online(self, x: Tensor) -> Tensor:
         return self.prediction_head(self.projection_head(self.backbone(x)))
 
-    def _target(self, x: Tensor) -> Tensor:
-        return self.projection_head_momentum(self.backbone_momentum(x)).detach()
-
     def loss(self, x0: Tensor, x1: Tensor, share: float) -> Tensor:
-        m = cosine_schedule(round(share * PARTS), PARTS, 0.996, 1)
-        update_momentum(self.backbone, self.backbone_momentum, m=m)
-        update_momentum(self.projection_head, self.projection_head_momentum, m=m)
+        self.follow(cosine_schedule(round(share * PARTS), PARTS, 0.996, 1))
         p0, z0 = self._online(x0), self._target(x0)
         p1, z1 = self._online(x1), self._target(x1)
         return 0.5 * (self.criterion(p0, z1) + self.criterion(p1, z0))
@@ -137,6 +164,8 @@ PEERS: dict[str, type[Peer]] = {
     "barlow_twins": PeerBarlowTwins,
     "vicreg": PeerVICReg,
     "nnclr": PeerNNCLR,
+    "simclr": PeerSimCLR,
+    "moco_v2": PeerMoCo,
 }
 
 

@@ -1,4 +1,4 @@
-"""Every method at equal time, beside lightly's implementation of five of them.
+"""Every method at equal time, beside lightly's implementation of seven of them.
 
     nice -n 5 python -m benchmarks.methods_table --cifar PATH --runs FOLDER [--sets digits shapes cifar10]
     python -m benchmarks.methods_table --runs FOLDER --report     # the table of what is there
@@ -50,7 +50,7 @@ from contrastive_core.training.optim import create_optimizer, learning_rate, set
 from contrastive_core.training.setup import TrainSetup, prepare
 
 SECONDS = {"digits": 30.0, "shapes": 60.0, "cifar10": 60.0}
-OTHERS = ("simclr", "moco_v3", "moco_v2", "swav", "lejepa", "moco_v1", "inst_disc", "inva_spread", "cpc")
+OTHERS = ("moco_v3", "swav", "lejepa", "moco_v1", "inst_disc", "inva_spread", "cpc")
 FROZEN = "simclr-shapes"
 WIDTH: dict[str, Any] = {"width": 0.5}
 EACH = {"train": 500, "test": 100}  # CIFAR-10 images of a class
