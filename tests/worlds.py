@@ -22,10 +22,8 @@ __all__ = ["forks", "spread", "started", "torchrun"]
 
 Job = Callable[[World], Any]
 
-# What a test's processes need, imported once, by the process that they are forked from; the
-# optimizers import torch._dynamo, and digits are scikit-learn's.
+# What a test's processes need, imported once, by the process that they are forked from; digits are scikit-learn's.
 IMPORTED = [
-    "torch._dynamo",
     "sklearn.datasets",
     "sklearn.model_selection",
     "contrastive_core.training.loop",

@@ -23,7 +23,7 @@ from contrastive_core.engine.worker_process import DONE, FAILED, PROGRESS, Reque
 from contrastive_core.progress import OnProgress
 
 IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
-WARM = (  # imported while nobody asks; torch._dynamo: torch's optimizers import it, for two to four seconds
+WARM = (  # imported while nobody asks
     "torch contrastive_core.loss_lab.batch contrastive_core.loss_lab.view contrastive_core.engine.answers.previews "
     "contrastive_core.samples.run_samples contrastive_core.evaluation.evaluate sklearn.linear_model umap"
 ).split()

@@ -2,6 +2,7 @@
 on norms and biases (every parameter with fewer than two dimensions). The learning rate is a pure function of the step,
 so a schedule has no state that a resume could lose."""
 
+import inspect
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -60,7 +61,19 @@ def trust(w: Tensor, g: Tensor, weight_decay: float) -> Tensor:
     return torch.where((of_w > 0) & (of_g > 0), ratio, torch.ones_like(ratio))
 
 
-OPTIMIZERS: Mapping[str, Any] = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW, "lars": LARS}
+def _without_compiler(cls: type[torch.optim.Optimizer]) -> type[torch.optim.Optimizer]:
+    """The same optimizer, whose methods do not import torch._dynamo, which takes seconds: torch imports it to keep a
+    compiler out of them, and nothing compiles a step here."""
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(cls, name)) for name in names}
+    return type(cls.__name__, (cls,), {**methods, "step": torch.no_grad()(inspect.unwrap(cls.step))})
+
+
+OPTIMIZERS: Mapping[str, Any] = {
+    "sgd": _without_compiler(torch.optim.SGD),
+    "adamw": _without_compiler(torch.optim.AdamW),
+    "lars": _without_compiler(LARS),
+}
 
 
 def create_optimizer(

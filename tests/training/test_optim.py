@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -11,7 +13,7 @@ from contrastive_core.data import datasets
 from contrastive_core.errors import NoDevice
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.defaults import SET, resolve
-from contrastive_core.training.optim import SCHEDULES, create_optimizer, learning_rate, set_learning_rate
+from contrastive_core.training.optim import LARS, SCHEDULES, create_optimizer, learning_rate, set_learning_rate
 from contrastive_core.training.state import own_kernels
 
 
@@ -29,6 +31,25 @@ def test_norms_and_biases_are_not_decayed(name: str) -> None:
     optimizer.step()
     for p in model.parameters():
         assert (p < 1).all() if p.ndim >= 2 else (p == 1).all()
+
+
+@pytest.mark.parametrize(("name", "cls"), [("sgd", torch.optim.SGD), ("adamw", torch.optim.AdamW), ("lars", LARS)])
+def test_it_steps_as_torchs_own_and_imports_no_compiler(name: str, cls: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, theirs = (nn.Parameter(torch.ones(3, 2)) for _ in "ab")
+    groups = [{"params": [theirs], "weight_decay": 0.2}]
+    reference = cls(groups, lr=0.1, **({} if name == "adamw" else {"momentum": 0.9}))
+    for _ in range(3):
+        (theirs**2).sum().backward()
+        reference.step()
+    monkeypatch.setitem(sys.modules, "torch._dynamo", None)  # to import it is an error
+    optimizer = create_optimizer(name, [mine], 0.1, 0.2)
+    for _ in range(3):
+        (mine**2).sum().backward()
+        optimizer.step()
+    assert torch.equal(mine, theirs)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+    assert mine.grad is None
 
 
 def test_frozen_parameters_are_left_out() -> None:
