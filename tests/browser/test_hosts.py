@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from contrastive_core.loss_lab.batch import load_batch
 from contrastive_core.records import runs
 from contrastive_core.records.lab_view import BatchRequest
 
-pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+pytestmark = pytest.mark.skipif(find_spec("jupyterlab") is None, reason="jupyterlab is not installed")
 
 SCRIPT = Path(__file__).with_name("hosts_script.py")
 RUN, OTHER = "sup_con-digits", "simclr-digits"

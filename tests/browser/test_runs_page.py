@@ -23,7 +23,7 @@ from servers import Server
 
 from benchmarks import browser as real
 from contrastive_core.engine import process, queue, training
-from contrastive_core.paths import SHIPPED, runs_home
+from contrastive_core.paths import SHIPPED
 from contrastive_core.records import runs
 from contrastive_core.storage import atomic, json_files
 from contrastive_core.storage.lock import lock_holder
@@ -40,9 +40,21 @@ def server(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator
 
 @pytest.fixture
 def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This process sees the server's runs."""
+    """This process sees the server's runs. Each test, a second try too, begins without one, and nothing is at work."""
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(server.home / "runs"))
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(server.home / "home"))
+    for job in queue.queue():
+        queue.remove(job.name)
+    for run in training.working():
+        if holder := lock_holder(run.path / "lock"):
+            os.kill(holder, signal.SIGKILL)
+    real.end_tasks()
+    wait(lambda: not training.working())
+    for path in (server.home / "runs").glob("[!.]*"):
+        shutil.rmtree(path)
+        training.dismiss(path.name)
+    if server.process.poll() is not None:
+        server.start()
     return server.home / "runs"
 
 
@@ -78,23 +90,7 @@ def mine() -> dict[str, str]:
     return {r.name: r.status()["status"] for r in runs.list_runs() if not r.shipped}
 
 
-def begin_anew(server: Server, home: Path) -> None:
-    """A second try begins as the first did: nothing trains, nothing waits, and no run is there."""
-    for job in queue.queue():
-        queue.remove(job.name)
-    for run in training.working():
-        if holder := lock_holder(run.path / "lock"):
-            os.kill(holder, signal.SIGKILL)
-    wait(lambda: not training.working())
-    for name in mine():
-        shutil.rmtree(home / name)
-        training.dismiss(name)
-    if server.process.poll() is not None:
-        server.start()
-
-
 def test_nothing_is_lost_doubled_or_orphaned(server: Server, home: Path, browser: Any) -> None:
-    begin_anew(server, home)
     one = tab(browser)
     start(one, server.address, "first", 400)
     wait(lambda: mine().get("first") == "running" and len(runs.load("first").metrics()) > 20)
@@ -173,7 +169,6 @@ def opened(page: Any, server: Server, search: str, count: int = 1) -> None:
 
 def made(name: str, **config: Any) -> None:
     given = {"method": "simclr", "dataset": "digits", "epochs": 1, "seed": 0, **config}
-    shutil.rmtree(runs_home() / name, ignore_errors=True)  # of a first try
     runs.create(name, given).set_status("done")
 
 
@@ -202,7 +197,6 @@ def test_rename_tag_note_delete_undo(server: Server, home: Path, page: Any) -> N
 
 
 def test_two_settings_are_told_apart_and_a_clone_has_its_change(server: Server, home: Path, page: Any) -> None:
-    shutil.rmtree(runs_home() / "pair-clone", ignore_errors=True)  # of a first try
     made("pair-a")
     made("pair-b", seed=7)
     opened(page, server, "pair-", 2)

@@ -44,7 +44,7 @@ def has_detached_weights(chosen: dict[str, Any]) -> bool:
 def test_equals_a_plain_loop(name: str, chosen: dict[str, Any], kind: str) -> None:
     if is_paper_spread(name, chosen):
         pytest.skip("its loop over columns is a test of its own")
-    loss, made = make(name, chosen, temperature=0.3, l2_penalty=0.1), build(kind, rows())
+    loss, made = make(name, chosen, temperature=0.3, l2_penalty=0.1, directions=8), build(kind, rows())
     if not usable(loss, made):
         return
     if name == "nce" and made.log_z is None:
@@ -103,10 +103,10 @@ def test_gradients_are_the_same_every_time(
     before = torch.get_num_threads()
     torch.set_num_threads(4)
     try:
-        found = [torch.autograd.grad(loss(made).value, z, retain_graph=True)[0] for _ in range(3)]
+        found = [torch.autograd.grad(loss(made).value, z, retain_graph=True)[0] for _ in range(2)]
     finally:
         torch.set_num_threads(before)
-    assert all(torch.equal(found[0], other) for other in found)
+    assert torch.equal(*found)
 
 
 @EVERY
@@ -138,7 +138,7 @@ def test_rotation_changes_nothing(name: str, chosen: dict[str, Any]) -> None:
 def test_finite_on_degenerate_rows(name: str, chosen: dict[str, Any], temperature: float) -> None:
     if temperature != 1.0 and "temperature" not in losses.knobs(name):
         return
-    loss = make(name, chosen, temperature=temperature)
+    loss = make(name, chosen, temperature=temperature, directions=8)
     z = torch.nn.functional.normalize(rows(dtype=torch.float32), dim=1)
     for case in (z, 0 * z, z[:1].expand(16, -1), torch.cat([z[:8], -z[:8]]), z * 1e-20, z * 1e3):
         for kind in BUILDERS:

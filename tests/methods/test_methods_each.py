@@ -11,6 +11,7 @@ from methods_setup import BATCH, N_TRAIN, PLAIN, SHAPE, batch, changed, make, op
 from torch import Tensor, nn
 
 from contrastive_core import losses, methods
+from contrastive_core.data import generated_sets
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.errors import BadSetting
 from contrastive_core.losses._two_views import TwoViewLoss
@@ -376,9 +377,10 @@ def test_clip_learns_siglips_bias_beside_its_temperature() -> None:
     assert method.step_metrics() == {}
 
 
-def test_the_loader_brings_every_caption_of_a_batch() -> None:
+def test_the_loader_brings_every_caption_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(generated_sets.SHAPES, "train", (200, 0))
     setup = prepare(TrainConfig("clip", "shapes", batch_size=4, encoder_knobs={"width": 0.25}, sample=50))
-    rows = np.array([7, 3, 3999, 0])
+    rows = np.array([7, 3, 199, 0])
     found = setup.loader.batch(rows).captions
     captions = setup.dataset.captions
     assert captions is not None
