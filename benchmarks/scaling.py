@@ -63,6 +63,7 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     )
     global_batch.synchronize_norms(method)
     parameters = list(method.parameters())
+    buckets = global_batch.GradientBuckets(parameters)
     optimizer = create_optimizer("adamw", parameters, 1e-3, 1e-4)
     loss, generator = losses.create("nt_xent"), torch.Generator().manual_seed(rank)
     index = torch.arange(batch)[part_of(batch, (world.rank, world.size))]
@@ -72,8 +73,10 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     def step() -> None:
         pairs = global_batch.global_pairs(method.pairs(mine, generator), by_label=False)
         optimizer.zero_grad(set_to_none=True)
-        global_batch.local_value(loss(pairs)).backward()
-        global_batch.sum_gradients(parameters)
+        value = global_batch.local_value(loss(pairs))
+        buckets.start()
+        value.backward()
+        buckets.finish()
         optimizer.step()
 
     step()
@@ -94,10 +97,9 @@ def received() -> int:
     """Bytes that this process's TCP connections have received so far."""
     total = 0
     for name in os.listdir("/proc/self/fd"):
-        try:
-            one = socket.socket(fileno=os.dup(int(name)))
-        except OSError:  # not a socket
+        if not (path := Path("/proc/self/fd", name)).exists() or not path.is_socket():
             continue
+        one = socket.socket(fileno=os.dup(int(name)))
         with one:
             if one.type == socket.SOCK_STREAM and one.family in (socket.AF_INET, socket.AF_INET6):
                 info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_RECEIVED + 8)

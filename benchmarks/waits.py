@@ -30,6 +30,7 @@ from contrastive_core.data.captions import Captions, Vocabulary
 from contrastive_core.distributed.collectives import World
 from contrastive_core.losses import _base, _softmax
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.training.global_batch import GradientBuckets
 from contrastive_core.training.loop import compute_step
 from contrastive_core.training.optim import create_optimizer
 from contrastive_core.training.state import EpochTotals
@@ -119,6 +120,7 @@ def build(case: Case, device: torch.device) -> tuple[Any, Batch]:
         generator=torch.Generator().manual_seed(0),
         device=device,
         world=World(),
+        buckets=GradientBuckets(method.parameters()),
     )
     return setup, random_batch(n, device)
 

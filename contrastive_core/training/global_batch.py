@@ -9,6 +9,8 @@ size. A single process does not call these functions; there they are the identit
 import dataclasses
 import math
 from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -27,6 +29,8 @@ from contrastive_core.losses._output import LossOutput
 from contrastive_core.messages import message
 from contrastive_core.models.encoders import SplitBatchNorm
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
+
+BUCKET = 25 << 20  # bytes, as DistributedDataParallel has it
 
 
 def global_pairs(pairs: Pairs, by_label: bool) -> Pairs:
@@ -75,20 +79,68 @@ def local_value(out: LossOutput) -> Tensor:
     return (out.weight * out.per_anchor).sum() / safe
 
 
-def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Add up every process's gradients, in one message for each dtype."""
-    if is_single_process():
-        return
-    trained = [p for p in parameters if p.requires_grad]
-    for p in trained:
-        if p.grad is None:
-            p.grad = torch.zeros_like(p)
-    for dtype in sorted({p.dtype for p in trained}, key=str):
-        grads = [p.grad for p in trained if p.dtype == dtype and p.grad is not None]
-        flat = torch.cat([g.reshape(-1) for g in grads])
-        dist.all_reduce(flat)
-        for g, part in zip(grads, flat.split([g.numel() for g in grads]), strict=True):
-            g.copy_(part.view_as(g))
+class GradientBuckets:
+    """Adds up every process's gradients in buckets of one dtype, each as soon as the backward pass has filled it.
+
+    A bucket is sent after all before it, so every process sends the same ones in the same order. With gloo they have a
+    group of their own: messages of batch norms do not queue behind them.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], size: int = BUCKET) -> None:
+        """`parameters`: in the order of the forward pass; `size`: bytes of a bucket. All processes call it together."""
+        self._buckets: list[list[nn.Parameter]] = []
+        self._missing: list[int] = []  # gradients of each bucket; [] between steps
+        self._sent: list[tuple[Tensor, Any]] = []  # a bucket's gradients, and what waits for their sums
+        if is_single_process():
+            return
+        trained = [p for p in parameters if p.requires_grad]
+        self._buckets = _buckets(trained[::-1], size)
+        self._group: Any = dist.new_group() if dist.get_backend() == "gloo" else None
+        for i, bucket in enumerate(self._buckets):
+            for p in bucket:
+                p.register_post_accumulate_grad_hook(partial(self._arrive, i))
+
+    def start(self) -> None:
+        """Send buckets during the backward pass that follows, the last of this step."""
+        self._missing = list(map(len, self._buckets))
+
+    def finish(self) -> None:
+        """Put the sums in place of the gradients; a parameter without one has a sum, too."""
+        while len(self._sent) < len(self._buckets):
+            self._send()
+        for bucket, (flat, work) in zip(self._buckets, self._sent, strict=True):
+            work.wait()
+            for p, part in zip(bucket, flat.split([p.numel() for p in bucket]), strict=True):
+                assert p.grad is not None
+                p.grad.copy_(part.view_as(p))
+        self._missing, self._sent = [], []
+
+    def _arrive(self, bucket: int, _: Tensor) -> None:
+        if not self._missing:
+            return
+        self._missing[bucket] -= 1
+        while len(self._sent) < len(self._buckets) and not self._missing[len(self._sent)]:
+            self._send()
+
+    def _send(self) -> None:
+        bucket = self._buckets[len(self._sent)]
+        for p in bucket:
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        flat = torch.cat([p.grad.reshape(-1) for p in bucket if p.grad is not None])
+        self._sent.append((flat, dist.all_reduce(flat, group=self._group, async_op=True)))
+
+
+def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Parameter]]:
+    """Parameters in their order, cut into buckets of one dtype and at least `size` bytes; the last of a dtype has
+    less."""
+    full: list[list[nn.Parameter]] = []
+    open_buckets: dict[torch.dtype, list[nn.Parameter]] = {}
+    for p in parameters:
+        bucket = open_buckets.setdefault(p.dtype, [])
+        bucket.append(p)
+        if sum(q.nbytes for q in bucket) >= size:
+            full.append(open_buckets.pop(p.dtype))
+    return [*full, *open_buckets.values()]
 
 
 class SyncBatchNorm(_BatchNorm):

@@ -46,6 +46,7 @@ class StepScope(NamedTuple):
     device: torch.device
     amp: bool
     evaluate: Callable[[Pairs], StepLoss]
+    before_last_backward: Callable[[], None]
 
 
 def parts_of(batch: Batch, size: int, processes: int) -> list[Batch]:
@@ -97,6 +98,8 @@ def _cached(scope: StepScope, batch: Batch, parts: list[Batch]) -> StepLoss:
                 again.append(y)
                 gradients.append(gradient[places[i] : stop])
             places[i] = stop
+        if part is parts[-1]:
+            scope.before_last_backward()
         torch.autograd.backward(again, gradients)
     scope.generator.set_state(after)
     _restore(drawn, scope.device)

@@ -199,14 +199,14 @@ def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> _Step:
         with torch.autocast(setup.device.type, torch.bfloat16, enabled=amp):
             pairs = method.pairs(batch, setup.generator)
         found = evaluate(setup, pairs, looks)
+        setup.buckets.start()
         found.value.backward()
     else:
         evaluation = partial(evaluate, setup, looks=looks)
-        scope = gradient_cache.StepScope(method, setup.generator, setup.device, amp, evaluation)
+        scope = gradient_cache.StepScope(method, setup.generator, setup.device, amp, evaluation, setup.buckets.start)
         found = gradient_cache.backward(scope, batch, parts, setup.loss.needs_whole_batch)
+    setup.buckets.finish()
     parameters = [p for p in method.parameters() if p.requires_grad]
-    if setup.world.size > 1:
-        global_batch.sum_gradients(parameters)
     if config.clip:
         norm = nn.utils.clip_grad_norm_(parameters, config.clip)
     else:

@@ -27,7 +27,7 @@ from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
 from contrastive_core.training.defaults import resolve
-from contrastive_core.training.global_batch import synchronize_norms
+from contrastive_core.training.global_batch import GradientBuckets, synchronize_norms
 from contrastive_core.training.image_size import with_cache, with_image_size
 from contrastive_core.training.monitor import MonitoredSample, fixed_sample
 from contrastive_core.training.optim import create_optimizer, learning_rate_scales
@@ -52,6 +52,7 @@ class TrainSetup:
     sample: MonitoredSample
     device: torch.device
     world: World
+    buckets: GradientBuckets
 
 
 def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
@@ -88,8 +89,9 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     optimizer = create_optimizer(config.optimizer, method.parameters(), config.lr, decay, momentum, scales)
     generator = torch.Generator().manual_seed(config.seed * 1000)
     sample = fixed_sample(dataset.images, dataset.labels, config.sample, device, dataset.captions)
+    buckets = GradientBuckets(method.parameters())
     return TrainSetup(
-        config, reasons, dataset, loader, method, method.loss, optimizer, generator, sample, device, world
+        config, reasons, dataset, loader, method, method.loss, optimizer, generator, sample, device, world, buckets
     )
 
 

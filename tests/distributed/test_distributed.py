@@ -35,7 +35,7 @@ WITHIN = {torch.float64: 1e-10, torch.float32: 1e-5}
 WITHIN_NETWORK = {torch.float64: 1e-10, torch.float32: 5e-4}
 
 
-JOBS = ("step", "every_loss", "every_method", "large", "agree")
+JOBS = ("step", "unused", "every_loss", "every_method", "large", "agree")
 
 
 def every_job(world: World) -> dict:
@@ -99,8 +99,10 @@ def step(world: World) -> dict:
             made = pairs.from_views(z, labels, "first_view" if name == "first_view" else "all")
         made = global_batch.global_pairs(made, by_label="label" in name)
         value = global_batch.local_value(softmax_loss(made))
+        buckets = global_batch.GradientBuckets(net.parameters(), size=100)
+        buckets.start()
         value.backward()
-        global_batch.sum_gradients(net.parameters())
+        buckets.finish()
         assert not collectives.mismatched_tensors({k: p.grad for k, p in net.named_parameters()})
         assert not collectives.mismatched_tensors(net.state_dict())
         found[name] = {
@@ -113,6 +115,32 @@ def step(world: World) -> dict:
     net = {"w": torch.tensor([1.0 + world.rank]), "same": torch.ones(2)}
     found["mismatched"] = collectives.mismatched_tensors(net)
     return found
+
+
+def unused(world: World) -> dict:
+    """Gradients where one layer is used on the last process only, and one nowhere; buckets sent during backward."""
+    torch.manual_seed(0)
+    layers = {name: nn.Linear(6, 2).double() for name in ("nowhere", "somewhere", "everywhere")}
+    x = torch.randn(ROWS, 6, dtype=torch.float64)
+    buckets = global_batch.GradientBuckets(nn.ModuleDict(layers).parameters(), size=1)
+    total = layers["everywhere"](local_share(x, world)).square().sum()
+    if world.rank == world.size - 1:
+        total = total + layers["somewhere"](x[-2:]).square().sum()
+    buckets.start()
+    total.backward()
+    sent = len(buckets._sent)
+    buckets.finish()
+    return {"sent": sent, **{f"{k}.{name}": p.grad for k, m in layers.items() for name, p in m.named_parameters()}}
+
+
+def test_a_parameter_without_a_gradient_on_some_process_has_the_sum(worlds: dict[str, list]) -> None:
+    alone = by_one("unused")
+    for rank, found in enumerate(worlds["unused"]):
+        assert found.pop("sent") == (4 if rank == len(worlds["unused"]) - 1 else 2)  # a bucket for each parameter
+        assert not found.pop("nowhere.weight").any()
+        assert not found.pop("nowhere.bias").any()
+        for name, gradient in found.items():
+            torch.testing.assert_close(gradient, alone[name], rtol=1e-10, atol=1e-12, msg=name)
 
 
 def every_loss(world: World) -> dict:
@@ -202,6 +230,7 @@ def every_method(world: World) -> dict:
         loss = losses.create(LOSS.get(name, cls.card.default_loss))
         method.use_loss(loss)
         parameters = [p for p in method.parameters() if p.requires_grad]
+        buckets = global_batch.GradientBuckets(parameters, size=1 << 12)
         optimizer = torch.optim.SGD(parameters, lr=0.05)
         generator = torch.Generator().manual_seed(0)
         for start in (0, 5):
@@ -212,8 +241,9 @@ def every_method(world: World) -> dict:
             made = global_batch.global_pairs(method.pairs(batch, generator), cls.card.needs_labels)
             value = global_batch.local_value(loss(made))
             optimizer.zero_grad()
+            buckets.start()
             value.backward()
-            global_batch.sum_gradients(parameters)
+            buckets.finish()
             optimizer.step()
             method.after_step(made)
         assert not collectives.mismatched_tensors(method.state_dict()), name

@@ -4,6 +4,7 @@ views and dropout are the same in both passes, and batch norms remember the seco
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.storage.large_arrays import part_of
 from contrastive_core.training import gradient_cache, loop
-from contrastive_core.training.global_batch import global_pairs, local_value, sum_gradients
+from contrastive_core.training.global_batch import GradientBuckets, global_pairs, local_value
 from contrastive_core.training.gradient_cache import StepLoss, StepScope, parts_of
 from contrastive_core.training.setup import prepare
 from tests.methods_setup import batch, make
@@ -45,13 +46,15 @@ def exact(name: str, norms: bool = False, **knobs) -> methods.Method:
     return method
 
 
-def scope_of(method: methods.Method, seed: int = 3) -> StepScope:
+def scope_of(
+    method: methods.Method, seed: int = 3, before_last_backward: Callable[[], None] = lambda: None
+) -> StepScope:
     def evaluate(pairs) -> StepLoss:
         pairs = global_pairs(pairs, by_label=method.card.needs_labels)
         output = method.loss(pairs)
         return StepLoss(pairs, output, local_value(output))
 
-    return StepScope(method, torch.Generator().manual_seed(seed), CPU, False, evaluate)
+    return StepScope(method, torch.Generator().manual_seed(seed), CPU, False, evaluate, before_last_backward)
 
 
 def gradients(method: methods.Method) -> dict[str, torch.Tensor]:
@@ -123,8 +126,10 @@ def on_two(name: str, world: World) -> dict[str, torch.Tensor]:
     method.gather = collectives.all_gather if world.size > 1 else method.gather
     rows = part_of(IMAGES, (world.rank, world.size))
     mine = images.part(rows.start, rows.stop)
-    gradient_cache.backward(scope_of(method), mine, parts_of(mine, 2, world.size), whole=False)
-    sum_gradients(method.parameters())
+    buckets = GradientBuckets(method.parameters(), size=1 << 12)
+    scope = scope_of(method, before_last_backward=buckets.start)
+    gradient_cache.backward(scope, mine, parts_of(mine, 2, world.size), whole=False)
+    buckets.finish()
     return gradients(method)
 
 
