@@ -22,6 +22,7 @@ sys.dont_write_bytecode = False
 # tests mostly wait, other tests compute: their files take turns, so that a core has something to do.
 BROWSER = (
     "browser/test_runs_page.py",
+    "browser/test_long_import.py",
     "browser/test_samples_page",
     "browser/test_app",
     "browser/test_choices",

@@ -19,7 +19,8 @@ from visits import filled
 
 from benchmarks import browser as real
 from contrastive_core.data import datasets
-from contrastive_core.engine import catalog
+from contrastive_core.engine import catalog, results
+from contrastive_core.engine.results import Result
 from contrastive_lab.desktop import window
 
 SERVED: list[dict[str, str]] = []  # homes of the servers at work: what a page began ends with it
@@ -76,14 +77,14 @@ def modules(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prepared(tmp_path_factory: pytest.TempPathFactory, described: Result) -> Path:
     """A home of an app that was opened before: digits are decoded, and the catalog is made."""
     home = tmp_path_factory.mktemp("prepared")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTRASTIVE_LAB_HOME", str(home))
         for split in datasets.SPLITS:
             datasets.load("digits", split)
-        catalog.read()
+        results.write(catalog.KIND, catalog.values(), described)
     return home
 
 
