@@ -26,6 +26,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.device import memory_bytes
 from contrastive_core.distributed.collectives import World
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.training.global_batch import GradientBuckets
 from contrastive_core.training.loop import compute_step
 from contrastive_core.training.optim import create_optimizer
 
@@ -46,6 +47,7 @@ def step_of(images: int, part: int | None, device: torch.device) -> Any:
         generator=torch.Generator().manual_seed(0),
         device=device,
         world=World(),
+        buckets=GradientBuckets(method.parameters()),
     )
 
     def step(n: int) -> None:
