@@ -1,6 +1,7 @@
 """Strong and weak scaling over processes on this machine, and the bytes that a step moves.
 
     python -m benchmarks.scaling [--steps 10] [--rounds 3]
+    python -m benchmarks.scaling --sums resnet18    # gradients summed during the backward pass, and after it
 
 SimCLR with the small encoder on 32×32 images, NT-Xent, one thread per process. Strong: a batch of
 512 is shared out over 1, 2 and 4 processes; weak: 128 images each. Ratios are taken within a round.
@@ -46,20 +47,37 @@ TCP_RECEIVED = 128  # where struct tcp_info tells the bytes received (linux/tcp.
 
 @dataclass(frozen=True)
 class Step:
-    """What one step of one process cost: seconds, bytes received, parameters, width of z."""
+    """What one step of one process cost: seconds, bytes received, parameters, width of z, seconds of waiting for the
+    sums of gradients after the backward pass."""
 
     seconds: float
     received: float
     parameters: int
     width: int
+    waited: float = 0.0
 
 
-def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str) -> None:
+@dataclass(frozen=True)
+class Work:
+    """What the processes do: images of the whole batch, steps, and whether gradients are summed during backward."""
+
+    batch: int
+    steps: int
+    encoder: str = "small"
+    overlaps: bool = True
+
+
+def worker(rank: int, size: int, port: int, work: Work, folder: str) -> None:
+    batch, steps = work.batch, work.steps
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     world = collectives.init_process_group() if size > 1 else collectives.World()
     method = methods.create(
-        "simclr", encoder=create_encoder("small", 3, SIZE), image_shape=(3, SIZE, SIZE), n_train=batch, recipe=Recipe()
+        "simclr",
+        encoder=create_encoder(work.encoder, 3, SIZE),
+        image_shape=(3, SIZE, SIZE),
+        n_train=batch,
+        recipe=Recipe(),
     )
     global_batch.synchronize_norms(method)
     parameters = list(method.parameters())
@@ -70,25 +88,28 @@ def worker(rank: int, size: int, port: int, batch: int, steps: int, folder: str)
     images = torch.randint(0, 256, (len(index), 3, SIZE, SIZE), dtype=torch.uint8)
     mine = Batch(images, torch.zeros_like(index), index)
 
-    def step() -> None:
+    def step() -> float:
         pairs = global_batch.global_pairs(method.pairs(mine, generator), by_label=False)
         optimizer.zero_grad(set_to_none=True)
         value = global_batch.local_value(loss(pairs))
-        buckets.start()
+        if work.overlaps:
+            buckets.start()
         value.backward()
+        start = time.perf_counter()
         buckets.finish()
+        waited = time.perf_counter() - start
         optimizer.step()
+        return waited
 
     step()
     step()
     collectives.all_gather_object(None)
     before, start = received(), time.perf_counter()
-    for _ in range(steps):
-        step()
+    waited = sum(step() for _ in range(steps)) / steps
     seconds, moved = (time.perf_counter() - start) / steps, (received() - before) / steps
     if world.is_rank0:
         count, width = sum(p.numel() for p in parameters), method.head.out_dim
-        Path(folder, "out.json").write_text(json.dumps([seconds, moved, count, width]))
+        Path(folder, "out.json").write_text(json.dumps([seconds, moved, count, width, waited]))
     collectives.all_gather_object(None)
     os._exit(0)  # gloo's threads can abort an exit by the usual way
 
@@ -107,13 +128,13 @@ def received() -> int:
     return total
 
 
-def measure(size: int, batch: int, steps: int) -> Step:
-    """A step of `batch` images in `size` processes, as the first of them saw it."""
+def measure(size: int, work: Work) -> Step:
+    """A step in `size` processes, as the first of them saw it."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(worker, (size, port, batch, steps, folder), nprocs=size)
+        mp.spawn(worker, (size, port, work, folder), nprocs=size)
         return Step(*json.loads(Path(folder, "out.json").read_text()))
 
 
@@ -149,17 +170,34 @@ def paper(size: int, gpu: Gpu, each: int = 256) -> dict[str, float]:
     return {"gpus": size, "ms": 1e3 * seconds, "mb": moved / 1e6, "efficiency": compute / seconds}
 
 
+def compare_sums(encoder: str, steps: int, rounds: int) -> None:
+    """Print what a step of 32 images takes on two processes, with gradients summed during backward and after it."""
+    found: dict[bool, list[Step]] = {False: [], True: []}
+    for _ in range(rounds):
+        for overlaps, taken in found.items():
+            taken.append(measure(2, Work(32, steps, encoder, overlaps)))
+    for overlaps, taken in found.items():
+        seconds, waited = (Seconds(x) for x in ([s.seconds for s in taken], [s.waited for s in taken]))
+        print(
+            f"{encoder}, sums {'during' if overlaps else 'after'} the backward pass: {1e3 * seconds:.0f} ms "
+            f"a step, {1e3 * waited:.0f} ms of it wait for the sums; {taken[0].received / 1e6:.2f} MB received"
+        )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--steps", type=int, default=10)
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--sums", metavar="ENCODER", help="only compare two ways to sum its gradients")
     args = options.parse_args()
+    if args.sums:
+        return compare_sums(args.sums, args.steps, args.rounds)
     kinds = {"strong": lambda w: STRONG, "weak": lambda w: WEAK * w}
     found: dict[tuple[str, int], list[Step]] = {}
     for _ in range(args.rounds):
         for kind, batch in kinds.items():
             for w in WORLDS:
-                found.setdefault((kind, w), []).append(measure(w, batch(w), args.steps))
+                found.setdefault((kind, w), []).append(measure(w, Work(batch(w), args.steps)))
     for (kind, w), steps in found.items():
         batch, seconds = kinds[kind](w), Seconds([s.seconds for s in steps])
         base = Seconds([s.seconds for s in found[kind, 1]])
