@@ -148,8 +148,8 @@ def untried_labels(search: Search) -> list[str]:
     """Settings, one question at a time from the default, that there was no time for."""
     if search.plan.is_curve:
         return []  # the curve speaks for what lies between
-    known = {label for t in search.trials.values() for label in t.label.split(", ")}
-    return [c.label for found in search.questions.values() for c in found if c.label not in known]
+    tried = search.tried
+    return [c.label for found in search.questions.values() for c in found if c.label not in tried]
 
 
 def verdict_text(search: Search, rows: list[AnswerRow], best: AnswerRow | None) -> str:
@@ -215,7 +215,7 @@ def _not_repeated(search: Search, rows: list[AnswerRow], best: AnswerRow) -> str
     if "on_curve" in best:
         text = message("No significant difference yet: {label} scored highest on the curve", label=best["label"])
     elif ties := [r["label"] for r in same if abs(r["mean"] - best["mean"]) < 1e-9]:
-        text += message(", with {ties}", ties=" and ".join(ties))
+        text += message(", with {ties}", ties=join(", ", ties))
     text += N_(", with one seed") if best["seeds"] == 1 else message(", with {seeds} seeds", seeds=best["seeds"])
     if "difference" in best:
         difference = f"{points * best['difference']:+.1f}"

@@ -1,8 +1,9 @@
 """The search among methods: at equal epochs, and at equal time.
 
 Every method that fits the data is trained with one seed for the same number of epochs, and once more for as many epochs
-as fit into the time that the default takes. The best two of either and the default get the other seeds. What is claimed
-rests on three seeds (evaluation/verdicts.py); where two of the best are not told apart, it is not decided.
+as fit into the time that the default took. The best two of either and the default get the other seeds, whose time is
+set aside where two methods can have all of them. What is claimed rests on three seeds (evaluation/verdicts.py); where
+two of the best are not told apart, it is not decided.
 """
 
 import itertools
@@ -16,7 +17,7 @@ from contrastive_core.advice.planning import RESERVE
 from contrastive_core.advice.search import FEWEST, Search
 from contrastive_core.evaluation.verdicts import Contrast, SettingScores, contrast, interval_of
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.advice import FINALISTS, OVERHEAD, Regime, epochs_in_time
+from contrastive_core.records.advice import FINALISTS, OVERHEAD, Regime, epochs_in_time, least_duration
 
 EPOCHS, TIME = "epochs", "time"
 TITLES = {EPOCHS: N_("At equal epochs"), TIME: N_("At equal time")}
@@ -31,11 +32,13 @@ class MethodSearch(Search):
         self.prepare()
         self.trials = read_trials(self.folder / "scores")
         first = self.plan.seeds[0]
-        for trial in self._methods():
-            for epochs in dict.fromkeys(self.epochs_of(trial, regime) for regime in TITLES):
-                scored = sum(t.epochs > 0 for t in self.trials.values())
-                if first in trial.by_seed(epochs) or scored < FEWEST or self._fits(trial, epochs):
-                    self.score(self.trials.setdefault(trial.key, trial), epochs, first)
+        for trial, regime in itertools.product(self._methods(), TITLES):
+            epochs = self.epochs_of(trial, regime)  # at equal time, from what the first training took
+            is_needed = len(self.tried) - len(self.failed) < FEWEST
+            if regime == TIME and first not in self._scores(trial, EPOCHS).scores:
+                continue
+            if first in trial.by_seed(epochs) or is_needed or self._fits(trial, epochs, self._for_seeds()):
+                self.score(self.trials.setdefault(trial.key, trial), epochs, first)
         for seed, regime in itertools.product(self.plan.seeds[1:], TITLES):
             for trial in self.finalists(regime):
                 epochs = self.epochs_of(trial, regime)
@@ -49,19 +52,39 @@ class MethodSearch(Search):
             yield self.trials.get(trial.key, trial)
 
     def epochs_of(self, trial: Trial, regime: str) -> int:
-        """How long a method is trained: for the plan's epochs, or for the time that the default takes for these."""
-        epochs = self.plan.rungs[-1]
-        return epochs if regime == EPOCHS else epochs_in_time(self.plan, self._method(trial), epochs)
+        """How long a method is trained: for the plan's epochs, or for the time that the default took for these, by the
+        first seed of both; before they are trained, as planned."""
+        epochs, first = self.plan.rungs[-1], self.plan.seeds[0]
+        if regime == EPOCHS:
+            return epochs
+        took = [t.by_seed(epochs)[first].seconds for t in (self.default, trial) if t and first in t.by_seed(epochs)]
+        if len(took) == 2 and min(took) > 0:
+            return max(1, round(epochs * took[0] / took[1]))
+        return epochs_in_time(self.plan, self._method(trial), epochs)
 
     def _method(self, trial: Trial) -> str:
         return str(trial.settings.get("method", self.plan.method))
 
-    def _fits(self, trial: Trial, epochs: int) -> bool:
-        """Whether there is time for a training, by what its like took, else as planned."""
+    @property
+    def tried(self) -> set[str]:
+        """Labels of the methods that were trained at equal epochs and at equal time."""
+        done = [t for t in self.trials.values() if t.failure or all(self._scores(t, r).scores for r in TITLES)]
+        return {t.label for t in done}
+
+    def _for_seeds(self) -> float:
+        """Seconds to set aside for the other seeds of the finalists; none where time is too short to decide anyway."""
+        if least_duration(self.plan) > RESERVE * self.plan.seconds:
+            return 0.0
+        runs = sum(len(t.scores) for t in self.trials.values())
+        later = (len(self.plan.seeds) - 1) * (FINALISTS + 1) * len(TITLES)
+        return later * self.spent / max(1, runs)
+
+    def _fits(self, trial: Trial, epochs: int, besides: float = 0.0) -> bool:
+        """Whether there is time for a training, by what its like took, else as planned, and for what is set aside."""
         took = [s.seconds for s in trial.by_seed(epochs).values()]
         pace = self.plan.paces.get(self._method(trial), self.plan.seconds_per_epoch)
         cost = float(np.mean(took)) if took else epochs * pace + OVERHEAD
-        return self.beside + self.spent + cost <= RESERVE * self.plan.seconds
+        return self.beside + self.spent + cost + besides <= RESERVE * self.plan.seconds
 
     def _scores(self, trial: Trial, regime: str) -> SettingScores:
         return trial.of_criterion(self.epochs_of(trial, regime), self.plan.criterion)

@@ -128,7 +128,8 @@ def make_plan(
     plan = Plan(*about, *sizes, batch_size=batch, labels=labels)
     if paces:
         labels = tuple(one.label for one in found[0])
-        plan = dataclasses.replace(plan, labels=labels, paces=paces, left_out=fitting_methods(dataset)[1])
+        left_out = {title: why for title, why in fitting_methods(dataset)[1].items() if title not in labels}
+        plan = dataclasses.replace(plan, labels=labels, paces=paces, left_out=left_out)
         return _fitted_methods(plan, request.epochs)
     return _fitted(plan, request.epochs)
 

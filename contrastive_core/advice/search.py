@@ -88,6 +88,11 @@ class Search:
         return next((t for t in self.trials.values() if t.is_default), None)
 
     @property
+    def tried(self) -> set[str]:
+        """Labels of the single settings that were tried."""
+        return {label for t in self.trials.values() for label in t.label.split(", ")}
+
+    @property
     def failed(self) -> dict[str, str]:
         """Why settings could not be trained, by label."""
         return {t.label: t.failure for t in self.trials.values() if t.failure}

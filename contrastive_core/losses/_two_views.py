@@ -56,8 +56,8 @@ class TwoViewLoss(Loss):
         if pairs.by_id and bool(two_views(pairs).known.any() & (pairs.candidate_rows != NO_ROW).all()):
             return None
         return message(
-            "{title} compares the dimensions of two views of each image: make its pairs by pairs.from_views, or choose "
-            "views of one image",
+            "{title} compares the dimensions of two views of each image: choose views of one image. In a file, both "
+            "views of an image have the same id (choose rows that share an id); in code, use pairs.from_views",
             title=self.card.title,
         )
 

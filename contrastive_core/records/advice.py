@@ -180,7 +180,11 @@ class Plan:
         values = {"held_out": f"{self.held_out:,}", "train": f"{self.train + self.held_out:,}"}
         text = N_("{held_out} of {train} training images are held out to compare them by {criteria}.")
         said.append(message(text, **values, criteria=CRITERIA[self.criterion]))
-        return [*said, self._duration_sentence()]
+        said.append(self._duration_sentence())
+        if (least := least_duration(self)) > self.seconds:
+            text = N_("{seeds} seeds of two methods alone take about {least} min, so this time cannot decide.")
+            said.append(message(text, seeds=len(self.seeds), least=math.ceil(least / 60)))
+        return said
 
     def _duration_sentence(self) -> str:
         """How long the trials take, and what happens to those that do not fit."""
@@ -220,14 +224,27 @@ def epochs_in_time(plan: Plan, method: str, epochs: int) -> int:
     return max(1, round(epochs * plan.paces.get(plan.method, plan.seconds_per_epoch) / max(pace, 1e-9)))
 
 
-def method_duration(plan: Plan, epochs: int) -> float:
-    """Seconds of a try of each method at equal epochs and at equal time, and of the finalists' other seeds."""
-    costs = []
+def _method_costs(plan: Plan, epochs: int) -> dict[str, float]:
+    """Seconds of a try of each method with one seed, at equal epochs and at equal time."""
+    costs = {}
     for method, pace in plan.paces.items():
         tries = {epochs, epochs_in_time(plan, method, epochs)}
-        costs.append(sum(count * pace + OVERHEAD for count in tries))
+        costs[method] = sum(count * pace + OVERHEAD for count in tries)
+    return costs
+
+
+def method_duration(plan: Plan, epochs: int) -> float:
+    """Seconds of a try of each method at equal epochs and at equal time, and of the finalists' other seeds."""
+    costs = _method_costs(plan, epochs).values()
     later = (len(plan.seeds) - 1) * min(FINALISTS + 1, len(costs))
     return sum(costs) + later * (sum(costs) / max(1, len(costs)))
+
+
+def least_duration(plan: Plan) -> float:
+    """Seconds of all seeds of the default and of the quickest other method: less decides nothing."""
+    costs = _method_costs(plan, plan.rungs[-1])
+    others = [cost for method, cost in costs.items() if method != plan.method]
+    return len(plan.seeds) * (costs.get(plan.method, 0.0) + min(others, default=0.0))
 
 
 class Regime(TypedDict):

@@ -87,7 +87,7 @@ class Comparison:
     def verdict(self) -> str:
         """One sentence: the winner by the first accuracy, or that there is none."""
         return next(iter(self.verdicts.values()), "") or (
-            N_("Without labels no space is better than another; below is how alike they are.")
+            N_("Without labels, accuracy cannot tell which space is better. Below is how alike they are.")
         )
 
     @property

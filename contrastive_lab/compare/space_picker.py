@@ -85,11 +85,11 @@ def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
 
 
 def open_files() -> list[str]:
-    """Names of loaded vectors: the file that Explore shows, then those with as many rows; [] while it shows a run."""
+    """Names of loaded vectors: the file that Explore shows, and those with as many rows; [] while it shows a run."""
     files = loaded_vectors.loaded()
     if (now := str(st.session_state.get("vectors"))) not in files:
         return []
-    others = sorted((key for key in files if key != now), key=lambda key: files[key]["rows"] != files[now]["rows"])
+    others = (key for key in files if key != now and files[key]["rows"] == files[now]["rows"])
     return [loaded_vectors.PREFIX + key for key in (now, *others)]
 
 

@@ -61,7 +61,7 @@ def in_one_line(run: Run, losses: dict[str, Any]) -> str:
     pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
     if source == "file":
         how = _(FILE_PAIRINGS[pairing])
-        parts = [losses[loss]["title"], how[0].lower() + how[1:], _("{n} rows of a file").format(n=size)]
+        parts = [losses[loss]["title"], how[0].lower() + how[1:], _("at most {n} rows of a file").format(n=size)]
         return format.plain(" · ".join(parts))
     request = request_of(source, pairing, size, 0)
     names = FILE_PAIRINGS if run.is_recording else PAIRINGS

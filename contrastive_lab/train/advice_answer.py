@@ -38,7 +38,8 @@ def show_answer(name: str, answer: Answer) -> None:
     for label, why in answer["failed"].items():
         st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
     if untried := answer.get("untried"):
-        st.caption(format.plain(_("Not enough time for: {untried}.").format(untried=", ".join(untried))))
+        said = _("Not enough time for: {untried}.") if answer.get("done") else _("Not tried yet: {untried}.")
+        st.caption(format.plain(said.format(untried=", ".join(untried))))
     if len({p["value"] for p in answer["curve"]}) > 1:
         figures.draw(_curve(answer), name, f"curve-{name}")
     _show_reasons(name, answer)

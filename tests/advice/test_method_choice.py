@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from contrastive_core import methods
+from contrastive_core.advice import planning
 from contrastive_core.advice.answer import answer_of
 from contrastive_core.advice.fitting_methods import fitting_methods
 from contrastive_core.advice.held_out import HeldOutScores
@@ -153,3 +154,37 @@ def test_only_methods_that_fit_the_data_are_tried(digits: datasets.Dataset) -> N
     assert "BYOL" not in left_out
     shapes = datasets.load("shapes", "test")
     assert "clip" in fitting_methods(shapes)[0]
+
+
+def test_equal_time_follows_what_the_trainings_took(digits: datasets.Dataset) -> None:
+    """Not what was planned: Barlow Twins turns out to be twice as fast as the default, and the others as slow."""
+    planned = dict.fromkeys(PACES, 1.0)
+    search = PlayedMethods(plan_of(digits, paces=planned), digits, lambda method, epochs: 0.7)
+    search.run()
+    rows = search.regimes()[1]["rows"]
+    assert {row["method"]: row["epochs"] for row in rows} == {
+        "simclr": 20,
+        "byol": 10,
+        "barlow_twins": 40,
+        "vicreg": 20,
+    }
+    assert {row["seconds"] for row in rows} == {20.0}
+
+
+def test_time_for_seeds_is_set_aside_where_two_methods_can_have_them(digits: datasets.Dataset) -> None:
+    plan = dataclasses.replace(plan_of(digits, 5), rungs=(20,))
+    assert "this time cannot decide" not in plan.sentence()
+    search = PlayedMethods(plan, digits, lambda method, epochs: 0.7)
+    search.run()
+    found = answer_of(search)
+    assert sum(row["seeds"] == 3 for row in found["regimes"][0]["rows"]) == 3
+    assert found["untried"] == ["BYOL"]
+    short = plan_of(digits, 0.15).sentence()
+    assert "3 seeds of two methods alone take about 1 min, so this time cannot decide." in short
+
+
+def test_the_default_is_not_said_to_be_left_out(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried also where the data suit it badly."""
+    why = {"SimCLR": "it needs a large batch", "CLIP": "it needs captions"}
+    monkeypatch.setattr(planning, "fitting_methods", lambda dataset: ([], why))
+    assert {*plan_of(digits).left_out} == {"CLIP"}
