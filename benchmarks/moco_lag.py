@@ -1,4 +1,4 @@
-"""Why MoCo v2 is behind SimCLR in short runs: ours beside lightly's, step by step, and m and K changed.
+"""Why MoCo v2 is behind SimCLR in short runs: ours beside lightly's, and from SimCLR to MoCo one step at a time.
 
     nice -n 5 python -m benchmarks.moco_lag [--seeds 0 1] [--epochs 16] [--only NAME ...]
 
@@ -27,6 +27,7 @@ from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.errors import CannotScore
 from contrastive_core.models.encoders import create_encoder
+from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.training.loop import compute_step
 from contrastive_core.training.optim import create_optimizer, learning_rate, set_learning_rate
@@ -37,6 +38,8 @@ WIDTH: dict[str, Any] = {"width": 0.5}
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {  # method, side, settings
     "SimCLR": ("simclr", "ours", {}),
     "SimCLR, one direction": ("simclr", "one direction", {}),
+    "keys without gradient": ("simclr", "no gradient", {}),
+    "and in a pass of their own": ("simclr", "two passes", {}),
     "MoCo v2": ("moco_v2", "ours", {}),
     "MoCo v2, lightly": ("moco_v2", "lightly", {}),
     "m 0.9": ("moco_v2", "ours", {"method_knobs": {"momentum": 0.9}}),
@@ -71,6 +74,24 @@ def one_direction(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optim
     method = setup.method
     setattr(method, "relate", lambda rows, *_: pairs.from_towers(*views_of(rows), direction="a_to_b"))  # noqa: B010
     return ours(setup)
+
+
+def without_gradient(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
+    """SimCLR in one direction, where only anchors have gradients."""
+
+    def relate(rows: tuple[Tensor, ...], *_: object) -> Pairs:
+        anchors, keys = views_of(rows)
+        return pairs.from_towers(anchors, keys.detach(), direction="a_to_b")
+
+    setattr(setup.method, "relate", relate)  # noqa: B010
+    return ours(setup)
+
+
+def two_passes(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
+    """The same with batch statistics of first and of second views apart."""
+    method = setup.method
+    setattr(method, "encode_views", lambda x: torch.stack([method(view) for view in x.unbind(1)], 1))  # noqa: B010
+    return without_gradient(setup)
 
 
 def views_of(rows: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -118,9 +139,18 @@ def score(encoder: torch.nn.Module, splits: list[Dataset]) -> float:
         return math.nan
 
 
+SIDES = {
+    "ours": ours,
+    "one direction": one_direction,
+    "no gradient": without_gradient,
+    "two passes": two_passes,
+    "lightly": theirs,
+}
+
+
 def curve(side: str, setup: TrainSetup, epochs: int) -> Iterator[tuple[int, float, float]]:
     """Epoch, mean loss and kNN in per cent."""
-    encoder, optimizer, step = {"ours": ours, "one direction": one_direction, "lightly": theirs}[side](setup)
+    encoder, optimizer, step = SIDES[side](setup)
     config = setup.config
     splits = [datasets.load(config.dataset, split) for split in ("train", "test")]
     total, done = epochs * len(setup.loader.epoch(0)), 0
