@@ -3,8 +3,8 @@
     nice -n 5 python -m benchmarks.moco_lag [--seeds 0 1] [--epochs 16] [--only NAME ...]
 
 Small encoder at half width on `shapes`, one thread. Both sides start with the same weights and the same queue and take
-the same batches, views, optimizer, schedule, m, τ and K, so that they differ in the method's code alone. Prints kNN of
-h of the test images (k = 20, τ 0.07) at the epochs of AT.
+the same batches, views, optimizer, schedule, m, τ and K. They differ in the method's code alone. Prints kNN of h of the
+test images (k = 20, τ 0.07) at the epochs of AT.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,29 +70,23 @@ def ours(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Ste
     return setup.method.encoder, setup.optimizer, step
 
 
-def one_direction(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
-    """Ours with first views as anchors and the batch's second views as candidates: for MoCo, no queue."""
-    method = setup.method
-    setattr(method, "relate", lambda rows, *_: pairs.from_towers(*views_of(rows), direction="a_to_b"))  # noqa: B010
-    return ours(setup)
-
-
-def without_gradient(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
-    """SimCLR in one direction, where only anchors have gradients."""
+def one_direction(setup: TrainSetup, detach: bool = False) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
+    """Ours with first views as anchors and the batch's second views as keys: for MoCo, no queue. `detach`: keys have no
+    gradient."""
 
     def relate(rows: tuple[Tensor, ...], *_: object) -> Pairs:
         anchors, keys = views_of(rows)
-        return pairs.from_towers(anchors, keys.detach(), direction="a_to_b")
+        return pairs.from_towers(anchors, keys.detach() if detach else keys, direction="a_to_b")
 
     setattr(setup.method, "relate", relate)  # noqa: B010
     return ours(setup)
 
 
 def two_passes(setup: TrainSetup) -> tuple[torch.nn.Module, torch.optim.Optimizer, Step]:
-    """The same with batch statistics of first and of second views apart."""
+    """Keys without gradient, and batch statistics of first and of second views apart."""
     method = setup.method
     setattr(method, "encode_views", lambda x: torch.stack([method(view) for view in x.unbind(1)], 1))  # noqa: B010
-    return without_gradient(setup)
+    return one_direction(setup, detach=True)
 
 
 def views_of(rows: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -142,7 +137,7 @@ def score(encoder: torch.nn.Module, splits: list[Dataset]) -> float:
 SIDES = {
     "ours": ours,
     "one direction": one_direction,
-    "no gradient": without_gradient,
+    "no gradient": partial(one_direction, detach=True),
     "two passes": two_passes,
     "lightly": theirs,
 }

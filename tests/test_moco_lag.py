@@ -12,9 +12,8 @@ from benchmarks import moco_lag
 def test_moco_steps_as_lightlys() -> None:
     losses = []
     for side in (moco_lag.ours, moco_lag.theirs):
-        setup = moco_lag.setup_of(
-            "moco_v2", "digits", 0, 1, {"method_knobs": {"queue": 256}}
-        )  # overwritten from step 2 on
+        settings = {"method_knobs": {"queue": 256}}  # overwritten from step 2 on
+        setup = moco_lag.setup_of("moco_v2", "digits", 0, 1, settings)
         _, _, step = side(setup)
         losses.append([step(batch) for batch in setup.loader.batches(setup.loader.epoch(0)[:5])])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)

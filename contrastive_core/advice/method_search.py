@@ -84,7 +84,7 @@ class MethodSearch(Search):
         took = [s.seconds for s in trial.by_seed(epochs).values()]
         pace = self.plan.paces.get(self._method(trial), self.plan.seconds_per_epoch)
         cost = float(np.mean(took)) if took else epochs * pace + OVERHEAD
-        return self.beside + self.spent + cost + besides <= RESERVE * self.plan.seconds
+        return self._is_affordable(cost + besides)
 
     def _scores(self, trial: Trial, regime: str) -> SettingScores:
         return trial.of_criterion(self.epochs_of(trial, regime), self.plan.criterion)

@@ -174,8 +174,11 @@ class Search:
         return fit_curve(points)
 
     def _has_time_for(self, epochs: int, besides: float = 0.0) -> bool:
-        needed = self.beside + self.spent + self.cost(epochs) + besides
-        return needed <= RESERVE * self.plan.seconds
+        return self._is_affordable(self.cost(epochs) + besides)
+
+    def _is_affordable(self, seconds: float) -> bool:
+        """Whether the time that is left suffices for so many seconds."""
+        return self.beside + self.spent + seconds <= RESERVE * self.plan.seconds
 
     def _has_time_for_another(self) -> bool:
         """Whether a further first try leaves the finalists the time for their seeds."""

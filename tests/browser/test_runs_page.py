@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator
 
 @pytest.fixture
 def home(server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """This process sees the server's runs. Each test, a second try too, begins without one, and nothing is at work."""
+    """This process sees the server's runs. Each test, a second try too, begins without one, and nothing runs."""
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(server.home / "runs"))
     monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(server.home / "home"))
     for job in queue.queue():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contrastive_core.loss_lab import view as lab_view
 from contrastive_core.loss_lab.view import compute_view
 from contrastive_core.records.lab_view import LabBatch
 
@@ -21,7 +20,7 @@ def test_the_loss_lab_says_what_they_compare(name: str) -> None:
         compute_view(LabBatch(rows[:, :1], batch.labels, None, ("a",), batch.ids), "views", name, {})
 
 
-def test_views_go_to_the_browser_where_it_shows_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_views_go_to_the_browser_where_it_shows_dimensions() -> None:
     rows = np.random.default_rng(1).normal(size=(6, 3, 4)).astype(np.float32)
     batch = LabBatch(rows, np.zeros(6, np.int64), None, ("a",), [str(i) for i in range(6)])
     for name, is_shown in (("barlow_twins", True), ("vicreg", True), ("lejepa", True), ("nt_xent", False)):
@@ -29,10 +28,10 @@ def test_views_go_to_the_browser_where_it_shows_dimensions(monkeypatch: pytest.M
         assert (views is not None) == is_shown, name
         if views is not None:
             assert np.array_equal(views, rows[:, :2])
-    monkeypatch.setattr(lab_view, "MOST_DIMENSIONS", 3)
-    view = compute_view(batch, "views", "vicreg", {})
+    wide = LabBatch(np.tile(rows, 2100), batch.labels, None, ("a",), batch.ids)
+    view = compute_view(wide, "views", "vicreg", {})
     assert view.views is None
-    assert "takes at most 3, and these vectors have 4" in str(view.reason)
+    assert "takes at most 8,192, and these vectors have 8,400" in str(view.reason)
 
 
 @pytest.mark.parametrize("name", ["barlow_twins", "vicreg"])
