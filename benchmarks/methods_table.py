@@ -27,6 +27,7 @@ import resource
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,7 @@ def main() -> None:
     options.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     options.add_argument("--only", nargs="+", help="methods")
     options.add_argument("--scale", type=float, default=1.0, help="of the seconds, for a trial")
+    options.add_argument("--at-once", type=int, default=1, help="runs at a time, on as many idle cores")
     options.add_argument("--cifar", type=Path, help="folder of JPEG files by split and class")
     options.add_argument("--runs", type=Path, required=True, help="folder to keep the runs in")
     options.add_argument("--report", action="store_true", help="print the table of what is there")
@@ -197,13 +199,18 @@ def main() -> None:
     os.environ.setdefault("CONTRASTIVE_LAB_HOME", str(args.runs.resolve() / "home"))
     torch.set_num_threads(1)
     fork = multiprocessing.get_context("fork")  # imports are done once
+    running: list[Any] = []
     for side, name, dataset, seed in () if args.report else jobs(args):
         path = args.runs / f"{dataset}--{side}--{name}--{seed}.npz"
         if not path.exists():
             given = (side, name, prepared(dataset, args.cifar, args.runs), seed, path, args.scale * SECONDS[dataset])
-            child = fork.Process(target=one, args=given)
-            child.start()
-            child.join()
+            running.append(fork.Process(target=one, args=given))
+            running[-1].start()
+            while len(running) >= args.at_once:
+                wait(child.sentinel for child in running)
+                running = [child for child in running if child.is_alive()]
+    for child in running:
+        child.join()
     print(report(args.runs))
 
 

@@ -3,6 +3,7 @@
 Without torchrun the world has one process, and every function here is the identity.
 """
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -89,6 +90,7 @@ def process_group(device: str) -> Iterator[World]:
 def destroy_process_group() -> None:
     """Part from the others, if there are any."""
     if dist.is_initialized():
+        _patient_group.cache_clear()
         dist.destroy_process_group()
 
 
@@ -168,8 +170,7 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
     Args: patient: it may take some much longer than the minutes that processes wait for each other
         (ten on GPUs): decoding a folder of images, a download.
     """
-    is_patient = patient and not is_single_process()
-    group: Any = dist.new_group(backend="gloo", timeout=PATIENCE) if is_patient else None
+    group = _patient_group(dist.group.WORLD) if patient and not is_single_process() else None
     result: T | None = None
     error: Exception | None = None
     try:
@@ -177,13 +178,24 @@ def raise_together(work: Callable[[], T], patient: bool = False) -> T:
     except Exception as caught:
         error = caught
     failed = all_gather_object(error is not None, group)
-    if group is not None:
-        dist.destroy_process_group(group)
     if error is not None and failed.index(True) == world().rank:
         raise error
     if any(failed):
         raise Elsewhere
     return result  # type: ignore[return-value]
+
+
+def on_rank0(work: Callable[[], None]) -> None:
+    """Do `work` on the first process, for as long as it takes, while the others wait. All processes call it together.
+    Raises its error there and `Elsewhere` on the others."""
+    raise_together(work if world().is_rank0 else lambda: None, patient=True)
+
+
+@functools.cache
+def _patient_group(world: dist.ProcessGroup | None) -> Any:
+    """A group of the processes of `world` that wait for each other for days. The first call, which makes it, is one of
+    all processes together."""
+    return dist.new_group(backend="gloo", timeout=PATIENCE)
 
 
 def any_process(flag: bool) -> bool:

@@ -87,7 +87,10 @@ class TrainConfig:
     start: str | None = _option(None, N_("start from this run's encoder"), metavar="RUN")
     start_head: bool = False  # take that run's head, too
     freeze: bool = False  # train the head only
-    snapshot_every: int = _setting(1, low=0)  # epochs between snapshots; 0: only the last
+    monitor_every: int | None = _setting(None, low=1)  # epochs between scores of the fixed sample; None: at most 100
+    snapshot_every: int | None = _setting(
+        None, low=0
+    )  # epochs between its snapshots; None: with its scores; 0: the last
     sample: int = _setting(2000, low=2, high=2000)  # images in the fixed sample
     save_seconds: float = _setting(20.0, low=0)  # at least this long between saved states
     collapse_patience: int = _setting(5, low=0)  # epochs collapsed before the run stops; 0: never

@@ -26,6 +26,7 @@ from contrastive_core.registry import Knob, knobs_of
 FIELDS = ("training_recipe", "batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
 SET = N_("set for this run")
 NO_DEFAULT: Default = ({}, "")
+SCORED_EPOCHS = 100  # of a run, at most
 LEAST_IN_SPLIT = 8  # images in a part of a split batch norm
 
 
@@ -49,6 +50,8 @@ def resolve(config: TrainConfig, dataset: Dataset, device: torch.device) -> tupl
         "amp": wants_bf16(device) if config.amp is None else config.amp,
         "threads": config.threads or torch.get_num_threads(),
         "warmup": filled.get("warmup", config.warmup) or 0.0,
+        "monitor_every": (scored := config.monitor_every or -(-config.epochs // SCORED_EPOCHS)),
+        "snapshot_every": scored if config.snapshot_every is None else config.snapshot_every,
     }
     if dataset.form is not None:  # that of its images, whoever chose it
         filled |= {"image_size": dataset.form.size, "resize": dataset.form.resize}

@@ -144,7 +144,8 @@ def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Para
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and knows no parts."""
+    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and has no parts; on an
+    H200, two processes of one GPU, it takes 5.6 ms both ways for 512 × 64 × 32 × 32 in bf16, this one 13.5 ms."""
 
     splits = 1
 
@@ -197,11 +198,14 @@ class SyncBatchNorm(_BatchNorm):
 
 
 def synchronize_norms(module: nn.Module) -> nn.Module:
-    """Turn every BatchNorm into one over all processes; names, state and the parameters themselves stay."""
-    if not is_single_process():
-        for norm in module.modules():
-            if type(norm) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
-                norm.__class__ = SyncBatchNorm
+    """Turn every BatchNorm into one over all processes: torch's on CUDA, unless it has parts. Names, state and the
+    parameters themselves stay."""
+    norm: Any
+    for norm in () if is_single_process() else module.modules():
+        if type(norm) in (nn.BatchNorm1d, nn.BatchNorm2d, SplitBatchNorm):
+            on_cuda = norm.running_mean is not None and norm.running_mean.is_cuda
+            norm.__class__ = nn.SyncBatchNorm if on_cuda and type(norm) is not SplitBatchNorm else SyncBatchNorm
+            norm.process_group = None  # all processes
     return module
 
 

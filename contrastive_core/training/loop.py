@@ -231,36 +231,53 @@ def should_log(device: torch.device, step: int) -> bool:
 
 def _after_epoch(t: _Training, position: TrainPosition, pairs: Pairs) -> None:
     """Score and snapshot the fixed sample, and add the epoch's line."""
-    setup, config = t.setup, t.setup.config
+    setup = t.setup
     means = mean_loss, _ = t.totals.means()
     similarity = monitor.pair_similarity(pairs)
     if not all(map(math.isfinite, means)):
-        raise CannotGoOn(diverged(position.step, *means, config.lr or 0))
+        raise CannotGoOn(diverged(position.step, *means, setup.config.lr or 0))
     t.totals.clear()
     t.log.unread = unread_files(setup.dataset.images)
-    if not setup.world.is_rank0:
-        return
-    amp = bool(config.amp)
-    h, z = monitor.embed(setup.method, setup.sample.images, amp)
-    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, amp)
-    captions = monitor.embed_captions(setup.method, setup.sample, amp)
-    if captions:
-        scores |= monitor.tower_scores(z, **captions)
-    scores |= collapse.dimension_scores(z)
+    collectives.on_rank0(partial(_log_epoch, t, position, {"loss": mean_loss, **similarity}))
+
+
+def _log_epoch(t: _Training, position: TrainPosition, figures: dict[str, float]) -> None:
+    """Add the line of an epoch and, where they are due, the scores and the snapshot of the fixed sample."""
+    setup, config, epoch = t.setup, t.setup.config, position.epoch + 1
+    is_scored, is_kept = (_is_due(epoch, n, config.epochs) for n in (config.monitor_every, config.snapshot_every))
+    rows = monitor.embed_sample(setup.method, setup.sample, bool(config.amp)) if is_scored or is_kept else {}
+    scores = _scores(setup, rows) if is_scored else {}
     _look_for_collapse(t, scores)
     extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
-    t.log.epoch(position, mean_loss, {**scores, **similarity, **extra})
-    epoch, every = position.epoch + 1, config.snapshot_every
-    if epoch == config.epochs or (every and epoch % every == 0):
-        sample = setup.sample
-        t.run.save_snapshot(epoch, index=sample.index, h=h, z=z, labels=sample.labels, **captions)
+    t.log.epoch(position, {**figures, **scores, **extra})
+    if is_kept:
+        t.run.save_snapshot(epoch, index=setup.sample.index, labels=setup.sample.labels, **rows)
+    if is_scored:
+        _end_if_collapsed(t, scores)
+
+
+def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
+    """The scores of the fixed sample's `rows`."""
+    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k not in "hz"}
+    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
+    return scores | (monitor.tower_scores(z, **captions) if captions else {}) | collapse.dimension_scores(z)
+
+
+def _is_due(epoch: int, every: int | None, epochs: int) -> bool:
+    """Whether this epoch's turn has come: of each `every` epochs, if it is not 0, and of the last."""
+    return epoch == epochs or bool(every and epoch % every == 0)
+
+
+def _end_if_collapsed(t: _Training, scores: dict[str, float]) -> None:
+    """Raises: CannotGoOn if the embeddings have been one point for as long as the run's patience."""
+    config = t.setup.config
     one_point = scores.get("uniformity", -1.0) > -COLLAPSED
-    t.collapsed_epochs = t.collapsed_epochs + 1 if one_point else 0
+    t.collapsed_epochs = t.collapsed_epochs + (config.monitor_every or 1) if one_point else 0
     if config.collapse_patience and t.collapsed_epochs >= config.collapse_patience:
         raise CannotGoOn(
             "collapsed: for {collapsed_epochs} epochs all embeddings have been one point. Likely reason: {reason}",
             collapsed_epochs=t.collapsed_epochs,
-            reason=collapse.likely_reason(config, setup.method, setup.loss),
+            reason=collapse.likely_reason(config, t.setup.method, t.setup.loss),
         )
 
 

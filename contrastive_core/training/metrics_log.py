@@ -3,7 +3,8 @@
 Only the first of several processes writes. Lines are collected for half a second and written together. A step's line
 has `step`, `epoch`, `loss`, `lr`, `grad_norm`, `n_valid`, `z_std` and `z_std_least` (see collapse.py; some losses add
 `z_scale`, two towers `text_z_std`), `images_per_s` and `memory_mb`; an epoch's line has `epoch` (1 for the first),
-`step`, the mean `loss`, the total `seconds`, and the scores of the sample, `z_rank` and `z_correlation` among them.
+`step`, the mean `loss`, the total `seconds`, and, where they are due, the scores of the sample, `z_rank` and
+`z_correlation` among them.
 """
 
 import contextlib
@@ -59,12 +60,12 @@ class MetricsLog:
         line: Line = {"step": position.step, "epoch": position.epoch, **values}
         self._add({**line, "images_per_s": round(rate, 1)})
 
-    def epoch(self, position: TrainPosition, loss: float, values: Line) -> None:
-        """Add the line of one epoch, after its last step, with its mean loss."""
+    def epoch(self, position: TrainPosition, values: Line) -> None:
+        """Add the line of one epoch, after its last step."""
         self.images, self.last_line = 0, time.monotonic()  # scoring is not training
         seconds = round(self.last_line - self.started, 3)
         self.position, self.memory = position.after_epoch(), 0
-        self._add({"epoch": position.epoch + 1, "step": position.step, "loss": loss, "seconds": seconds, **values})
+        self._add({"epoch": position.epoch + 1, "step": position.step, "seconds": seconds, **values})
 
     def status(self, status: str, reason: str = "") -> None:
         """Write all lines and the run's status."""

@@ -1,4 +1,4 @@
-"""Scores during training: of a fixed sample of training images, once per epoch. The test set is never read.
+"""Scores during training: of a fixed sample of training images, after an epoch. The test set is never read.
 `knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on each image. Alignment is
 taken between two augmented views, the same in every epoch."""
 
@@ -82,6 +82,12 @@ def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -
         z = torch.cat([method.encode_texts(part).float() for part in parts])
     method.train(was_training)
     return {"text_z": z.cpu().numpy().astype(np.float16)[at], "text_of": sample.captions.image}
+
+
+def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
+    """`h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
+    h, z = embed(method, sample.images, amp)
+    return {"h": h, "z": z, **embed_captions(method, sample, amp)}
 
 
 def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:

@@ -145,12 +145,16 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: EpochTota
     plain |= {"captions": setup.dataset.captions.digest} if setup.dataset.captions else {}
     for rank, states in enumerate(collectives.all_gather_object(local_states)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
-    if setup.world.is_rank0:
-        writer.wait()  # memory holds one copy
-        on_gpu = any(v.is_cuda for v in tensors.values())
-        tensors = {k: _host_copy(v) for k, v in tensors.items()}
-        copied = torch.cuda.current_stream(setup.device).record_event() if on_gpu else None
-        writer.start(partial(_write, run, tensors, plain, copied))
+    collectives.on_rank0(partial(_start_writing, run, tensors, plain, writer))
+
+
+def _start_writing(run: Run, tensors: dict[str, Tensor], plain: JsonObject, writer: StateWriter) -> None:
+    """Copy the tensors, and let `writer` write the copies."""
+    writer.wait()  # memory holds one copy
+    on_gpu = [v.device for v in tensors.values() if v.is_cuda]
+    tensors = {k: _host_copy(v) for k, v in tensors.items()}
+    copied = torch.cuda.current_stream(on_gpu[0]).record_event() if on_gpu else None
+    writer.start(partial(_write, run, tensors, plain, copied))
 
 
 def _host_copy(x: Tensor) -> Tensor:
@@ -237,9 +241,10 @@ def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, to
     """Restore everything that `capture` collected. Returns the position to continue from."""
     setup.method.load_state_dict(checkpoints.strip_prefix(tensors, "method."))
     state: dict[int, dict[str, Any]] = {}
+    parameters = [p for group in setup.optimizer.param_groups for p in group["params"]]
     for name, value in checkpoints.strip_prefix(tensors, "optimizer.").items():
         i, key = name.split(".", 1)
-        state.setdefault(int(i), {})[key] = value
+        state.setdefault(int(i), {})[key] = _laid_out_as(parameters[int(i)], value)
     for i, entries in plain["optimizer"]["scalars"].items():
         state.setdefault(int(i), {}).update(entries)
     groups = own_kernels(plain["optimizer"]["groups"], setup.optimizer)
@@ -254,6 +259,14 @@ def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, to
     kind, key, *position = plain["random"]["numpy"]
     np.random.set_state((kind, np.array(key, np.uint32), *position))
     return TrainPosition(**plain["place"])
+
+
+def _laid_out_as(parameter: Tensor, value: Tensor) -> Tensor:
+    """The value with the strides of its parameter, of channels-last weights for instance: files hold none, and CUDA's
+    fused optimizers refuse others."""
+    if value.shape != parameter.shape:
+        return value
+    return torch.empty_like(parameter, dtype=value.dtype, device=value.device).copy_(value)
 
 
 def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:

@@ -36,7 +36,9 @@ MOST = 8  # runs
 POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view
 TITLED = {"method": "methods", "loss": "losses"}
-UPKEEP = set("device threads channels_last compile snapshot_every sample save_seconds collapse_patience".split())
+UPKEEP = set(
+    "device threads channels_last compile monitor_every snapshot_every sample save_seconds collapse_patience".split()
+)
 PATH = re.compile(r"(?<![\w.:])(?:~|[A-Za-z]:)?[/\\][^\s:*?\"<>|]*[/\\]([^\s/\\]+)")  # of two folders or more
 
 

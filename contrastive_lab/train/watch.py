@@ -198,14 +198,14 @@ def _figures_of_now(metrics: MetricsReader, has_classes: bool) -> None:
     if has_classes:
         score, title = "knn_train_sample", _("kNN on the training sample")
         help = _("A fixed sample of training images, each voted on by the others.")
-    elif epochs and tower_curves.FORTH in epochs[-1]:
+    elif any(tower_curves.FORTH in line for line in epochs):
         score, title = tower_curves.FORTH, _("Recall@1, image → caption")
         help = _(tower_curves.OF_SAMPLE)
     speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
     columns = iter(st.columns(3))
     next(columns).metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
     if score:
-        share = epochs[-1].get(score) if epochs else None
+        share = next((line[score] for line in reversed(epochs) if score in line), None)  # not every epoch is scored
         next(columns).metric(title, f"{100 * share:.1f} %" if share is not None else "–", help=help)
     next(columns).metric(_("Images/s"), f"{speed:,.0f}")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from worlds import spread
 
@@ -21,7 +22,7 @@ from contrastive_core.distributed import collectives
 from contrastive_core.distributed.collectives import World
 from contrastive_core.errors import Elsewhere
 from contrastive_core.losses._output import LossOutput
-from contrastive_core.models.encoders import create_encoder
+from contrastive_core.models.encoders import SplitBatchNorm, create_encoder
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.storage.large_arrays import part_of
@@ -320,8 +321,8 @@ def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
         assert all(len(part) for part in parts)
 
 
-def agree(world: World) -> str:
-    """What each hears when the last process cannot go on."""
+def agree(world: World) -> list[str]:
+    """What each hears when the last process cannot go on, and when the first cannot, alone at work."""
 
     def work() -> int:
         if world.rank == world.size - 1 and world.size > 1:
@@ -330,18 +331,31 @@ def agree(world: World) -> str:
 
     assert collectives.raise_together(lambda: world.rank) == world.rank
     assert collectives.broadcast_object(world.rank) == 0
-    try:
-        collectives.raise_together(work)
-    except (ValueError, Elsewhere) as error:
-        return type(error).__name__
-    return "nothing"
+    done: list[int] = []
+    for _ in range(2):
+        collectives.on_rank0(lambda: done.append(world.rank))
+    assert done == ([0, 0] if world.is_rank0 else [])
+    heard = []
+    for fails in (lambda: collectives.raise_together(work), lambda: collectives.on_rank0(_cannot)):
+        try:
+            fails()
+            heard.append("nothing")
+        except (ValueError, Elsewhere) as error:
+            heard.append(type(error).__name__)
+    return heard
+
+
+def _cannot() -> None:
+    raise ValueError("the disk is full")
 
 
 def test_one_process_says_what_is_wrong_and_all_end(worlds: dict[str, list]) -> None:
-    *others, last = worlds["agree"]
-    assert last == "ValueError"
-    assert set(others) == {"Elsewhere"}
-    assert agree(World()) == "nothing"
+    first, *others = worlds["agree"]
+    last = others.pop()
+    assert last == ["ValueError", "Elsewhere"]
+    assert first == ["Elsewhere", "ValueError"]
+    assert all(heard == ["Elsewhere", "Elsewhere"] for heard in others)
+    assert agree(World()) == ["nothing", "ValueError"]
 
 
 def test_shares_cover_the_batch_in_order() -> None:
@@ -361,3 +375,16 @@ def test_a_world_of_one_changes_nothing() -> None:
     assert global_batch.synchronize_norms(net) is net
     made = pairs.from_labels(x, torch.zeros(3, dtype=torch.long))
     assert global_batch.global_pairs(made, by_label=True) is made
+
+
+def test_cuda_takes_torchs_batch_norm_over_processes_but_for_parts(monkeypatch) -> None:
+    monkeypatch.setattr(global_batch, "is_single_process", lambda: False)
+
+    def norms(device: str) -> list[type]:
+        layers = nn.BatchNorm2d(3, device=device), nn.BatchNorm1d(3, device=device), SplitBatchNorm(3, device=device)
+        return [type(norm) for norm in global_batch.synchronize_norms(nn.ModuleList(layers))]
+
+    ours = global_batch.SyncBatchNorm
+    with FakeTensorMode():
+        assert norms("cuda") == [nn.SyncBatchNorm, nn.SyncBatchNorm, ours]
+    assert norms("cpu") == [ours] * 3

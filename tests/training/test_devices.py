@@ -60,7 +60,7 @@ def test_images_before_an_epochs_end_do_not_count_for_the_next_line(monkeypatch:
     monkeypatch.setattr(metrics_log.time, "monotonic", lambda: next(seconds))
     monkeypatch.setattr(log, "_add", lines.append)
     log.images += 700  # steps that no line told of
-    log.epoch(TrainPosition(), 1.0, {})
+    log.epoch(TrainPosition(), {"loss": 1.0})
     log.images += 300
     log.step(TrainPosition(), {})
     assert lines[-1]["images_per_s"] == 300.0
@@ -168,7 +168,7 @@ def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
 
 
 def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
-    """Where one decodes a folder, the others meet it in a group without the usual time limit."""
+    """Where one decodes a folder or scores the sample, the others meet it in one group without the usual time limit."""
     groups: list[tuple[str, timedelta]] = []
     monkeypatch.setattr(collectives, "is_single_process", lambda: False)
     monkeypatch.setattr(
@@ -176,12 +176,16 @@ def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
     )
     met: list[object] = []
     monkeypatch.setattr(collectives, "all_gather_object", lambda value, group: met.append(group) or [value])
-    monkeypatch.setattr(collectives.dist, "destroy_process_group", met.append)
-    assert collectives.raise_together(lambda: 5, patient=True) == 5
+    collectives._patient_group.cache_clear()
+    try:
+        assert collectives.raise_together(lambda: 5, patient=True) == 5
+        collectives.on_rank0(lambda: None)
+    finally:
+        collectives._patient_group.cache_clear()
     ((backend, timeout),) = groups
     assert backend == "gloo"
     assert timeout >= timedelta(days=1)
-    assert met == ["patient", "patient"]  # waited in it, and parted from it
+    assert met == ["patient", "patient"]
 
 
 @pytest.mark.parametrize("how", ["moved", "removed"])

@@ -25,7 +25,7 @@ from contrastive_core.records import runs
 from contrastive_core.records.run import Run
 from contrastive_core.records.train_config import TrainConfig, with_settings
 from contrastive_core.runs import checkpoints
-from contrastive_core.training import loop, monitor
+from contrastive_core.training import loop, monitor, state
 from contrastive_core.training.setup import TrainSetup, prepare
 
 NARROW = {"width": 0.25}
@@ -99,6 +99,41 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
         return [{k: v for k, v in x.items() if k not in clock} for x in run.metrics()]
 
     assert figures(whole) == figures(parts)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_an_optimizers_state_keeps_the_strides_of_its_weights(optimizer: str) -> None:
+    """CUDA's fused optimizers refuse other strides, so that no channels-last training could be resumed there."""
+    config = dataclasses.replace(SHORT, optimizer=optimizer)
+    _, run, _ = start(config, "strides", on_lines=stop_at(2))
+    p = prepare(config)
+    state.resume(p, run, state.EpochTotals(p.device))
+    kept = [(w, x) for w, own in p.optimizer.state.items() for x in own.values() if x.shape == w.shape]
+    assert any(w.ndim == 4 and not w.is_contiguous() for w, _ in kept)
+    assert [w.shape for w, x in kept if x.stride() != w.stride()] == []
+
+
+@pytest.mark.parametrize(
+    ("epochs", "monitor_every", "snapshot_every", "scored", "kept"),
+    [(3, None, None, [1, 2, 3], [1, 2, 3]), (5, 2, None, [2, 4, 5], [2, 4, 5]), (3, 2, 1, [2, 3], [1, 2, 3]),
+     (3, 3, 0, [3], [3])],
+)  # fmt: skip
+def test_scores_and_snapshots_have_schedules_of_their_own(
+    epochs: int, monitor_every: int | None, snapshot_every: int | None, scored: list[int], kept: list[int]
+) -> None:
+    config = dataclasses.replace(SHORT, epochs=epochs, monitor_every=monitor_every, snapshot_every=snapshot_every)
+    _, run, _ = start(config, "scheduled")
+    lines = [x for x in run.metrics() if "seconds" in x]
+    assert [x["epoch"] for x in lines] == list(range(1, epochs + 1))
+    for name in ("knn_train_sample", "alignment", "z_rank"):
+        assert [x["epoch"] for x in lines if name in x] == scored
+    assert run.snapshots() == kept
+
+
+@pytest.mark.parametrize(("epochs", "every"), [(1, 1), (100, 1), (101, 2), (250, 3)])
+def test_a_long_run_is_scored_at_most_a_hundred_times(epochs: int, every: int) -> None:
+    config = prepare(dataclasses.replace(SHORT, epochs=epochs)).config
+    assert (config.monitor_every, config.snapshot_every) == (every, every)
 
 
 def test_a_killed_run_goes_on_bit_equal(homes: Path) -> None:
