@@ -144,8 +144,8 @@ def _buckets(parameters: Iterable[nn.Parameter], size: int) -> list[list[nn.Para
 
 
 class SyncBatchNorm(_BatchNorm):
-    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and has no parts; on an
-    H200, two processes of one GPU, it takes 5.6 ms both ways for 512 x 64 x 32 x 32 in bf16, this one 13.5 ms."""
+    """BatchNorm over all processes' rows, or `splits` parts of them. torch's refuses CPU tensors and has no parts, but
+    takes 5.6 ms both ways where this one takes 13.5 (an H200, two processes, 512 × 64 × 32 × 32 in bf16)."""
 
     splits = 1
 
