@@ -115,9 +115,13 @@ def test_an_optimizers_state_keeps_the_strides_of_its_weights(optimizer: str) ->
 
 @pytest.mark.parametrize(
     ("epochs", "monitor_every", "snapshot_every", "scored", "kept"),
-    [(3, None, None, [1, 2, 3], [1, 2, 3]), (5, 2, None, [2, 4, 5], [2, 4, 5]), (3, 2, 1, [2, 3], [1, 2, 3]),
-     (3, 3, 0, [3], [3])],
-)  # fmt: skip
+    [
+        (3, None, None, [1, 2, 3], [1, 2, 3]),
+        (5, 2, None, [2, 4, 5], [2, 4, 5]),
+        (3, 2, 1, [2, 3], [1, 2, 3]),
+        (3, 3, 0, [3], [3]),
+    ],
+)
 def test_scores_and_snapshots_have_schedules_of_their_own(
     epochs: int, monitor_every: int | None, snapshot_every: int | None, scored: list[int], kept: list[int]
 ) -> None:
