@@ -10,6 +10,7 @@ training   SimCLR with ResNet-18, beside the same encoder, batch, optimizer and 
 loss       NT-Xent, forward and backward, at 131,072 rows beside lightly's and pytorch-metric-learning's.
 step       a training step, plain and compiled, with its kernels, launches and waits (PyTorch's profiler).
 precision  the same step in bf16 and in float32.
+resume     how far a run that was stopped and resumed is from one in one go, beside the same run a second time.
 files      images per second from the JPEG files to memory, beside torchvision's ImageFolder with as many workers.
 
 A part that fails, for instance for want of memory, gives one row with its reason; the others go on. Without a GPU
@@ -22,6 +23,7 @@ import argparse
 import dataclasses
 import datetime
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +46,7 @@ from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records import runs
 from contrastive_core.records.train_config import TrainConfig
+from contrastive_core.runs import checkpoints
 from contrastive_core.storage import atomic
 from contrastive_core.training.loop import compute_step, train
 from contrastive_core.training.optim import create_optimizer, learning_rate, set_learning_rate
@@ -189,7 +192,7 @@ def measured(work: Callable[[], object], device: torch.device, repeats: int = 5)
     return 1e3 * seconds, extra
 
 
-# --- waits, step, precision, files ----------------------------------------------------------------------
+# --- waits, step, precision, resume, files -------------------------------------------------------
 
 
 def waits_of_methods(args: argparse.Namespace) -> Iterator[Row]:
@@ -239,6 +242,29 @@ def precision(args: argparse.Namespace) -> Iterator[Row]:
     yield Row(f"step of {args.batch} images, bf16", "ms", bf16, "float32", float32)
 
 
+def resume(args: argparse.Namespace) -> Iterator[Row]:
+    """The largest difference of a weight after two epochs. Kernels need not be deterministic: a second run tells."""
+    first, second, resumed = (
+        weights_of(args, name, stops=name == "resumed") for name in ("first", "second", "resumed")
+    )
+    again, apart = (max(float((x - first[k]).abs().max()) for k, x in other.items()) for other in (second, resumed))
+    yield Row("stopped and resumed, largest difference of a weight", "", apart, note=f"the same run twice: {again:.2g}")
+
+
+def weights_of(args: argparse.Namespace, name: str, stops: bool) -> dict[str, Tensor]:
+    """A run's weights after two epochs, in float64; with `stops`, its first epoch ends with a stop."""
+    setup = setup_of(args, epochs=2, save_seconds=0.0)
+    run = runs.create(f"gpu-{name}", setup.config.to_dict())
+
+    def stop(lines: list[dict[str, float]]) -> None:
+        if stops and any("seconds" in line for line in lines):
+            signal.raise_signal(signal.SIGTERM)
+
+    if train(setup, run, on_lines=stop) == "stopped":
+        train(setup_of(args, epochs=2, save_seconds=0.0), run, resume=True)
+    return {k: x.double() for k, x in checkpoints.load_weights(run).items()}
+
+
 def files(args: argparse.Namespace) -> Iterator[Row]:
     """Decoding every training image once: ours with an empty cache, torchvision's with as many workers."""
     data = datasets.load(f"folder:{args.images}")
@@ -262,6 +288,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
     "loss": loss,
     "step": step,
     "precision": precision,
+    "resume": resume,
     "files": files,
     "training": training,
 }

@@ -34,6 +34,7 @@ def test_every_part_gives_its_rows_on_a_cpu(folder: Path, tmp_path: Path, capsys
     assert "Error" not in table
     for said in ("NT-Xent, 64 rows | ", "8 images, plain: kernels", "bf16 | ", "16 JPEG files", "1 epochs of 16"):
         assert said in table
+    assert "| stopped and resumed, largest difference of a weight | 0  |  |  | the same run twice: 0 |" in table
     found = {cells[1].strip(): cells for cells in (line.split("|") for line in table.splitlines()) if len(cells) > 5}
     scores = [cells for work, cells in found.items() if work.endswith(": knn")]
     assert len(scores) == 1
