@@ -30,7 +30,10 @@ def choose(name: str = "auto") -> torch.device:
         here = ", ".join(kind for kind in ("cpu", "cuda", "mps") if _present(kind))
         raise NoDevice("this machine has no {kind} device (available: {here}); use --device auto", kind=kind, here=here)
     if kind == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
-        raise NoDevice("there is no {name}; this machine has {device_count} GPUs", name=name, device_count=count)
+        template = N_("there is no {name}; this machine has {device_count} GPUs")
+        if count == 1:
+            template = N_("there is no {name}; this machine has 1 GPU")
+        raise NoDevice(template, name=name, device_count=count)
     return device
 
 

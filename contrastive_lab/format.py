@@ -9,9 +9,10 @@ from typing import Any
 
 from contrastive_core.records import safe_cell
 from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.score import ClassShare, Score, recall_text
 from contrastive_lab import locale
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 
 MAP_SETTINGS = (N_("seed"), N_("neighbors"), N_("metric"))
 
@@ -106,6 +107,19 @@ def quality_of(quality: Mapping[str, float]) -> str:
 def data_of(name: object) -> str:
     """A data set as a page names it: a folder or a list by its path alone."""
     return str(name).removeprefix("folder:").removeprefix("csv:")
+
+
+def judged_images(scores: Evaluation) -> str:
+    """The images that a run's kNN accuracy, and that of raw pixels beside it, is of; "" where there is none."""
+    if scores.score("h", "knn") is None:
+        return ""
+    text = _("kNN on {n} test images, by the vote of {m} training images.")
+    return text.format(n=f"{scores.n_test:,}", m=f"{scores.n_train:,}")
+
+
+def epochs(count: object) -> str:
+    """1 epoch, 20 epochs; a record may lack the number."""
+    return ngettext("{epochs} epoch", "{epochs} epochs", count if isinstance(count, int) else 2).format(epochs=count)
 
 
 def duration(seconds: float) -> str:

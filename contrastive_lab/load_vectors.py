@@ -62,7 +62,7 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and split are recognized "
-            "by name. A column named image contains images or their file names."
+            "by name. A column named image contains images or their file names, a column named text the captions."
         )
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()

@@ -17,11 +17,11 @@ from contrastive_lab.locale import _, message, sentence
 TRIES = 2  # starts in one session before a result that nobody can read is said to be so
 
 
-def answer_or_wait(kind: str, values: dict[str, Any], what: str) -> Result | None:
+def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool = False) -> Result | None:
     """The result of an analysis, or how far it is in its place."""
     result = cache.result(kind, values)
     if result is None:
-        follow(questions.analysis(kind, values), what)
+        follow(questions.analysis(kind, values), what, may_stop)
     return result
 
 

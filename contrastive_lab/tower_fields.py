@@ -25,7 +25,8 @@ def draw(number: int) -> SecondFile:
     """Draw the fields. number: of the popover; a new one has empty fields."""
     help = _(
         "For example the captions of the images, or the answers to the questions, from an encoder into the same space. "
-        "A table with two columns of vectors, or an .npz with two arrays, needs no second file."
+        "A table with two columns of vectors, or an .npz with two arrays, needs no second file. A column named text "
+        "contains the captions."
     )
     kinds = [ending.removeprefix(".") for ending in file_formats.ENDINGS]
     upload = st.file_uploader(_("File of the other tower"), kinds, key=f"vectors-other-file-{number}", help=help)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from contrastive_core.records import data_home, runs_home
 from contrastive_lab import format, query_params, state
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.runs import table
 from contrastive_lab.runs.detail import compare, details, difference
 from contrastive_lab.runs.import_form import elsewhere
@@ -43,7 +43,8 @@ def all_runs() -> None:
     elif chosen:
         compare(chosen)
         mine = [run for run in chosen if not run.shipped]
-        if mine and st.button(_("Delete {mine} runs").format(mine=len(mine)), icon=":material/delete:"):
+        label = ngettext("Delete {mine} run", "Delete {mine} runs", len(mine)).format(mine=len(mine))
+        if mine and st.button(label, icon=":material/delete:"):
             table.remove(mine)
         difference(chosen[:2])
     table.bin_of()

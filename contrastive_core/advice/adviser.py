@@ -19,7 +19,8 @@ from contrastive_core.evaluation.verdicts import SettingScores, contrast
 from contrastive_core.messages import N_, message
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
-from contrastive_core.records.advice import Answer, AnswerRow, Plan, adviser_names, folder_of, lock_of, read_answer
+from contrastive_core.records.advice import Plan, adviser_names, folder_of, lock_of
+from contrastive_core.records.advice_answer import Answer, AnswerRow, read_answer
 from contrastive_core.storage import json_files
 from contrastive_core.storage.lock import lock
 

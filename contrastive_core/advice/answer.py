@@ -13,11 +13,12 @@ from contrastive_core.advice.held_out import HeldOutScores, Trial
 from contrastive_core.advice.search import Search
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.evaluation.paired_tests import holm, t_test
-from contrastive_core.evaluation.verdicts import ALPHA, contrast, interval_of
+from contrastive_core.evaluation.verdicts import ALPHA, contrast, interval_and_basis
 from contrastive_core.loss_lab.view import trade
 from contrastive_core.messages import N_, join, message
 from contrastive_core.records import runs
-from contrastive_core.records.advice import CRITERIA, Answer, AnswerRow, CurvePoint, Decision, Regime
+from contrastive_core.records.advice import CRITERIA
+from contrastive_core.records.advice_answer import Answer, AnswerRow, CurvePoint, Decision, Regime
 from contrastive_core.records.embedding_ref import cached
 from contrastive_core.records.score import SEEDS
 from contrastive_core.storage.json_files import JsonObject
@@ -94,7 +95,8 @@ def _row(search: Search, trial: Trial, curve: Curve | None) -> AnswerRow:
     runs = [s.run for s in trial.by_seed(epochs).values()]
     row: AnswerRow = {"label": trial.label, "settings": trial.settings, "is_default": trial.is_default, "shown": ""}
     row |= {"epochs": epochs, "seeds": len(values), "values": values, "runs": runs}
-    row |= {"mean": float(np.mean(values)), "interval": interval_of(scores)}
+    interval, basis = interval_and_basis(scores)
+    row |= {"mean": float(np.mean(values)), "interval": interval, "basis": basis}
     if curve is not None and trial.value is not None and epochs == search.plan.rungs[-1]:
         row["on_curve"] = float(curve.at([trial.value])[0][0])
     usual = default.of_criterion(epochs, criterion) if default and not trial.is_default else None

@@ -25,7 +25,8 @@ from contrastive_core.errors import BadSetting
 from contrastive_core.evaluation.paired_tests import Z95
 from contrastive_core.evaluation.verdicts import ALPHA
 from contrastive_core.messages import N_, message
-from contrastive_core.records.advice import QUESTIONS, START, CurvePlace
+from contrastive_core.records.advice import QUESTIONS, START
+from contrastive_core.records.advice_answer import CurvePlace
 from contrastive_core.records.recipe import Recipe
 from contrastive_core.records.score import SEEDS
 from contrastive_core.training.defaults import usual_settings
@@ -63,8 +64,9 @@ def check_questions(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
-    """What is tried for a question, the default first. Raises BadSetting where the method's loss has none."""
+def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str] = ()) -> list[Candidate]:
+    """What is tried for a question, the default first. Raises BadSetting where the method's loss has none.
+    Args: among: methods to choose from; (): all that fit."""
     cls, usual = methods.get(method), usual_settings(method, dataset)
     others: dict[str, dict[str, object]]
     match question:
@@ -78,7 +80,7 @@ def candidates(question: str, method: str, dataset: Dataset) -> list[Candidate]:
             labels = [message("batch {second}", second=b) for b in sizes]
             return [first, *(Candidate(question, x, {"batch_size": b}, b) for x, b in zip(labels, sizes, strict=True))]
         case "method":
-            names, _ = fitting_methods(dataset)
+            names = among or fitting_methods(dataset)[0]
             default, others = cls.card.title, {methods.get(m).card.title: {"method": m} for m in names if m != method}
         case "start":
             default, others = N_("from scratch"), {}  # going on from an encoder is known once these are judged

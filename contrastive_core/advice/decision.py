@@ -9,9 +9,11 @@ not show their classes is not enough. Where training beats raw pixels, but not t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contrastive_core.evaluation.verdicts import Contrast, SettingScores, contrast, interval_of
+from contrastive_core.evaluation.verdicts import Contrast, SettingScores, contrast, interval_and_basis
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.advice import OPTIONS, Decision
+from contrastive_core.records.advice import OPTIONS
+from contrastive_core.records.advice_answer import Decision
+from contrastive_core.storage.json_files import JsonObject
 
 COSTS = [*OPTIONS]  # the cheapest first
 
@@ -150,14 +152,7 @@ class _Judge:
         listed = [("pixels", it.pixels), *(("frozen", f) for f in it.frozen), *it.trained.items()]
         listed += [("", it.untrained), ("", it.chance)]
         rows = [
-            {
-                "option": option,
-                "label": one.label,
-                "mean": one.mean,
-                "interval": interval_of(one) if not one.is_fixed else None,
-                "seeds": 0 if one.is_fixed else len(one.scores),
-                "is_chosen": bool(chosen) and option == chosen and (option != "frozen" or one is best),
-            }
+            _row(option, one, bool(chosen) and option == chosen and (option != "frozen" or one is best))
             for option, one in listed
             if one.scores
         ]
@@ -172,6 +167,14 @@ class _Judge:
             "rows": rows,
             "pairs": pairs,
         }
+
+
+def _row(option: str, one: SettingScores, is_chosen: bool) -> JsonObject:
+    """An option with its score; one that is made without chance has no seeds."""
+    interval, basis = interval_and_basis(one)
+    seeds = 0 if one.is_fixed else len(one.scores)
+    row = {"option": option, "label": one.label, "mean": one.mean, "seeds": seeds, "is_chosen": is_chosen}
+    return {**row, "interval": interval, "basis": basis}
 
 
 def _of_training(answer: str, names: dict[str, str], own: SettingScores, found: Contrast) -> str:

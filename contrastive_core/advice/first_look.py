@@ -12,6 +12,7 @@ import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core import losses, methods
+from contrastive_core.advice.fitting_methods import fitting_methods
 from contrastive_core.advice.held_out import FEWEST
 from contrastive_core.advice.suggestions import USUAL_BATCH, Facts, Suggestion, suggestions
 from contrastive_core.data import datasets
@@ -41,6 +42,7 @@ class Look:
     dataset: str
     facts: Facts
     suggestions: tuple[Suggestion, ...]
+    methods: tuple[str, ...] = ()  # that can be tried on it
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -74,7 +76,8 @@ def look(
     about = {"needs_labels": card.needs_labels, "has_temperature": "temperature" in losses.knobs(card.default_loss)}
     defaults = {"recipe": Recipe(), "batch_size": USUAL_BATCH, **about, **usual_settings(method, train)}
     facts["batch_size"] = defaults["batch_size"]
-    return Look(name, facts, tuple(suggestions(name, facts, defaults)))
+    fitting = tuple(fitting_methods(train)[0])
+    return Look(name, facts, tuple(suggestions(name, facts, defaults)), fitting)
 
 
 def in_words(facts: Facts) -> str:
@@ -98,10 +101,16 @@ def _seen(facts: Facts) -> str:
     shares = {name: f"{100 * share:.1f}" for name, share in known.items()}
     cosines = {"same": f"{facts['same_class_cosine']:.2f}", "other": f"{facts['other_class_cosine']:.2f}"}
     return message(
-        "{text}; {classes} classes of {sizes}. kNN accuracy is {pixels_knn} % on pixels and {random_encoder} % with "
-        "an untrained encoder; the largest class has {chance} %. The mean cosine of centered pixels is {same} within "
+        "{text}; {classes} classes of {sizes}. kNN accuracy on {asked} of the training images, by the vote of others, "
+        "is {pixels_knn} % on pixels and {random_encoder} % with an untrained encoder; the largest class has {chance} "
+        "%. The mean cosine of centered pixels is {same} within "
         "a class and {other} between classes.",
-        **{"text": text, "classes": facts["classes"], "sizes": sizes, **shares, **cosines},
+        text=text,
+        classes=facts["classes"],
+        sizes=sizes,
+        asked=f"{facts['asked']:,}",
+        **shares,
+        **cosines,
     )
 
 

@@ -15,9 +15,11 @@ import numpy as np
 from contrastive_core.advice.held_out import Trial, read_trials
 from contrastive_core.advice.planning import RESERVE
 from contrastive_core.advice.search import FEWEST, Search
-from contrastive_core.evaluation.verdicts import Contrast, SettingScores, contrast, interval_of
+from contrastive_core.evaluation.verdicts import Contrast, SettingScores, contrast, interval_and_basis
 from contrastive_core.messages import N_, join, message
-from contrastive_core.records.advice import FINALISTS, OVERHEAD, Regime, epochs_in_time, least_duration
+from contrastive_core.records.advice import FINALISTS, OVERHEAD, epochs_in_time, least_duration
+from contrastive_core.records.advice_answer import Regime
+from contrastive_core.storage.json_files import JsonObject
 
 EPOCHS, TIME = "epochs", "time"
 TITLES = {EPOCHS: N_("At equal epochs"), TIME: N_("At equal time")}
@@ -105,21 +107,23 @@ class MethodSearch(Search):
     def _regime(self, regime: str) -> Regime:
         known = [(t, s) for t in self.trials.values() if (s := self._scores(t, regime)).scores]
         known.sort(key=lambda one: (-min(3, len(one[1].scores)), -one[1].mean))
-        rows = [
-            {
-                "label": scores.label,
-                "method": self._method(trial),
-                "epochs": self.epochs_of(trial, regime),
-                "seeds": len(scores.scores),
-                "mean": scores.mean,
-                "interval": interval_of(scores),
-                "seconds": float(np.mean([s.seconds for s in trial.by_seed(self.epochs_of(trial, regime)).values()])),
-            }
-            for trial, scores in known
-        ]
+        rows = [self._row(trial, scores, self.epochs_of(trial, regime)) for trial, scores in known]
         once = [scores.label for _, scores in known if not scores.is_repeated]
         verdict, best = _verdict([scores for _, scores in known if scores.is_repeated], once)
         return {"regime": regime, "title": TITLES[regime], "rows": rows, "verdict": verdict, "best": best}
+
+    def _row(self, trial: Trial, scores: SettingScores, epochs: int) -> JsonObject:
+        interval, basis = interval_and_basis(scores)
+        return {
+            "label": scores.label,
+            "method": self._method(trial),
+            "epochs": epochs,
+            "seeds": len(scores.scores),
+            "mean": scores.mean,
+            "interval": interval,
+            "basis": basis,
+            "seconds": float(np.mean([s.seconds for s in trial.by_seed(epochs).values()])),
+        }
 
 
 def _verdict(repeated: list[SettingScores], once: list[str]) -> tuple[str, str]:

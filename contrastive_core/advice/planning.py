@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from contrastive_core import methods
 from contrastive_core.advice.candidates import candidates, check_questions
-from contrastive_core.advice.fitting_methods import fitting_methods
+from contrastive_core.advice.fitting_methods import check_methods, fitting_methods
 from contrastive_core.advice.held_out import held_out_rows
 from contrastive_core.advice.suggestions import USUAL_BATCH, batch_of
 from contrastive_core.data import datasets
@@ -42,7 +42,8 @@ RESERVE = 0.95  # of the time; the rest is for the test images and the answer
 
 @dataclass(frozen=True)
 class AdviceRequest:
-    """A question to the adviser. `choose`: None for the temperature, or as the adviser `name` was begun with."""
+    """A question to the adviser. `choose`: None for the temperature, or as the adviser `name` was begun with;
+    `methods`: those to choose from, None for all that fit. The default is `method`, or the first of `methods`."""
 
     dataset: str
     minutes: float
@@ -53,6 +54,7 @@ class AdviceRequest:
     root: str | None = None
     device: str = "auto"
     frozen: Sequence[str] | None = None  # encoders; None: those that the user named once
+    methods: Sequence[str] | None = None
 
 
 def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progress) -> Plan:
@@ -62,31 +64,47 @@ def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progres
         return _resumed(earlier, request)
     on_progress(N_("reading images"), None)
     data = datasets.load(request.dataset, "train", request.root)
-    choose = check_questions(request.choose or ["temperature"])
-    held_out_rows(data)  # its sentence comes before any timing
-    on_progress(N_("timing a few steps"), None)
-    config = TrainConfig(method=request.method, dataset=request.dataset, root=request.root, device=request.device)
-    if "batch" not in choose and (batch := fitting_batch(request.method, data)) is not None:
-        config = dataclasses.replace(config, batch_size=batch)
-    seconds = seconds_per_epoch(config)
     stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
-    chosen = dataclasses.replace(request, choose=choose, name=request.name or free_name(stem, adviser_names()))
+    chosen = dataclasses.replace(_with_methods(request, data), name=request.name or free_name(stem, adviser_names()))
+    choose = list(chosen.choose or ())
+    held_out_rows(data)  # its sentence comes before any timing
+    config = TrainConfig(method=chosen.method, dataset=chosen.dataset, root=chosen.root, device=chosen.device)
+    if "batch" not in choose and (batch := fitting_batch(chosen.method, data)) is not None:
+        config = dataclasses.replace(config, batch_size=batch)
     if choose == ["method"]:
-        return make_plan(chosen, data, seconds, _paces(config, data, seconds, on_progress))
-    return make_plan(chosen, data, seconds)
+        paces = _paces(config, chosen.methods or fitting_methods(data)[0], on_progress)
+        return make_plan(chosen, data, paces[chosen.method], paces)
+    on_progress(N_("timing a few steps"), None)
+    return make_plan(chosen, data, seconds_per_epoch(config))
 
 
-def _paces(config: TrainConfig, data: Dataset, seconds: float, on_progress: OnProgress) -> dict[str, float]:
-    """Seconds per epoch of each method that fits, the default's first; one that cannot be timed is told when it is
-    trained."""
-    paces = {config.method: seconds}
-    names, _ = fitting_methods(data)
-    for number, name in enumerate(n for n in names if n != config.method):
-        on_progress(message("timing {title}", title=methods.get(name).card.title), number / len(names))
+def _with_methods(request: AdviceRequest, data: Dataset) -> AdviceRequest:
+    """The request with its questions, and with the methods that it names: the first is the default where `method` is
+    none of them. Raises BadSetting for questions and methods that cannot be tried."""
+    choose = check_questions(request.choose or (["method"] if request.methods else ["temperature"]))
+    if request.methods is None:
+        return dataclasses.replace(request, choose=choose)
+    if "method" not in choose:
+        raise BadSetting("methods can be named only where the method is chosen; got {choose}", choose=", ".join(choose))
+    named = check_methods(request.methods, data)
+    default = request.method if request.method in named else named[0]
+    return dataclasses.replace(request, choose=choose, methods=named, method=default)
+
+
+def _paces(config: TrainConfig, names: Sequence[str], on_progress: OnProgress) -> dict[str, float]:
+    """Seconds per epoch of the default and of each method, the default's first; another that cannot be timed is told
+    when it is trained. Raises ValueError where the default cannot be trained."""
+    paces = dict[str, float]()
+    order = [config.method, *(name for name in names if name != config.method)]
+    for number, name in enumerate(order, 1):
+        values = {"title": methods.get(name).card.title, "number": number, "count": len(order)}
+        on_progress(message("timing {title}, {number} of {count} methods", **values), (number - 1) / len(order))
         try:
             paces[name] = seconds_per_epoch(dataclasses.replace(config, method=name))
         except (ValueError, OSError, RuntimeError):
-            paces[name] = seconds
+            if not paces:
+                raise
+            paces[name] = paces[config.method]
     return paces
 
 
@@ -97,6 +115,9 @@ def _resumed(earlier: Plan, request: AdviceRequest) -> Plan:
         raise BadSetting(
             "{name} chooses {choose}; choose another name", name=request.name, choose=", ".join(earlier.choose)
         )
+    if request.methods is not None and {*request.methods} != {*(earlier.methods or earlier.paces)}:
+        values = {"name": request.name, "methods": ", ".join(earlier.methods or earlier.paces) or earlier.method}
+        raise BadSetting("{name} compares {methods}; choose another name", **values)
     return dataclasses.replace(earlier, minutes=request.minutes)
 
 
@@ -116,7 +137,8 @@ def make_plan(
         raise BadSetting(WITHOUT_LABELS)
     if choose == [START]:
         return _start_plan(request, dataset, seconds_per_epoch)
-    found = [candidates(q, method, dataset) for q in choose]
+    among = tuple(request.methods or ())
+    found = [candidates(q, method, dataset, among) for q in choose]
     trials = 1 + sum(len(one) - 1 for one in found)
     if trials < 2:
         raise BadSetting("nothing to choose: {choose} has only one setting here", choose=", ".join(choose))
@@ -125,10 +147,11 @@ def make_plan(
     batch = None if "batch" in choose else fitting_batch(method, dataset)
     about = (checked_name(request.name), dataset.name, request.root, method, tuple(choose), minutes, (request.epochs,))
     sizes = (trials, len(dataset) - count, count, is_labeled, seconds_per_epoch, request.device)
-    plan = Plan(*about, *sizes, batch_size=batch, labels=labels)
+    plan = Plan(*about, *sizes, batch_size=batch, labels=labels, methods=among)
     if paces:
         labels = tuple(one.label for one in found[0])
-        left_out = {title: why for title, why in fitting_methods(dataset)[1].items() if title not in labels}
+        unfit = {} if among else fitting_methods(dataset)[1]
+        left_out = {title: why for title, why in unfit.items() if title not in labels}
         plan = dataclasses.replace(plan, labels=labels, paces=paces, left_out=left_out)
         return _fitted_methods(plan, request.epochs)
     return _fitted(plan, request.epochs)

@@ -26,10 +26,11 @@ from contrastive_core.advice.held_out import HeldOutScores, Trial, read_trials, 
 from contrastive_core.advice.planning import RESERVE, SPREAD
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.errors import CannotGoOn, Locked
-from contrastive_core.messages import message, sentence
+from contrastive_core.messages import N_, message, sentence
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records import runs
-from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Decision, Plan, Regime, folder_of, save_plan
+from contrastive_core.records.advice import ETA, FINALISTS, OVERHEAD, Plan, folder_of, save_plan
+from contrastive_core.records.advice_answer import Decision, Regime
 from contrastive_core.records.run import Run
 from contrastive_core.records.sweep_grid import Cell, config_of
 from contrastive_core.records.train_config import from_dict
@@ -50,7 +51,7 @@ class Search:
         self.plan, self.dataset, self.on_progress = plan, dataset, on_progress
         self.folder = folder_of(plan.name)
         self.rows = held_out.held_out_rows(dataset)
-        self.questions = {q: candidates(q, plan.method, dataset) for q in plan.choose}
+        self.questions = {q: candidates(q, plan.method, dataset, plan.methods) for q in plan.choose}
         self.trials: dict[str, Trial] = {}
         self.baselines: dict[str, float] = {}  # kNN without any training
         self.beside = 0.0  # seconds that reading the images and the baselines took, which count too
@@ -195,7 +196,8 @@ class Search:
     def score(self, trial: Trial, epochs: int, seed: int) -> HeldOutScores | None:
         """Scores of these settings, trained if they have not been. None where training failed."""
         if (epochs, seed) not in trial.scores and not trial.failure:
-            text = message("{label}, {epochs} epochs", label=trial.label, epochs=epochs)
+            template = N_("{label}, 1 epoch") if epochs == 1 else N_("{label}, {epochs} epochs")
+            text = message(template, label=trial.label, epochs=epochs)
             text += message(", seed {seed}", seed=seed) if seed else ""
             self.on_progress(text, min(0.99, self.spent / self.plan.seconds))
             trial.scores[epochs, seed] = self._train_and_score(self.cell(trial, epochs, seed))

@@ -14,7 +14,8 @@ from contrastive_core.errors import CannotGoOn
 from contrastive_core.evaluation.verdicts import SettingScores
 from contrastive_core.importers.frozen_encoders import start_from
 from contrastive_core.messages import N_, message, sentence
-from contrastive_core.records.advice import OVERHEAD, Decision, save_plan
+from contrastive_core.records.advice import OVERHEAD, save_plan
+from contrastive_core.records.advice_answer import Decision
 from contrastive_core.records.frozen import FrozenEncoder, parse
 from contrastive_core.records.sweep_grid import config_of
 from contrastive_core.training import loop

@@ -88,7 +88,8 @@ def batch_of(usual: int, n: int) -> int:
 def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggestion:
     n, best = facts["train"], batch_of(usual, facts["train"])
     steps = max(1, n // best)
-    reasons = [message("{n} images give {steps} steps an epoch", n=f"{n:,}", steps=f"{steps:,}")]
+    template = N_("{n} images give 1 step an epoch") if steps == 1 else N_("{n} images give {steps} steps an epoch")
+    reasons = [message(template, n=f"{n:,}", steps=f"{steps:,}")]
     if best < usual:
         value = max(1, n // usual)
         reasons.append(message("the usual {usual} would give only {value}", usual=usual, value=value))
@@ -161,9 +162,17 @@ def _color(facts: Facts, settle: str) -> Suggestion | None:
 def _copied(facts: Facts) -> Suggestion | None:
     if not facts["copies_across"] and not facts["alike_across"]:
         return None
-    reason = message(
+    template = N_(
         "{copies_across} test images are bit-identical to training images; {alike_across} of {asked_across} have a "
-        "training image with almost the same pixels. Test scores will be too high",
+        "training image with almost the same pixels. Test scores will be too high"
+    )
+    if facts["copies_across"] == 1:
+        template = N_(
+            "1 test image is bit-identical to a training image; {alike_across} of {asked_across} have a training "
+            "image with almost the same pixels. Test scores will be too high"
+        )
+    reason = message(
+        template,
         copies_across=f"{facts['copies_across']:,}",
         alike_across=f"{facts['alike_across']:,}",
         asked_across=f"{facts['asked_across']:,}",

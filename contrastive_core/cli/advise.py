@@ -2,14 +2,16 @@
 
 import signal
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from contrastive_core.advice import adviser
 from contrastive_core.advice.first_look import in_words, look
 from contrastive_core.advice.planning import AdviceRequest, plan_advice
-from contrastive_core.cli.output import print_note, print_result, progress_of
+from contrastive_core.cli.output import counted, print_note, print_result, progress_of
 from contrastive_core.engine.queue import wait_for_device
-from contrastive_core.records.advice import AGREEMENT, OPTIONS, Answer, Decision, Regime
+from contrastive_core.records.advice import AGREEMENT, OPTIONS
+from contrastive_core.records.advice_answer import Answer, Decision, Regime
 
 
 def advise(args: Namespace) -> None:
@@ -23,7 +25,8 @@ def advise(args: Namespace) -> None:
             return print_result(args, seen.to_json(), "\n".join(lines))
         choose = None if args.choose is None else args.choose.split(",")
         about = (args.dataset, args.minutes, choose, args.name or "", args.method, args.epochs, args.root, args.device)
-        request = AdviceRequest(*about, args.frozen)
+        methods = [name for text in args.methods or () for name in text.split(",") if name]
+        request = AdviceRequest(*about, args.frozen, methods or None)
         plan = plan_advice(request, on_progress)
     if args.dry_run:
         record = {"plan": plan.to_json(), "sentence": plan.sentence()}
@@ -40,19 +43,18 @@ def text_of(found: Answer) -> str:
     """The answer for a terminal."""
     is_labeled = bool(found["plan"]["labeled"])
     points = 100 if is_labeled else 1
-    lines = [f"{found['criterion']}, {found['plan']['held_out']:,} images set aside", ""]
+    held_out, rest = (int(str(found["plan"][name])) for name in ("held_out", "train"))
+    lines = [f"{found['criterion']}: {held_out:,} of {held_out + rest:,} training images, which no try trains on", ""]
     if decision := found.get("decision"):
         return "\n".join([*lines, *_decision_lines(decision), *_failed(found), "", found["verdict"]])
     if regimes := found.get("regimes"):
         beside = [*_failed(found), *_untrained(found), *_untried(found)]
         return "\n".join([*lines, *_regime_lines(regimes, points), *beside, "", found["verdict"]])
     for row in found["rows"]:
-        interval = " ({:.1f} to {:.1f})".format(*(points * end for end in row["interval"])) if row["interval"] else ""
         against = f"  {points * row['difference']:+.1f} to the default, {row['shown']}" if "difference" in row else ""
         label = f"{row['label']} (default)" if row["is_default"] else row["label"]
         against += f"  {points * row['on_curve']:.1f} on the curve" if "on_curve" in row else ""
-        tried = f"{row['epochs']} epochs, {row['seeds']} seed" + "s" * (row["seeds"] > 1)
-        lines.append(f"{points * row['mean']:7.1f}{interval:<18} {label}, {tried}{against}")
+        lines.append(f"{_figure(row, points)} {label}, {counted(row['epochs'], 'epoch')}, {_seeds(row)}{against}")
     lines += [*_failed(found), *_untrained(found), *_untried(found)]
     lines += ["", found["verdict"], *([] if is_labeled else [AGREEMENT])]
     for at in found["why"].get("effective_negatives", []):
@@ -70,16 +72,26 @@ def _untried(found: Answer) -> list[str]:
     return [f"  no time for: {', '.join(found['untried'])}"] if found["untried"] else []
 
 
+def _figure(row: Mapping[str, Any], points: int) -> str:
+    """A mean with its interval, in columns."""
+    interval = " ({:.1f} to {:.1f})".format(*(points * end for end in row["interval"])) if row["interval"] else ""
+    return f"{points * row['mean']:7.1f}{interval:<18}"
+
+
+def _seeds(row: Mapping[str, Any]) -> str:
+    """How many seeds a mean is of, or what its interval is over."""
+    seeds = counted(row["seeds"], "seed") if row["seeds"] else ""
+    return f"95 % over {row['basis']}" if row.get("basis") else seeds
+
+
 def _regime_lines(regimes: Sequence[Regime], points: int) -> list[str]:
     """Methods at equal epochs, then at equal time."""
     lines = []
     for regime in regimes:
         lines.append(f"{regime['title']}:")
         for row in regime["rows"]:
-            low, high = (points * end for end in row["interval"]) if row["interval"] else (None, None)
-            interval = "" if low is None else f" ({low:.1f} to {high:.1f})"
-            tried = f"{row['epochs']} epochs, {row['seconds']:.0f} s, {row['seeds']} seed" + "s" * (row["seeds"] > 1)
-            lines.append(f"{points * row['mean']:7.1f}{interval:<18} {row['label']}, {tried}")
+            tried = f"{counted(row['epochs'], 'epoch')}, {row['seconds']:.0f} s, {_seeds(row)}"
+            lines.append(f"{_figure(row, points)} {row['label']}, {tried}")
     return lines
 
 
@@ -91,11 +103,9 @@ def _decision_lines(decision: Decision) -> list[str]:
     """Every option with its score, and the comparisons that the answer rests on."""
     lines = []
     for row in decision["rows"]:
-        low, high = (100 * end for end in row["interval"]) if row["interval"] else (None, None)
-        interval = "" if low is None else f" ({low:.1f} to {high:.1f})"
-        seeds = f", {row['seeds']} seed" + "s" * (row["seeds"] > 1) if row["seeds"] else ""
         option = f": {OPTIONS[row['option']]}" if row["is_chosen"] else ""
-        lines.append(f"{100 * row['mean']:7.1f}{interval:<18} {row['label']}{seeds}{option}")
+        seeds = ", ".join(filter(None, [row["label"], _seeds(row)]))
+        lines.append(f"{_figure(row, 100)} {seeds}{option}")
     for pair in decision["pairs"]:
         if pair["interval"]:
             low, high = (100 * end for end in pair["interval"])

@@ -10,7 +10,15 @@ import numpy as np
 
 from contrastive_core.cli import sources
 from contrastive_core.cli.frozen import frozen_entries, frozen_scores
-from contrastive_core.cli.output import note_left_out, out_path, print_note, print_result, progress_of, score_text
+from contrastive_core.cli.output import (
+    counted,
+    note_left_out,
+    out_path,
+    print_note,
+    print_result,
+    progress_of,
+    score_text,
+)
 from contrastive_core.data import datasets
 from contrastive_core.distributed import collectives
 from contrastive_core.embeddings.graphs import Graphs
@@ -54,7 +62,7 @@ def embed(args: Namespace) -> None:
                 rows.save(out)
             record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
             layer = args.layer if out else ", ".join(embedding_ref.layers_of(run))
-            text = f"{out or run.name}: {len(rows):,} rows of {rows.width} ({layer}, {args.split})"
+            text = f"{out or run.name}: {counted(len(rows), 'row')} of {rows.width} ({layer}, {args.split})"
             print_result(args, record, text)
 
 
@@ -113,13 +121,13 @@ def _file_record(args: Namespace, path: Path, chosen: list[str] | None, on_progr
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
     """Every score of each source; of a file also the number of rows that it rests on."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
-    counts = f"{record['n_train']:,} to train" if "pairs" not in record else f"{record['pairs']:,} pairs"
-    lines, rows = [f"{name}: {record['n_test']:,} rows, {counts}"], record.get("rows", {})
+    counts = f"{record['n_train']:,} to train" if "pairs" not in record else counted(record["pairs"], "pair")
+    lines, rows = [f"{name}: {counted(record['n_test'], 'row')}, {counts}"], record.get("rows", {})
     chance = scores_from_json(record.get("chance", {}))
     for source, scores in scored.items():
         lines += ["", f"{source}:"]
         for metric, score in scores.items():
-            on = f"  on {rows[metric]:,} rows" if metric in rows and score.value is not None else ""
+            on = f"  on {counted(rows[metric], 'row')}" if metric in rows and score.value is not None else ""
             lines.append(f"  {score.title:<23} {_beside_chance(scores, chance, metric)}{on}")
     return "\n".join(lines)
 
@@ -144,7 +152,7 @@ def project(args: Namespace) -> None:
     names = ("trustworthiness", "continuity", "trustworthiness_of_landmarks")
     measures = [f"{k.replace('_', ' ')} {quality[k]:.3f}" for k in names if k in quality]
     if quality.get("judged", 0) < quality.get("n", 0):
-        measures.append(f"judged on {quality['judged']:,} rows")
+        measures.append(f"judged on {counted(quality['judged'], 'row')}")
     measures += filter(None, [recall_text(quality.get("recall"))])
     how, landmarks = args.method, meta["settings"].get("landmarks")
     if landmarks:
@@ -247,7 +255,8 @@ def export(args: Namespace) -> None:
             text = f"{out}: {args.layer}, {record['width']} wide; {record['worst']:.1g} from torch"
         else:
             record = export_tensorboard(run, out, args.split, args.layer, args.device, on_progress)
-            text = f"{out}: {record['scalars']:,} scalars, {record['rows']:,} rows; tensorboard --logdir {out}"
+            text = f"{out}: {counted(record['scalars'], 'scalar')}, {counted(record['rows'], 'row')}"
+            text += f"; tensorboard --logdir {out}"
     print_result(args, {"run": run.name, "to": args.to, **record}, text)
 
 
@@ -269,7 +278,7 @@ def decode(args: Namespace) -> None:
         dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
     left_out = dataset.left_out
     record = {"dataset": args.dataset, "split": args.split, "images": len(dataset), "left_out": left_out}
-    text = f"{args.dataset}, {args.split}: {len(dataset):,} images"
+    text = f"{args.dataset}, {args.split}: {counted(len(dataset), 'image')}"
     print_result(args, record, f"{text}. {left_out}" if left_out else text)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contrastive_core.cli.output import counted
 from contrastive_core.data.image_list import read_table
 from contrastive_core.errors import BadSetting
 from contrastive_core.records.sample_table import SampleTable
@@ -74,7 +75,10 @@ def _summary(file: Path, found: Audit, labels: int, rows: int) -> tuple[JsonObje
         "may_stop": found.bound < CLEAN,
     }
     if not found.checked:
-        return record, f"{file}: {rows} rows to check. Write yes or no into the column wrong, then run this again."
+        return (
+            record,
+            f"{file}: {counted(rows, 'row')} to check. Write yes or no into the column wrong, then run this again.",
+        )
     text = (
         f"About {found.number:,.0f} of {labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f}), "
         f"from {found.checked} random checks that found {found.found}."

@@ -237,6 +237,9 @@ COMMANDS = {
             "train at all",
         ),
         _option("--method", default="simclr", help="default: simclr"),
+        _option(
+            "--methods", nargs="+", metavar="METHOD", help="compare only these, two or more; default: all that fit"
+        ),
         _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
         _option("--name", help="of the adviser; one that was begun goes on"),
         FROZEN,

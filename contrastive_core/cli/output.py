@@ -42,6 +42,11 @@ def note_left_out(run: Run, split: str) -> None:
             print_note(left_out)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: 1 epoch, 2 epochs."""
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
 def error_line(message: str) -> str:
     """An error as the one line that standard error gets."""
     return f"error: {_harmless(' '.join(message.split()))}\n"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from contrastive_core.cli import sources
-from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.cli.output import counted, out_path, print_result, progress_of
 from contrastive_core.engine import answers
 from contrastive_core.evaluation.tower_notes import tower_notes
 from contrastive_core.records.embedding_ref import TOWERS
@@ -130,7 +130,7 @@ def _named(rows: EmbeddingSet, at: np.integer) -> str:
 def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> str:
     query, partner = towers.names[found.query_tower], towers.names[1 - found.query_tower]
     left_out = [f"{REASONS[reason]}: {n:,}" for reason, n in found.left_out.items() if n]
-    lines = [f"{name}: {len(found.query):,} pairs of {query} and {partner}"]
+    lines = [f"{name}: {counted(len(found.query), 'pair')} of {query} and {partner}"]
     lines += [f"left out: {'; '.join(left_out)}"] if left_out else []
     lines += record["notes"]
     lines += ["", "Mismatched pairs, the most suspicious first"] if record["mismatched"] else []

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from contrastive_core import device, losses, methods, metrics
-from contrastive_core.cli.output import print_result, progress_of
+from contrastive_core.cli.output import counted, print_result, progress_of
 from contrastive_core.data import datasets
 from contrastive_core.evaluation.reproduce import ScoreCache, deviations
 from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
@@ -123,7 +123,7 @@ def _text(record: JsonObject) -> str:
     extras = f"{', bf16' if device['bf16'] else ''}; PyTorch for {device['build']}"
     rows = {
         "system": record["system"],
-        "device": f"{device['chosen']}, {device['cores']} cores, {device['gpus']} GPUs{extras}",
+        "device": f"{device['chosen']}, {counted(device['cores'], 'core')}, {counted(device['gpus'], 'GPU')}{extras}",
         "versions": ", ".join(f"{name} {version or '–'}" for name, version in record["versions"].items()),
     }
     for name, about in record["folders"].items():

@@ -5,7 +5,7 @@ from functools import partial
 
 from contrastive_core.cli import sources
 from contrastive_core.cli.label_audit import audit_labels
-from contrastive_core.cli.output import note_left_out, out_path, print_result, progress_of
+from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
 from contrastive_core.distributed import collectives
 from contrastive_core.engine.answers.scores import sample_table
 from contrastive_core.errors import BadSetting
@@ -30,7 +30,7 @@ def samples(args: Namespace) -> None:
     record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
     kinds = ("estimate_", "exact_up_to")
     record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
-    text = f"{out or name}: {len(table):,} samples by {table.loss}{_of_losses(table)}"
+    text = f"{out or name}: {counted(len(table), 'sample')} by {table.loss}{_of_losses(table)}"
     if args.frozen:
         record["frozen"] = args.frozen[0]
         text += f"; lists by {args.frozen[0]}, frozen"

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from contrastive_core.cli.output import print_note, print_result, progress_of
+from contrastive_core.cli.output import counted, print_note, print_result, progress_of
 from contrastive_core.engine import queue as waiting
 from contrastive_core.engine import sweep_runner
 from contrastive_core.records import runs
@@ -42,7 +42,7 @@ def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
     rows = sweep_runner.status(chosen)
     left = sum(row["status"] != "done" for row in rows)
     shown, rests_on = verdict(chosen, rows, "knn test")
-    text = f"{chosen.title}: {len(names)} runs scored now, {left} not trained yet"
+    text = f"{chosen.title}: {counted(len(names), 'run')} scored now, {left} not trained yet"
     result = {"sweep": chosen.name, "scored": names, "untrained": left, "verdict": shown}
     print_result(args, result, "\n".join(filter(None, [text, f"kNN on test: {shown}" if shown else "", rests_on])))
 

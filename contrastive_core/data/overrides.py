@@ -13,7 +13,7 @@ from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import message
+from contrastive_core.messages import N_, message
 from contrastive_core.storage.regular_files import printable
 
 LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to
@@ -127,8 +127,13 @@ def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
     unknown = sorted(ids - set(dataset.ids))
     if unknown:
+        template = N_(
+            "{path} lists {unknown} samples that are not in {name}, for example {first}; its ids look like {ids}"
+        )
+        if len(unknown) == 1:
+            template = N_("{path} lists {first}, which is not in {name}; its ids look like {ids}")
         raise BadSetting(
-            "{path} lists {unknown} samples that are not in {name}, for example {first}; its ids look like {ids}",
+            template,
             path=path,
             unknown=len(unknown),
             name=dataset.name,

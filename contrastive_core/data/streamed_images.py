@@ -23,7 +23,7 @@ from contrastive_core.data import image_cache, image_sets
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.image_decoding import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed
 from contrastive_core.errors import BadSetting
-from contrastive_core.messages import message
+from contrastive_core.messages import N_, message
 from contrastive_core.paths import data_home
 from contrastive_core.progress import OnProgress, ignore_progress
 from contrastive_core.records.train_config import ImageForm
@@ -76,12 +76,10 @@ def unread_files(images: Any) -> str:
     if not failed:
         return ""
     path, reason = min(failed.items())
-    return message(
-        "{n} files could not be read and are black images in training, for example {first}: {reason}",
-        n=f"{len(failed):,}",
-        first=printable(Path(path).name),
-        reason=reason,
-    )
+    template = N_("{n} files could not be read and are black images in training, for example {first}: {reason}")
+    if len(failed) == 1:
+        template = N_("1 file could not be read and is a black image in training, {first}: {reason}")
+    return message(template, n=f"{len(failed):,}", first=printable(Path(path).name), reason=reason)
 
 
 class _Workers:

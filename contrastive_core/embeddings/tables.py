@@ -23,7 +23,7 @@ from pyarrow import types
 from contrastive_core.embeddings import file_formats
 from contrastive_core.embeddings.tower_columns import tower_names
 from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.messages import message
+from contrastive_core.messages import N_, message
 from contrastive_core.storage.json_files import JsonObject
 from contrastive_core.storage.regular_files import printable, thousands
 
@@ -248,7 +248,10 @@ def _lists(table: pq.ParquetFile, name: str, path: Path) -> np.ndarray:
         features[start:stop] = rows.flatten().to_numpy(zero_copy_only=False).reshape(features[start:stop].shape)
         start = stop
     if missing:
-        raise UnusableEmbedding("{name} has {missing} rows without a vector", name=path.name, missing=f"{missing:,}")
+        template = N_("{name} has 1 row without a vector")
+        if missing > 1:
+            template = N_("{name} has {missing} rows without a vector")
+        raise UnusableEmbedding(template, name=path.name, missing=f"{missing:,}")
     if not features.size:
         raise UnusableEmbedding(uneven)
     return features

@@ -17,11 +17,12 @@ from contrastive_core.storage.json_files import JsonObject
 
 VERSION = 4  # of the recipes: a change makes old results stale
 NEWER = {
+    "look": 5,
     "scores": 5,
     "comparison": 6,
-    "towers": 6,
+    "towers": 7,
     "tower_pairs": 6,
-    "checkpoints": 5,
+    "checkpoints": 6,
 }  # recipes that have changed alone
 FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
 FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")

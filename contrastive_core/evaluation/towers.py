@@ -27,8 +27,9 @@ KS = (1, 5, 10)
 UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
 READING = N_(
-    "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. Higher is "
-    "better. Chance is the recall of a random order."
+    "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. Equal "
+    "captions, and the partners of equal captions, also count as right; own rank on Samples counts only the row's own "
+    "partner. Higher is better. Chance is the recall of a random order."
 )
 GAP = N_(
     "The distance between the means of the unit vectors of both towers, 0 to 2. At 0 the towers share one region; a "

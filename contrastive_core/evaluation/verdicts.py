@@ -26,7 +26,16 @@ from contrastive_core.messages import N_, message
 from contrastive_core.records.comparison import Difference
 from contrastive_core.records.score import SEEDS, over_seeds, wilson
 
-__all__ = ["Contrast", "SettingScores", "better_pairs", "compare_methods", "compare_runs", "contrast", "interval_of"]
+__all__ = [
+    "Contrast",
+    "SettingScores",
+    "better_pairs",
+    "compare_methods",
+    "compare_runs",
+    "contrast",
+    "interval_and_basis",
+    "interval_of",
+]
 
 ALPHA = 0.05
 
@@ -118,9 +127,29 @@ def interval_of(setting: SettingScores) -> tuple[float, float] | None:
     between, right = over_seeds([*setting.scores.values()]), setting.mean_right
     if between is None or right is None:
         return between
-    low, high = wilson(round(float(np.nansum(right))), len(right))
+    low, high = _over_images(right)
     half = math.hypot((high - low) / 2, (between[1] - between[0]) / 2)
     return setting.mean - half, setting.mean + half
+
+
+def interval_and_basis(setting: SettingScores) -> tuple[tuple[float, float] | None, str]:
+    """The 95 % interval of a setting's mean and what it contains, "" without one: images and seeds as of `interval_of`;
+    with fewer than three seeds the images alone (Wilson's), which says nothing about other seeds."""
+    seeds, right = len(setting.scores), setting.mean_right
+    if (found := interval_of(setting)) is not None:
+        template = N_("{seeds} seeds") if right is None else N_("images and {seeds} seeds")
+        return found, message(template, seeds=seeds)
+    if right is None or not np.isfinite(right).any():
+        return None, ""
+    basis = message("images")
+    if not setting.is_fixed:
+        basis = message("images, one seed") if seeds == 1 else message("images, {seeds} seeds", seeds=seeds)
+    return _over_images(right), basis
+
+
+def _over_images(right: np.ndarray) -> tuple[float, float]:
+    """Wilson's interval of the share of images that are right; right (n): NaN where that is unknown."""
+    return wilson(round(float(np.nansum(right))), int(np.isfinite(right).sum()))
 
 
 def compare_runs(names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0) -> list[Difference]:

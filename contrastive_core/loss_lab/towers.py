@@ -13,7 +13,7 @@ from contrastive_core.storage.regular_files import printable, thousands
 
 NO_PARTNERS = N_("No usable row of {a} has a partner among those of {b}: no value of the column pair is in both.")
 SOME = N_("Shown: {n} of {of_n} rows of {a} and {m} of {of_m} rows of {b}. Another batch number draws others.")
-LEFT_OUT = N_("Left out: {count} rows without a partner.")
+LEFT_OUT = (N_("Left out: 1 row without a partner."), N_("Left out: {count} rows without a partner."))
 LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
 
@@ -104,5 +104,5 @@ def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
         counts = thousands(n=len(a.rows), m=len(b.rows), of_n=of_n, of_m=of_m)
         parts.append(message(SOME, a=towers.names[0], b=towers.names[1], **counts))
     if alone:
-        parts.append(message(LEFT_OUT, **thousands(count=alone)))
+        parts.append(message(LEFT_OUT[alone > 1], **thousands(count=alone)))
     return join(" ", parts)

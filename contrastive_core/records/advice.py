@@ -1,4 +1,4 @@
-"""The adviser's plan and answer, as they lie in its folder and as pages show them."""
+"""The adviser's plan and its folder, as pages show them. What it answers is in advice_answer.py."""
 
 import dataclasses
 import math
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from contrastive_core.errors import BadSetting
 from contrastive_core.messages import N_, join, message
@@ -70,6 +70,7 @@ class Plan:
     frozen: tuple[str, ...] = ()  # encoders that are judged as they are, as a user writes them
     paces: Mapping[str, float] = field(default_factory=dict)  # seconds per epoch by method, where methods are chosen
     left_out: Mapping[str, str] = field(default_factory=dict)  # why methods do not fit the data, by title
+    methods: tuple[str, ...] = ()  # to choose from, where a person named them; (): all that fit
 
     @property
     def criterion(self) -> str:
@@ -247,89 +248,6 @@ def least_duration(plan: Plan) -> float:
     return len(plan.seeds) * (costs.get(plan.method, 0.0) + min(others, default=0.0))
 
 
-class Regime(TypedDict):
-    """What the methods scored at equal epochs, or at equal time; `best`: the one to take, "" while not decided."""
-
-    regime: str
-    title: str
-    rows: list[JsonObject]
-    verdict: str
-    best: str
-
-
-class AnswerRow(TypedDict, total=False):
-    """Some settings at the most epochs they were trained for. `on_curve`: what the curve expects there, where there is
-    one. The last three compare them with the default."""
-
-    label: str
-    settings: dict[str, object]
-    is_default: bool
-    epochs: int
-    seeds: int
-    values: list[float]
-    mean: float
-    on_curve: float
-    interval: tuple[float, float] | None
-    runs: list[str]
-    shown: str
-    difference: float
-    difference_interval: tuple[float, float] | None
-
-
-class CurvePoint(TypedDict):
-    """One run whose settings have a place on an axis."""
-
-    value: float
-    label: str
-    epochs: int
-    seed: int
-    score: float
-    uniformity: float
-    tolerance: float
-
-
-class CurvePlace(TypedDict):
-    """The curve at one value, with its band where enough seeds were trained."""
-
-    value: float
-    score: float
-    low: float | None
-    high: float | None
-
-
-class Decision(TypedDict):
-    """Whether to train: `answer` is one of OPTIONS, "" while it is not decided; `encoder`: the best frozen one's title;
-    `rows`: every option with its score; `pairs`: the comparisons that it rests on."""
-
-    answer: str
-    sentence: str
-    encoder: str
-    rows: list[JsonObject]
-    pairs: list[JsonObject]
-
-
-class Answer(TypedDict):
-    """The answer so far; `done` after the evaluation on the test images."""
-
-    plan: dict[str, object]
-    criterion: str
-    rows: list[AnswerRow]
-    best: AnswerRow | None
-    recommended: AnswerRow | None
-    untried: list[str]
-    baselines: dict[str, float]
-    verdict: str
-    curve: list[CurvePoint]
-    smooth: list[CurvePlace]
-    why: dict[str, list[JsonObject]]
-    failed: dict[str, str]
-    spent: float
-    test: JsonObject | None
-    done: bool
-    decision: NotRequired[Decision | None]
-    regimes: NotRequired[list[Regime]]
-
-
 def folder_of(name: str) -> Path:
     """The folder of an adviser's files."""
     return runs_home() / ".advice" / checked_name(name)
@@ -348,8 +266,13 @@ def adviser_names() -> list[str]:
 
 def is_trial(run: str) -> bool:
     """Whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
+    return adviser_of(run) is not None
+
+
+def adviser_of(run: str) -> str | None:
+    """The adviser whose try a run of that name is; None of another run."""
     found = re.fullmatch(r"(.+)-[0-9a-f]{6}-e\d+-s\d+", run)
-    return found is not None and (runs_home() / ".advice" / found[1]).is_dir()
+    return found[1] if found is not None and (runs_home() / ".advice" / found[1]).is_dir() else None
 
 
 def load_plan(name: str) -> Plan | None:
@@ -375,11 +298,3 @@ def plan_from_json(raw: Mapping[str, Any]) -> Plan:
 def save_plan(plan: Plan) -> None:
     """Write it into the adviser's folder: whoever starts the adviser of this name follows it."""
     json_files.write_json(folder_of(plan.name) / "plan.json", plan.to_json())
-
-
-def read_answer(name: str) -> Answer | None:
-    """The answer so far; None before the first scored run, or where it is damaged."""
-    try:
-        return Answer(**json_files.read_object(folder_of(name) / "answer.json"))  # type: ignore[typeddict-item]
-    except (OSError, ValueError):
-        return None

@@ -29,6 +29,10 @@ ORDERS = {
     "similarity": N_("Own cosine"),
     "margin": N_("Margin"),
 }
+OWN_RANK = N_(
+    "Rank 1: no wrong row is more similar than the row's own partner. Recall also accepts the partner of an equal "
+    "caption, so it can be right where this rank is not 1."
+)
 DECISIONS = {"keep": "keep", "drop": N_("mismatched"), "relabel": N_("true partner")}  # as they are stored; in files
 
 

@@ -61,10 +61,10 @@ def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) ->
     if "resnet" not in encoder:
         return "short", N_("recipes were published for ResNets; other encoders learn with AdamW")
     if epochs < LONG:
-        why = message(
-            "{epochs} epochs are a short run: recipes were published for {long} and more", epochs=epochs, long=LONG
-        )
-        return "short", why
+        why = N_("{epochs} epochs are a short run: recipes were published for {long} and more")
+        if epochs == 1:
+            why = N_("1 epoch is a short run: recipes were published for {long} and more")
+        return "short", message(why, epochs=epochs, long=LONG)
     why = message("{encoder} at {pixels} pixels for {epochs} epochs", encoder=encoder, pixels=pixels, epochs=epochs)
     return ("imagenet" if pixels >= LARGE else "cifar"), why
 

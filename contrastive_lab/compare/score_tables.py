@@ -42,6 +42,13 @@ def references(spaces: list[EmbeddingRef]) -> dict[str, Scores]:
     return {k: record.scores[k] for k in BESIDE if record and k in record.scores} | frozen
 
 
+def of_references(spaces: list[EmbeddingRef]) -> str:
+    """Name the images that the references are judged on; "" where that is not known."""
+    run = next((run for space in spaces if not space.is_loaded and (run := space.run)), None)
+    images = format.judged_images(record) if run and (record := cache.scores(run)) else ""
+    return _("Raw pixels and other references: {images}").format(images=images) if images else ""
+
+
 def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     """A row for each score and cost, a column for each space and each reference."""
     names = _distinct(comparison.names)
@@ -62,6 +69,8 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     wide["score"] = st.column_config.TextColumn(width=_width([row["score"] for row in rows]), pinned=True)
     alt = _("Scores and cost of each run")
     draw_table(rows, hide_index=True, height="content", column_config=wide, placeholder="–", alt=alt)
+    if text := of_references(spaces):
+        st.caption(format.plain(text))
     if text := _why_empty(columns, heads, paired):
         st.caption(format.plain(text))
     listed = [{"run": name, **cells} for name, cells in columns.items()]

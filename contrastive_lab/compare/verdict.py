@@ -92,7 +92,8 @@ def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef], has_recall: bo
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
         names = format.plain(", ".join(with_labels))
         text += _("Trained with labels: {names}. ").format(names=names)
-    return text + _("Intervals contain the variation over samples, not between seeds.")
+    text += _("Intervals contain the variation over samples, not between seeds.")
+    return f"{text} {score_tables.of_references(spaces)}".strip()
 
 
 def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:

@@ -62,8 +62,7 @@ def of_run(run: Run) -> None:
     title(run.meta().get("title") or run.name)
     config, data = run.config, format.data_of(run.config.get("dataset"))
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
-    epochs, seed = _("{epochs} epochs"), _("seed {seed}")
-    about = [*names, data, epochs.format(epochs=config.get("epochs")), seed.format(seed=config.get("seed"))]
+    about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
     if imported := run.manifest.get("imported"):
         about = [_("{kind}, not trained here").format(kind=imported.get("kind")), data]
         about += [_("random weights: it has learned nothing")] if imported.get("random") else []
@@ -128,7 +127,7 @@ def scores_of_run(run: Run, space: EmbeddingRef) -> None:
     other = "z" if layer == "h" else "h"
     sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
     own = {name: record.scores.get(source, {}) for name, source in sources.items()}
-    strip.draw(own | frozen_encoders.known(run), "", other)
+    strip.draw(own | frozen_encoders.known(run), format.judged_images(record), other)
     frozen_encoders.follow_missing(run)
 
 

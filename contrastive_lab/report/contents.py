@@ -170,7 +170,7 @@ def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
 def _about(run: Run, space: EmbeddingRef, n: int) -> str:
     """Describe the run and the shown rows in one line."""
     config = run.config
-    trained = f"{config.get('epochs')} epochs · seed {config.get('seed')}"
+    trained = f"{format.epochs(config.get('epochs'))} · seed {config.get('seed')}"
     if imported := run.manifest.get("imported"):
         trained = "random weights, not trained" if imported.get("random") else "not trained here"
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]

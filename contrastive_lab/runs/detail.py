@@ -1,16 +1,19 @@
 """One run: how it stands, what can be done with it, how it is made again, used elsewhere, noted."""
 
+import contextlib
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core.engine import process, queue, run_folders, training
 from contrastive_core.engine.run_tools import export_weights, run_verify
+from contrastive_core.records.advice import adviser_of, load_plan
+from contrastive_core.records.advice_answer import trial_scores
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_files import Status
 from contrastive_core.records.train_config import from_dict, settings_of, with_settings
 from contrastive_lab import cache, format, guard, locale, number_inputs, recordings, state
-from contrastive_lab.locale import _
+from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import table
 from contrastive_lab.setting_names import flat, shown_name
@@ -54,6 +57,8 @@ def _heading(run: Run, status: Status) -> None:
     st.header(run.name)
     if title := run.meta().get("title"):
         st.text(str(title))
+    if text := of_adviser(run.name):
+        st.caption(format.plain(text))
     if reason := status.get("reason"):
         (st.error if status["status"] == "failed" else st.info)(format.plain(format.in_form(reason)))
     if problem := training.failure(run.name):
@@ -63,6 +68,21 @@ def _heading(run: Run, status: Status) -> None:
     for why in run_verify.damaged_records(run):
         if why != reason:
             st.warning(format.plain(_("{why}. It is unchanged.").format(why=why)))
+
+
+def of_adviser(name: str) -> str:
+    """What the adviser scored for a try of its, and on which images; "" of another run."""
+    scores, adviser, plan = trial_scores(name), adviser_of(name), None
+    with contextlib.suppress(ValueError):  # of a damaged plan the Train page tells
+        plan = load_plan(adviser) if adviser else None
+    if plan is None or not scores:
+        return ""
+    text = _("The adviser {adviser} scored it: LiDAR {value} on {held_out} of {all} training images, held out.")
+    values = {"adviser": plan.name, "value": f"{scores.get('lidar', 0):.1f}"}
+    if "knn" in scores:
+        text = _("The adviser {adviser} scored it: kNN {value} % on {held_out} of {all} training images, held out.")
+        values["value"] = f"{100 * scores['knn']:.1f}"
+    return text.format(**values, held_out=f"{plan.held_out:,}", all=f"{plan.train + plan.held_out:,}")
 
 
 def act(run: Run, status: str) -> None:
@@ -210,7 +230,8 @@ def difference(pair: list[Run]) -> None:
         st.info(_("These two runs have the same settings, data, versions and seed."))
         return
     same = len(one.keys() | two.keys()) - len(rows)
-    st.caption(_("{rows} differ; {same} are the same.").format(rows=len(rows), same=same))
+    text = ngettext("{rows} differs; {same} are the same.", "{rows} differ; {same} are the same.", len(rows))
+    st.caption(text.format(rows=len(rows), same=same))
     draw_table(rows, hide_index=True)
 
 

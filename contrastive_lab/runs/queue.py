@@ -11,7 +11,7 @@ import streamlit as st
 from contrastive_core.engine import importing, queue, training
 from contrastive_core.records import Progress, atomic, data_home, runs
 from contrastive_lab import format, guard, query_params
-from contrastive_lab.locale import _, message
+from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import bar, follow_begun
 from contrastive_lab.recordings import describe
 
@@ -67,7 +67,8 @@ def _waiting(queued: list[queue.Waiting]) -> None:
     for place, job in enumerate(queued[:FIRST], 1):
         waits(place, job)
     if len(queued) > FIRST:
-        with st.expander(_("{queued} more wait").format(queued=len(queued) - FIRST)):
+        more = len(queued) - FIRST
+        with st.expander(ngettext("{queued} more waits", "{queued} more wait", more).format(queued=more)):
             for place, job in enumerate(queued[FIRST:MOST], FIRST + 1):
                 waits(place, job)
             if len(queued) > MOST:

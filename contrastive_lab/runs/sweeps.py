@@ -15,7 +15,7 @@ from contrastive_core.records.evaluation import evaluation_path
 from contrastive_lab import cache, figures, format, guard, locale, number_inputs, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import bar
 from contrastive_lab.runs.sweep_form import new_sweep
 from contrastive_lab.setting_names import shown_name
@@ -102,7 +102,8 @@ def start(sweep: Sweep, path: Path, todo: int) -> None:
     if number_inputs.button(begin, _("Start"), of=[of], icon=icon, help=help):
         with guard.errors_shown():
             added = sweep_runner.enqueue(sweep, most)
-            st.toast(_("{added} runs are queued.").format(added=len(added)))
+            text = ngettext("{added} run is queued.", "{added} runs are queued.", len(added))
+            st.toast(text.format(added=len(added)))
             st.rerun()
 
 
@@ -142,7 +143,9 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     if unscored:  # no scores on the test images yet: another process makes them
         last = evaluation_path(runs.load(unscored[-1]))
         task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        on_demand(task, message("Score {run_names} runs on the test images", run_names=len(unscored)), line)
+        template = N_("Score {run_names} runs on the test images")
+        template = N_("Score 1 run on the test images") if len(unscored) == 1 else template
+        on_demand(task, message(template, run_names=len(unscored)), line)
 
 
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:

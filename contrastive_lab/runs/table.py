@@ -9,10 +9,11 @@ import streamlit as st
 from contrastive_core.engine import run_folders, training
 from contrastive_core.records import runs
 from contrastive_core.records.advice import is_trial
+from contrastive_core.records.advice_answer import trial_scores
 from contrastive_core.records.evaluation import Evaluation
 from contrastive_core.records.run import Run
 from contrastive_lab import cache, format, guard, query_params
-from contrastive_lab.locale import N_, _, text
+from contrastive_lab.locale import N_, _, ngettext, text
 from contrastive_lab.tables import draw_table
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
@@ -21,7 +22,8 @@ OF_TOWERS = {  # columns, by the score of two towers
     "recall_1_forth": N_("Recall@1 to captions, %"),
     "recall_1_back": N_("Recall@1 to images, %"),
 }
-OFTEN_EMPTY = ("title", N_("kNN made of"), "tags", *OF_TOWERS.values())  # columns that stand where a run has any
+OF_TRIES = {"knn": N_("Adviser's kNN %"), "lidar": N_("Adviser's LiDAR")}  # columns, by criterion
+OFTEN_EMPTY = ("title", N_("kNN made of"), "tags", *OF_TOWERS.values(), *OF_TRIES.values())  # where a run has any
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 LONG_NAME, WIDEST = 28, 210  # characters of a name, and pixels of its column
 STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
@@ -29,14 +31,24 @@ COLUMNS = {
     N_("kNN %"): st.column_config.NumberColumn(
         format="%.1f", help=N_("On the test images; where a run has not been scored: none")
     ),
+    OF_TRIES["knn"]: st.column_config.NumberColumn(
+        format="%.1f", help=N_("Of an adviser's try: on the adviser's held-out images, which are training images")
+    ),
+    OF_TRIES["lidar"]: st.column_config.NumberColumn(
+        format="%.1f", help=N_("Of an adviser's try without labels: on the adviser's held-out images")
+    ),
     OF_TOWERS["zero_shot"]: st.column_config.NumberColumn(
         format="%.1f", help=N_("Of runs with captions: test images that the sentence of their class is most similar to")
     ),
     OF_TOWERS["recall_1_forth"]: st.column_config.NumberColumn(
-        format="%.1f", help=N_("Of runs with captions: test images whose most similar caption is their own")
+        format="%.1f",
+        help=N_("Of runs with captions: test images whose most similar caption is their own or equal to it"),
     ),
     OF_TOWERS["recall_1_back"]: st.column_config.NumberColumn(
-        format="%.1f", help=N_("Of runs with captions: test captions whose most similar image is their own")
+        format="%.1f",
+        help=N_(
+            "Of runs with captions: test captions whose most similar image is their own or that of an equal caption"
+        ),
     ),
     "epochs": st.column_config.NumberColumn(help=N_("Epochs done, of those planned")),
     "of": st.column_config.NumberColumn(N_("planned")),
@@ -63,7 +75,11 @@ def table(all_runs: Sequence[Run]) -> list[Run]:
     told = [r | {"status": text(r["status"])} for r in visible]
     drawn = draw_table(told, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
     picked = drawn.selection.rows
-    more = _(" {n_tries} tries of the adviser are listed separately (tries).").format(n_tries=f"{n_tries:,}")
+    more = ngettext(
+        " {n_tries} try of the adviser is listed separately (tries).",
+        " {n_tries} tries of the adviser are listed separately (tries).",
+        n_tries,
+    ).format(n_tries=f"{n_tries:,}")
     template = _(
         "{visible} of {rows} runs.{more} Select a row for its details, or two to compare their settings. Click a "
         "column name to sort."
@@ -147,11 +163,19 @@ def row(run: Run) -> dict[str, Any]:
         N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
         **of_towers(record),
         N_("kNN made of"): "" if knn is None else knn.approximation,
+        **of_tries(run.name),
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
         "origin": "shipped" if run.shipped else TRIES if is_trial(run.name) else "mine",
     }
+
+
+def of_tries(name: str) -> dict[str, float | None]:
+    """What an adviser scored for a try of its, by column: kNN, or LiDAR where its images have no labels."""
+    scores = trial_scores(name)
+    knn = 100 * scores["knn"] if "knn" in scores else None
+    return {OF_TRIES["knn"]: knn, OF_TRIES["lidar"]: scores.get("lidar") if knn is None else None}
 
 
 def of_towers(record: Evaluation | None) -> dict[str, float | None]:

@@ -9,7 +9,7 @@ from contrastive_core.records.sample_table import SampleTable
 from contrastive_lab import cache, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
 from contrastive_lab.components.shared.mount import reported_state
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import LabelAudit, estimate
@@ -174,5 +174,9 @@ def how_many(table: SampleTable, so_far: bool, audit: LabelAudit | None = None) 
     if not low:
         text = _("This encoder sees no clear sign of wrong labels among {total}. There may be some.")
     else:
-        text = _("This encoder can see at least about {wrong} wrong labels among {total}. There may be more.")
+        text = ngettext(
+            "This encoder can see at least about {wrong} wrong label among {total}. There may be more.",
+            "This encoder can see at least about {wrong} wrong labels among {total}. There may be more.",
+            low,
+        )
     return text.format(wrong=f"{low:,}", total=total)

@@ -62,15 +62,15 @@ def show(run: Run, by: FrozenEncoder | None = None) -> None:
     if own is None or pixels is None:
         return
     _show_frozen(run, own)
-    values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels)}
+    values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels), "n": f"{record.n_test:,}"}
     if not is_weak(own, pixels) or (own.value or 0) >= GOOD:
-        text = _("Encoder behind this list: kNN accuracy {own} on test images, raw pixels {pixels}.")
+        text = _("Encoder behind this list: kNN accuracy {own} on {n} test images, raw pixels {pixels}.")
         st.caption(text.format(**values))
         return
     text = _(
-        "This encoder is no better than raw pixels: kNN accuracy {own}, raw pixels {pixels}. Many suspects below are "
-        "therefore false alarms. Train longer, start from a pretrained encoder, or use the lists that also compare "
-        "pixels: near-duplicates and outliers."
+        "This encoder is no better than raw pixels: on {n} test images, kNN accuracy is {own}, and {pixels} for raw "
+        "pixels. Many suspects below are therefore false alarms. Train longer, start from a pretrained encoder, or use "
+        "the lists that also compare pixels: near-duplicates and outliers."
     )
     st.warning(text.format(**values))
     line, epochs = st.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)

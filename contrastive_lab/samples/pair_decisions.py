@@ -12,7 +12,7 @@ from contrastive_core.records.pair_lists import PairList, listed
 from contrastive_core.records.run import Run
 from contrastive_core.records.sample_request import SampleRequest, pair_decisions_path
 from contrastive_lab import cache, format, locale, number_inputs
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.samples.findings import window
 from contrastive_lab.samples.retrain import queue_cleaned, results
 
@@ -117,7 +117,8 @@ class Decisions:
         epochs = number_inputs.number(
             a.number_input, _("Epochs"), 1, 10_000, name="pair-epochs", key=key, default=default
         )
-        label = _("Retrain with {n} pairs changed").format(n=f"{changed:,}")
+        template = ngettext("Retrain with {n} pair changed", "Retrain with {n} pairs changed", changed)
+        label = template.format(n=f"{changed:,}")
         help = None if changed else _("No pair is marked as mismatched or has another partner.")
         begin = partial(b.button, type="primary")
         if number_inputs.button(begin, label, of=[key], disabled=not changed, help=help, icon=":material/replay:"):

@@ -8,7 +8,7 @@ import streamlit as st
 
 from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.pair_lists import MISMATCHED, PairList, said
+from contrastive_core.records.pair_lists import MISMATCHED, OWN_RANK, PairList, said
 from contrastive_core.records.towers import plain_rank
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _
@@ -38,7 +38,7 @@ def show(pairs: TowerPairLists, one: PairList, name: str) -> None:
         _row(pairs, query, query_name)
     with b.container(border=True):
         _row(pairs, partner, _("Its partner in {name}").format(name=partner_name))
-        _evidence(_("Cosine {s}. Rank {rank} of {n}.").format(**_numbers(similarity, one, pairs)))
+        _evidence(_("Cosine {s}. Rank {rank} of {n}.").format(**_numbers(similarity, one, pairs)), _(OWN_RANK))
     with c.container(border=True):
         title = _("Best other fit in {name}") if name == MISMATCHED else _("{name} of the similar pair")
         _row(pairs, other, title.format(name=partner_name))
@@ -58,8 +58,8 @@ def _numbers(similarity: float, one: PairList, pairs: TowerPairLists) -> dict[st
     return {"s": f"{similarity:.3f}", "rank": f"{plain_rank(one.rank[0]):,}", "n": f"{pairs.candidates[0]:,}"}
 
 
-def _evidence(text: str) -> None:
-    st.caption(format.plain(text))
+def _evidence(text: str, help: str | None = None) -> None:
+    st.caption(format.plain(text), help=help)
 
 
 def _row(pairs: TowerPairLists, row: int, title: str) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 from contrastive_core.records import embedding_ref, loaded_vectors
 from contrastive_core.records.embedding_ref import TOWERS
 from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.pair_lists import HOW, LISTS, ORDERS, PairList, listed, pair_lists, said
+from contrastive_core.records.pair_lists import HOW, LISTS, ORDERS, OWN_RANK, PairList, listed, pair_lists, said
 from contrastive_core.records.sample_request import SampleRequest
 from contrastive_lab import cache, format, load_vectors, locale, number_inputs, query_params
 from contrastive_lab.locale import _, message
@@ -114,7 +114,8 @@ def _filtered(pairs: TowerPairLists, whole: PairList, decisions: pair_decisions.
     by = query_params.one_of(a.selectbox, _("Order"), ORDERS, name="pair-order", format_func=ORDERS.get)
     words = query_params.text(b.text_input, _("Text contains"), name="pair-text").strip().lower()
     most = max(pairs.candidates[0], 2)
-    lowest = number_inputs.number(c.number_input, _("Own rank at least"), 1, most, name="pair-rank", default=1)
+    label, help = _("Own rank at least"), _(OWN_RANK)
+    lowest = number_inputs.number(c.number_input, label, 1, most, name="pair-rank", default=1, help=help)
     choice = query_params.one_or_none(d.segmented_control, _("Decided"), ("yes", "no"), name="pair-marked")
     keep = whole.rank >= lowest
     if words:
@@ -160,7 +161,8 @@ def _table(pairs: TowerPairLists, shown: PairList, decisions: pair_decisions.Dec
             st.session_state[AT] = pairs.rows.ids[int(part.query[picked[0]])]
 
     look: dict[str, Any] = {"hide_index": True, "height": 380, "selection_mode": "single-row"}
-    look["column_config"] = {"decision": st.column_config.TextColumn(width=110)}  # holds the longest word
+    ranks = dict.fromkeys(("own rank", "own rank back"), st.column_config.NumberColumn(help=OWN_RANK))
+    look["column_config"] = {"decision": st.column_config.TextColumn(width=110), **ranks}  # holds the longest word
     draw_table([*listed(pairs.rows, part, decisions.marks)], key=key, on_select=chosen, **look)
     if len(part) < len(shown):
         st.caption(_("The first {n} pairs; the file has all.").format(n=f"{ROWS:,}"))

@@ -1,12 +1,13 @@
 """The adviser's answer on Train: verdict, table, curve, reasons, and training the winner for longer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from contrastive_core.engine import queue
-from contrastive_core.records.advice import OPTIONS, Answer, AnswerRow, CurvePoint, Decision, Regime, plan_from_json
+from contrastive_core.records.advice import OPTIONS, plan_from_json
+from contrastive_core.records.advice_answer import Answer, AnswerRow, CurvePoint, Decision, Regime
 from contrastive_core.records.sweep_grid import arguments_of
 from contrastive_lab import figures, format, guard, locale, plots
 from contrastive_lab.components.scatter.categories import PALETTE
@@ -32,9 +33,14 @@ def show_answer(name: str, answer: Answer) -> None:
             _show_regime(regime, answer)
     else:
         draw_table([_table_row(row, answer) for row in answer["rows"]], hide_index=True)
+    plan = plan_from_json(answer["plan"])
+    text = _("{criterion}: {held_out} of {all} training images, which no try trains on.")
+    counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
+    st.caption(format.plain(text.format(criterion=locale.text(answer["criterion"]), **counts)))
     if beside := answer.get("baselines"):
-        parts = [f"{name}: {100 * share:.1f} %" for name, share in beside.items()]
-        st.caption(format.plain(_("Without any training, on the same images: {parts}.").format(parts=", ".join(parts))))
+        parts = [f"{locale.text(name)}: {100 * share:.1f} %" for name, share in beside.items()]
+        text = _("Without any training, on the same {held_out} held-out images: {parts}.")
+        st.caption(format.plain(text.format(parts=", ".join(parts), **counts)))
     for label, why in answer["failed"].items():
         st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
     if untried := answer.get("untried"):
@@ -66,7 +72,7 @@ def _show_decision(decision: Decision) -> None:
         {
             N_("option"): row["label"],
             N_("kNN on held-out images"): round(100 * row["mean"], 1),
-            "95 %": _interval(row["interval"], 100),
+            **_interval_cells(row, 100),
             "seeds": row["seeds"] or "",
             N_("answer"): _(OPTIONS[row["option"]]) if row["is_chosen"] else "",
         }
@@ -100,7 +106,7 @@ def _show_regime(regime: Regime, answer: Answer) -> None:
         {
             "method": row["label"],
             answer["criterion"]: round(points * row["mean"], 1),
-            "95 %": _interval(row["interval"], points),
+            **_interval_cells(row, points),
             "epochs": row["epochs"],
             N_("training, s"): round(row["seconds"], 1),
             "seeds": row["seeds"],
@@ -120,12 +126,17 @@ def _table_row(row: AnswerRow, answer: Answer) -> dict[str, object]:
         "settings": row["label"] + (_(" (default)") if row["is_default"] else ""),
         answer["criterion"]: round(points * row["mean"], 2),
         **on_curve,
-        "95 %": _interval(row["interval"], points),
+        **_interval_cells(row, points),
         "epochs": row["epochs"],
         "seeds": row["seeds"],
         N_("to the default, same seeds"): f"{difference} ({interval})" if interval else difference,
         "": row["shown"],
     }
+
+
+def _interval_cells(row: Mapping[str, Any], points: int) -> dict[str, str]:
+    """A row's interval and what it is over; one that was answered before this was recorded has only the first."""
+    return {"95 %": _interval(row["interval"], points), N_("95 % over"): locale.text(row.get("basis", ""))}
 
 
 def _interval(interval: Sequence[float] | None, points: int) -> str:
@@ -151,7 +162,7 @@ def _curve(answer: Answer) -> Any:
         figure.add_scatter(
             x=[p["value"] for p in rows],
             y=[points * p["score"] for p in rows],
-            name=_("{epochs} epochs").format(epochs=epochs),
+            name=format.epochs(epochs),
             mode="markers" if smooth or len(rows) < 4 else "markers+lines",
             text=[_("{label}, seed {seed}").format(label=p["label"], seed=p["seed"]) for p in rows],
         )
@@ -195,9 +206,9 @@ def _show_reasons(name: str, answer: Answer) -> None:
         draw_table(rows, hide_index=True, key=f"why-{name}")
         template = _(
             "Effective negatives: in the default run's space. Uniformity (lower: more spread) and tolerance (mean "
-            "cosine within a class): of the runs of {first} epochs. {literature}"
+            "cosine within a class): of the runs of {epochs}. {literature}"
         )
-        st.caption(template.format(first=first, literature=_literature_on_tau(rows)))
+        st.caption(template.format(epochs=format.epochs(first), literature=_literature_on_tau(rows)))
 
 
 def _literature_on_tau(rows: list[dict[str, Any]]) -> str:

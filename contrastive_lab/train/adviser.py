@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, frozen, is_locked
 from contrastive_core.records.advice import (
     QUESTIONS,
@@ -13,17 +12,17 @@ from contrastive_core.records.advice import (
     WITHOUT_LABELS,
     Plan,
     adviser_names,
-    folder_of,
     load_plan,
     lock_of,
     plan_from_json,
-    read_answer,
     save_plan,
 )
+from contrastive_core.records.advice_answer import read_answer
 from contrastive_core.records.runs import free_name
 from contrastive_lab import cache, format, frozen_encoders, guard, locale, number_inputs, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
+from contrastive_lab.train import running_advisers
 from contrastive_lab.train.advice_answer import show_answer
 from contrastive_lab.train.folder import with_change
 
@@ -39,9 +38,11 @@ def adviser(data: str, method: str) -> None:
         return
     with st.container(border=True):
         st.header(_("Findings and suggestions"))
-        is_labeled = _show_look(data, method)
+        seen = _show_look(data, method)
+        is_labeled = seen is None or int(seen["facts"]["classes"]) > 1
         st.header(_("Let it try"))
-        _show_start(data, method, [*QUESTIONS] if is_labeled else ["temperature"])
+        fitting = [*cache.titles("methods")] if seen is None else list(seen["methods"])
+        _show_start(data, method, [*QUESTIONS] if is_labeled else ["temperature"], fitting)
         if names := [n for n in adviser_names() if _is_of(n, data)]:
             name = query_params.one_of(
                 st.selectbox, _("Adviser"), names, name="advice", key=_picker(data), format_func=_title
@@ -70,11 +71,11 @@ def _is_of(name: str, data: str) -> bool:
     return plan is not None and plan.dataset == data
 
 
-def _show_look(data: str, method: str) -> bool:
-    """What a first look found; returns whether there are classes to judge settings by, as far as is known."""
+def _show_look(data: str, method: str) -> dict[str, Any] | None:
+    """Show what a first look found, and return it; None while that is not known."""
     result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
     if result is None:
-        return True
+        return None
     st.markdown(format.plain(result.meta["sentence"]))
     values: dict[str, Any] = {}
     for one in result.meta["suggestions"]:
@@ -85,10 +86,10 @@ def _show_look(data: str, method: str) -> bool:
     if values:
         st.caption(_("As further settings, one a line:"))
         st.code("\n".join(f"{k}={v}" for k, v in values.items()), language=None)
-    return int(result.meta["facts"]["classes"]) > 1
+    return result.meta
 
 
-def _show_start(data: str, method: str, questions: list[str]) -> None:
+def _show_start(data: str, method: str, questions: list[str], fitting: list[str]) -> None:
     """What to choose and within how long; the plan is said before anything starts."""
     choose = query_params.many_of(
         st.multiselect,
@@ -102,13 +103,33 @@ def _show_start(data: str, method: str, questions: list[str]) -> None:
         st.caption(_(WITHOUT_LABELS))
     elif START in choose:
         frozen_encoders.manage()
+    methods = _among(fitting) if "method" in choose else []
     minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
-    if choose:
+    if len(methods) == 1:
+        st.caption(_("Choose at least two methods, or none to compare all that fit."))
+    elif choose:
         values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
-        _plan_and_try(data, method, values)
+        _plan_and_try(data, method, values | ({"methods": methods} if methods else {}))
     else:
         offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in questions]
         st.caption(_("Choose at least one question: ") + "; ".join(offered))
+
+
+def _among(fitting: list[str]) -> list[str]:
+    """The methods to choose from; [] for all that fit the data."""
+    help = _(
+        "The search compares only these. The method above is the default if it is one of them, else the first of them. "
+        "Empty: all methods that fit the data."
+    )
+    return query_params.many_of(
+        st.multiselect,
+        _("Methods to compare"),
+        fitting,
+        name="among",
+        placeholder=_("all that fit"),
+        format_func=cache.method_title,
+        help=help,
+    )
 
 
 def _plan_and_try(data: str, method: str, values: dict[str, Any]) -> None:
@@ -117,16 +138,25 @@ def _plan_and_try(data: str, method: str, values: dict[str, Any]) -> None:
         values["frozen"] = [encoder.text for encoder in frozen.read_list()]
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
+    if is_of_methods := values["choose"] == ["method"]:
+        help = _("Times a few steps of every method, which can take minutes; trains nothing.")
     if number_inputs.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):
         st.session_state[plan_key] = True
     if not st.session_state.get(plan_key):
         return
-    plan = answer_or_wait("advice_plan", values, message("Planning the search"))
+    place = st.container()
+    plan = answer_or_wait("advice_plan", values, message("Planning the search"), may_stop=True)
     if plan is None:
+        if is_of_methods:
+            text = _(
+                "Each method is timed first, to tell how many epochs fit into the time. Nothing is trained yet. Stop "
+                "ends the timing."
+            )
+            place.caption(text)
         return
     st.markdown(format.plain(plan.meta["sentence"]))
     key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
-    busy = next((n for n in adviser_names() if _is_of(n, data) and _is_running(n)), None)
+    busy = next((n for n in adviser_names() if _is_of(n, data) and running_advisers.is_running(n)), None)
     if busy:
         st.caption(
             format.plain(
@@ -136,12 +166,8 @@ def _plan_and_try(data: str, method: str, values: dict[str, Any]) -> None:
     if number_inputs.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
         draft = plan_from_json(plan.meta["plan"])
         name = free_name(draft.name, adviser_names())
-        _start(replace(draft, name=name))  # what was said is what is tried
         query_params.choose(_picker(data), name)
-
-
-def _adviser_task(name: str, arguments: tuple[str, ...] = ()) -> Task:
-    return Task(f"adviser.{name}", ("advise", *arguments), folder_of(name) / "answer.json")
+        _start(replace(draft, name=name))  # what was said is what is tried
 
 
 def _start(plan: Plan) -> None:
@@ -150,18 +176,14 @@ def _start(plan: Plan) -> None:
     choose, minutes = ",".join(plan.choose), f"{plan.minutes:g}"
     arguments = (plan.dataset, "--method", plan.method, "--choose", choose, "--minutes", minutes, "--name", plan.name)
     with guard.errors_shown():
-        _adviser_task(plan.name, arguments).start(label=message("Adviser {name}", name=plan.name))
-
-
-def _is_running(name: str) -> bool:
-    """Here, or in another process, such as a terminal."""
-    return _adviser_task(name).is_running() or is_locked(lock_of(name))
+        running_advisers.task_of(plan.name, arguments).start(label=message("Adviser {name}", name=plan.name))
+        st.rerun()  # all of the page: it says above what is training
 
 
 @st.fragment(run_every=2.0)
 def _show_progress(name: str) -> None:
     """How far it is, and what it has found so far."""
-    plan, answer, task = load_plan(name), read_answer(name), _adviser_task(name)
+    plan, answer, task = load_plan(name), read_answer(name), running_advisers.task_of(name)
     assert plan is not None
     if task.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")

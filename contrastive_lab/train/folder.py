@@ -131,7 +131,7 @@ def summary(meta: dict[str, Any]) -> str:
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
     n, left_out = len(meta["classes"]), meta["left_out"]
     parts = [
-        _("{train} images").format(train=f"{train + test:,}"),
+        ngettext("{count} image", "{count} images", train + test).format(count=f"{train + test:,}"),
         ngettext("{n} class", "{n} classes", n).format(n=n) if n else _("no classes"),
     ]
     parts.append(" to ".join(f"{width}×{height}" for width, height in meta.get("sizes", ())))

@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.records.cards import Published
 from contrastive_core.records.training_recipes import RECIPES, suggested
 from contrastive_lab import locale, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, _, ngettext
 from contrastive_lab.train.encoder import LIBRARY, NEW
 
 TITLES = {"short": N_("short runs"), "cifar": "CIFAR", "imagenet": "ImageNet"}
@@ -54,7 +54,7 @@ def choose_recipe(recipe: FollowedRecipe, published: Published | None) -> list[s
         help=help.format(why=locale.text(recipe.why)),
     )
     if published:
-        text = _("{source}, {epochs} epochs.")
+        text = ngettext("{source}, {epochs} epoch.", "{source}, {epochs} epochs.", published.epochs)
         st.caption(text.format(source=locale.text(published.source), epochs=f"{published.epochs:,}"))
     elif recipe.name != "short":
         st.caption(_("Nothing like it was published for this method: the values for short runs are used."))

@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.engine import importing, process, queue, training
 from contrastive_core.records import Progress, runs
+from contrastive_core.records.advice import is_trial
 from contrastive_core.records.run import Run
 from contrastive_core.records.run_metrics import MetricsReader, labeled_images
 from contrastive_core.records.score import wilson
@@ -16,7 +17,7 @@ from contrastive_lab import format, forming_map, guard, locale, plots, query_par
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import _
 from contrastive_lab.progress import bar
-from contrastive_lab.train import collapse_curves, tower_curves
+from contrastive_lab.train import collapse_curves, running_advisers, tower_curves
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
@@ -33,7 +34,12 @@ def watch_next(name: str) -> None:
 def watched() -> str | None:
     """Return the run that was started last, or any active run."""
     chosen = query_params.requested("watch") or st.session_state.get(WATCHED)
-    return chosen or next((run.name for run in training.working()), None)
+    return chosen or next(iter(_at_work()), None)
+
+
+def _at_work() -> list[str]:
+    """Runs at work, without an adviser's tries, which are many: the adviser stands for them."""
+    return [run.name for run in training.working() if not is_trial(run.name)]
 
 
 def comes_first() -> bool:
@@ -45,7 +51,10 @@ def comes_first() -> bool:
 
 def watch() -> None:
     """The run that is watched."""
-    busy, name = [run.name for run in training.working()], watched()
+    busy, name = _at_work(), watched()
+    if name is None and running_advisers.running():
+        running_advisers.watch()
+        return
     if name is None:
         st.info(_("Nothing is training. Choose a method and data, and press Start."))
         st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 generated images, minutes."))

@@ -72,6 +72,8 @@ def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:
         (["--minutes", "nan"], "above 0"),
         (["--choose", ""], "--choose takes"),
         (["--choose", "temperature", "--method", "nothing"], "unknown method"),
+        (["--methods", "simclr,clip"], "CLIP cannot be tried on folder:"),
+        (["--methods", "simclr", "nothing"], "unknown method"),
     ],
 )
 def test_what_cannot_be_asked(folder: str, capsys, more: list[str], says: str) -> None:

@@ -12,13 +12,13 @@ import pytest
 from contrastive_core import methods
 from contrastive_core.advice import planning
 from contrastive_core.advice.answer import answer_of
-from contrastive_core.advice.fitting_methods import fitting_methods
+from contrastive_core.advice.fitting_methods import check_methods, fitting_methods
 from contrastive_core.advice.held_out import HeldOutScores
 from contrastive_core.advice.method_search import MethodSearch
-from contrastive_core.advice.planning import AdviceRequest, make_plan
+from contrastive_core.advice.planning import AdviceRequest, make_plan, plan_advice
 from contrastive_core.cli.advise import text_of
 from contrastive_core.data import datasets
-from contrastive_core.errors import BadSetting
+from contrastive_core.errors import BadSetting, UnknownName
 from contrastive_core.records.advice import Plan, epochs_in_time, load_plan, method_duration, plan_from_json
 from contrastive_core.records.sweep_grid import Cell
 
@@ -188,3 +188,52 @@ def test_the_default_is_not_said_to_be_left_out(digits: datasets.Dataset, monkey
     why = {"SimCLR": "it needs a large batch", "CLIP": "it needs captions"}
     monkeypatch.setattr(planning, "fitting_methods", lambda dataset: ([], why))
     assert {*plan_of(digits).left_out} == {"CLIP"}
+
+
+def test_planning_tells_which_method_is_timed_and_how_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, float | None]] = []
+    monkeypatch.setattr(planning, "seconds_per_epoch", lambda config: PACES.get(config.method, 3.0))
+    plan = plan_advice(AdviceRequest("digits", 60, ["method"]), lambda *one: told.append(one))
+    timed = [(str(stage), fraction) for stage, fraction in told if str(stage).startswith("timing")]
+    count = len(plan.paces)
+    assert timed[0] == (f"timing SimCLR, 1 of {count} methods", 0.0)
+    assert [fraction for _, fraction in timed] == [number / count for number in range(count)]
+    assert len({stage for stage, _ in timed}) == count == len(fitting_methods(datasets.load("digits", "train"))[0])
+
+
+def test_only_the_named_methods_are_timed_and_compared(
+    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "seconds_per_epoch", lambda config: PACES[config.method])
+    for named, default in ((["byol", "simclr"], "simclr"), (["vicreg", "byol", "vicreg"], "vicreg")):
+        plan = plan_advice(AdviceRequest("digits", 60, name=default, methods=named))
+        assert plan.choose == ("method",)
+        assert {*plan.paces} == {*named} == {*plan.methods}
+        assert plan.method == next(iter(plan.paces)) == default
+        assert "Compares 2 methods on digits: " in plan.sentence()
+        assert "Left out" not in plan.sentence()
+        assert plan_from_json(json.loads(json.dumps(plan.to_json()))) == plan
+        search = MethodSearch(plan, digits)
+        tried = {one.settings.get("method", plan.method) for one in search.questions["method"]}
+        assert tried == {*named}
+        search.prepare()
+        assert plan_advice(AdviceRequest("digits", 90, name=default)).paces == plan.paces  # goes on with the same
+        with pytest.raises(BadSetting, match=f"{default} compares .*byol.*; choose another name"):
+            plan_advice(AdviceRequest("digits", 90, name=default, methods=["byol", "barlow_twins"]))
+
+
+def test_methods_that_cannot_be_compared_get_one_sentence(digits: datasets.Dataset) -> None:
+    bare = dataclasses.replace(digits, labels=np.full(len(digits), -1))
+    with pytest.raises(UnknownName, match=r"unknown method 'simclear'; known: .*simclr"):
+        check_methods(["simclr", "simclear"], digits)
+    with pytest.raises(BadSetting, match=r"^CLIP cannot be tried on digits: it needs captions$"):
+        check_methods(["simclr", "clip"], digits)
+    with pytest.raises(BadSetting, match=r"^SupCon cannot be tried on digits: it needs labels$"):
+        check_methods(["byol", "sup_con"], bare)
+    with pytest.raises(BadSetting, match=r"^a comparison needs at least two methods; got only BYOL$"):
+        check_methods(["byol", "byol"], digits)
+    small = dataclasses.replace(digits, images=digits.images[:100], labels=digits.labels[:100], ids=digits.ids[:100])
+    assert "SimCLR" in fitting_methods(small)[1]
+    assert check_methods(["simclr", "byol"], small) == ["simclr", "byol"]  # named: also where the batch is small
+    with pytest.raises(BadSetting, match="only where the method is chosen; got temperature"):
+        plan_advice(AdviceRequest("digits", 60, ["temperature"], methods=["simclr", "byol"]))

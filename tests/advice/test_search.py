@@ -17,9 +17,13 @@ from contrastive_core.advice.held_out import Trial, held_out_rows
 from contrastive_core.advice.planning import AdviceRequest, make_plan
 from contrastive_core.advice.suggestions import batch_of
 from contrastive_core.cli.advise import text_of
+from contrastive_core.cli.output import counted
 from contrastive_core.data import datasets
 from contrastive_core.errors import BadSetting
+from contrastive_core.evaluation.verdicts import SettingScores, interval_and_basis
 from contrastive_core.records import advice as plans
+from contrastive_core.records.advice_answer import read_answer
+from contrastive_core.records.score import wilson
 
 
 @pytest.fixture(autouse=True)
@@ -171,7 +175,7 @@ def test_two_at_one_adviser_and_a_damaged_plan(home: Path) -> None:
     (folder / "plan.json").write_text("{")
     with pytest.raises(BadSetting, match="damaged"):
         plans.load_plan("a")
-    assert plans.read_answer("a") is None
+    assert read_answer("a") is None
 
 
 def test_one_seed_shows_nothing_and_the_default_stands() -> None:
@@ -198,3 +202,56 @@ def test_small_sets_are_tried_in_the_batches_that_are_advised() -> None:
     assert "in batches of 64" in plan.sentence()
     assert "batch_size=64" in search.cell(Trial("head", {}, None), 2, 0).arguments()
     assert plans.plan_from_json({k: v for k, v in plan.to_json().items() if k != "batch_size"}) is not None
+
+
+def test_one_seed_has_an_interval_over_images_and_makes_no_winner() -> None:
+    def effect(settings: dict[str, Any]) -> float:
+        return 0.95 if settings.get("head") == "linear" else 0.3
+
+    search = played(made(0.9, ("head",)), effect=staticmethod(effect), seconds=20.0)
+    search.run()
+    found = answer_of(search)
+    once = [row for row in found["rows"] if row["seeds"] == 1]
+    assert {row["label"] for row in once} >= {"linear head"}
+    for row in once:
+        n = search.plan.held_out
+        assert row["interval"] == pytest.approx(wilson(round(n * row["mean"]), n))
+        assert row["basis"] == "images, one seed"
+    assert {row["shown"] for row in found["rows"]} <= {"", "not repeated"}  # however large the difference
+    assert found["recommended"]["is_default"]
+    told = text_of(json.loads(json.dumps(found)))
+    assert "linear head, " in told
+    assert ", 95 % over images, one seed  +" in told
+    assert f"{n:,} of 1,437 training images, which no try trains on" in told
+
+
+def test_an_interval_says_what_it_is_over() -> None:
+    right = np.repeat([1.0, 0.0, np.nan], [60, 20, 7])
+    by_seed = dict.fromkeys(range(3), right)
+    scores = dict.fromkeys(range(3), 0.75)
+    basis = {
+        "images": SettingScores("pixels", {0: 0.75}, {0: right}, is_fixed=True),
+        "images, one seed": SettingScores("one", {0: 0.75}, {0: right}),
+        "images, 2 seeds": SettingScores("two", {0: 0.75, 1: 0.75}, {0: right, 1: right}),
+        "images and 3 seeds": SettingScores("three", scores, by_seed),
+        "3 seeds": SettingScores("lidar", {0: 20.0, 1: 22.0, 2: 21.0}),
+        "": SettingScores("lidar", {0: 20.0}),
+    }
+    for said, setting in basis.items():
+        interval, told = interval_and_basis(setting)
+        assert told == said
+        assert (interval is None) is (said == "")
+    assert interval_and_basis(basis["images"])[0] == pytest.approx(wilson(60, 80))  # the unlabeled count for nothing
+
+
+def test_one_epoch_and_one_seed_are_no_plural() -> None:
+    plan = replace(made(1.0, ("head",)), rungs=(1,))
+    stages: list[str] = []
+    search = played(plan, seconds=25.0)
+    search.on_progress = lambda stage, fraction: stages.append(str(stage))
+    search.run()
+    told = "\n".join([*stages, text_of(json.loads(json.dumps(answer_of(search))))])
+    assert "nonlinear head, 1 epoch" in told
+    assert "1 epochs" not in told
+    assert counted(1, "row") == "1 row"
+    assert counted(1200, "row") == "1,200 rows"

@@ -26,6 +26,7 @@ from contrastive_core.importers import checkpoint
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.records import advice as plans
 from contrastive_core.records.advice import OPTIONS
+from contrastive_core.records.advice_answer import read_answer
 from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.records.sweep_grid import Cell
 
@@ -119,6 +120,10 @@ def test_with_fewer_than_three_seeds_it_is_not_decided() -> None:
     found = decide(cut)
     assert found["answer"] == ""
     assert found["sentence"].startswith("Not decided: three seeds are missing of: train from scratch; continue")
+    basis = {row["label"]: row["basis"] for row in found["rows"]}
+    assert basis["raw pixels"] == basis["the largest class"] == "images"  # made without chance
+    assert "images, 2 seeds" in basis.values()
+    assert all(row["interval"] for row in found["rows"])
     assert not any(row["is_chosen"] for row in found["rows"])
 
 
@@ -223,7 +228,7 @@ def test_it_goes_on_from_the_encoder_where_that_is_better_and_resumes(
     asked = ["advise", data, "--choose", "start", "--frozen", str(encoder_file), "--device", "cpu", "--json"]
     asked += ["--minutes", "2", "--name", "mine"]
     assert main(asked) == 130
-    first = plans.read_answer("mine")
+    first = read_answer("mine")
     assert first is not None
     assert first["decision"]["answer"] == ""
     capsys.readouterr()

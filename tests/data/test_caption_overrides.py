@@ -64,7 +64,7 @@ def test_captions_are_left_out_or_given_to_their_true_image(
 @pytest.mark.parametrize(
     ("exclude", "relabel", "words"),
     [
-        ("w#3", "", "lists 1 samples that are not in"),
+        ("w#3", "", "lists 'w#3', which is not in"),
         ("", "w#1,q", "given to 'q', which is no training image"),
         ("w x y z", "", "excludes every training image"),
     ],

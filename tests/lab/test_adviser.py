@@ -16,6 +16,7 @@ from contrastive_core.paths import ROOT
 from contrastive_core.records import advice as plans
 from contrastive_core.storage import json_files
 from contrastive_lab import locale
+from contrastive_lab.runs import detail
 
 
 @pytest.fixture
@@ -172,3 +173,84 @@ def test_one_that_works_in_a_terminal_is_not_started_again(app: AppTest) -> None
         assert not any(b.label == "Go on" for b in app.button)
     app.run()
     assert any(b.label == "Go on" for b in app.button)
+
+
+def test_methods_to_compare_are_chosen_and_planning_says_what_it_times(app: AppTest, monkeypatch) -> None:
+    from contrastive_core.engine.client import Question
+    from contrastive_core.progress import Progress
+
+    asked: list[dict] = []
+    timing = Progress("timing BYOL, 2 of 3 methods", 1 / 3)
+    monkeypatch.setattr(Question, "start", lambda question, **_: asked.append(dict(question.values)))
+    monkeypatch.setattr(Question, "is_running", lambda question: dict(question.values) in asked)
+    monkeypatch.setattr(Question, "progress", lambda question: timing if dict(question.values) in asked else None)
+    stopped: list[str] = []
+    monkeypatch.setattr(Question, "stop", lambda question: stopped.append(question.kind))
+    app.run()
+    assert not any(m.label == "Methods to compare" for m in app.multiselect)
+    next(m for m in app.multiselect if m.label == "What to choose").set_value(["method"]).run()
+    assert not app.exception
+    for chosen in (["byol", "simclr"], ["vicreg", "byol", "nnclr"], ["simclr", "vicreg"]):
+        methods = next(m for m in app.multiselect if m.label == "Methods to compare")
+        assert "CLIP" not in methods.options  # digits have no captions
+        methods.set_value(chosen).run()
+        assert next(m for m in app.multiselect if m.label == "Methods to compare").value == chosen
+        assert not app.exception
+    press(app, "Plan it")
+    assert asked[-1]["methods"] == ["simclr", "vicreg"]
+    assert "Each method is timed first" in text_of(app)
+    bars = [p for p in app.get("progress") if "timing BYOL, 2 of 3 methods" in p.proto.text]
+    assert len(bars) == 1
+    press(app, "Stop")
+    assert stopped == ["advice_plan"]
+    next(m for m in app.multiselect if m.label == "Methods to compare").set_value(["byol"]).run()
+    assert "Choose at least two methods" in text_of(app)
+    assert not any(b.label == "Plan it" for b in app.button)
+
+
+def test_train_names_an_adviser_at_work_and_leads_to_it(app: AppTest) -> None:
+    from contrastive_core.records import runs
+    from contrastive_core.storage.lock import lock
+
+    played(made(), dies_at=0).prepare()
+    app.query_params["adviser"] = "no"
+    app.run()
+    assert "Nothing is training." in text_of(app)
+    with lock(plans.folder_of("a") / "lock"):
+        runs.create("a-0123ab-e2-s0", {"method": "simclr", "dataset": "digits"}).set_status("running")
+        app.run()
+        assert not app.exception
+        assert "Nothing is training" not in text_of(app)
+        assert "The adviser a is training on digits." in text_of(app)
+        assert "stop it there" in text_of(app)
+        press(app, "Watch the adviser")
+        assert next(s for s in app.selectbox if s.label == "Adviser").value == "a"
+        assert "a is running in another process" in text_of(app)
+
+
+def test_runs_shows_what_the_adviser_scored_and_on_which_images(app: AppTest) -> None:
+    from contrastive_core.advice.held_out import write_scores
+    from contrastive_core.records import runs
+
+    search = played(made(0.9, ("head",)), seconds=12.0)
+    search.run()
+    (trial, *_) = search.trials.values()
+    (epochs, seed), scores = next(iter(trial.scores.items()))
+    for number, trial_name in enumerate((scores.run, "mine")):
+        runs.create(trial_name, {"method": "simclr", "dataset": "digits", "seed": number}).set_status("done")
+    write_scores(search.folder / "scores", trial, epochs, seed)
+    app.switch_page("pages/runs.py")
+    app.query_params["show"] = "mine"
+    app.run()
+    assert "Adviser's kNN %" not in app.dataframe[0].value.columns  # none of these has one
+    app.button_group(key="runs-show").set_value("tries").run()
+    assert not app.exception
+    shown = app.dataframe[0].value
+    assert list(shown["name"]) == [scores.run]
+    assert shown["Adviser's kNN %"].iloc[0] == pytest.approx(100 * scores.scores["knn"])
+    assert shown["kNN %"].isna().all()  # nothing of the test images
+    said = f"The adviser a scored it: kNN {100 * scores.scores['knn']:.1f} % on 287 of 1,437 training images, held out."
+    assert [detail.of_adviser(name) for name in (scores.run, "mine")] == [said, ""]
+    (search.folder / "scores" / f"{scores.run}.json").write_text("{")
+    app.run()
+    assert not app.exception

@@ -11,7 +11,7 @@ from opened_page import opened
 
 from contrastive_core.engine.results import Result
 from contrastive_core.evaluation import compare
-from contrastive_core.records import loaded_vectors
+from contrastive_core.records import embedding_ref, loaded_vectors, runs
 from contrastive_core.records.comparison import Comparison
 from contrastive_core.records.embedding_ref import EmbeddingRef
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -122,3 +122,11 @@ def test_a_verdict_names_classes_and_disagreement_opens_where_samples_are() -> N
         found.differences[0].only_b,
         int((~found.correct["knn"]).all(0).sum()),
     ]
+
+
+def test_references_name_the_images_that_they_are_judged_on() -> None:
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
+    file = embedding_ref.of_vectors(loaded_vectors.save_vectors(rows, "a.npy"))
+    run = embedding_ref.of_run(runs.load(PAIR[0]), "test", "h")
+    said = "Raw pixels and other references: kNN on 360 test images, by the vote of 1,437 training images."
+    assert [score_tables.of_references(spaces) for spaces in ([file, run], [file])] == [said, ""]

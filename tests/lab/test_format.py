@@ -118,3 +118,7 @@ def test_a_row_without_a_label_is_empty_in_every_file() -> None:
 )
 def test_a_remedy_names_the_field_of_the_form(text: str, shown: str) -> None:
     assert shown in format.in_form(text)
+
+
+def test_one_epoch_is_no_plural() -> None:
+    assert [format.epochs(count) for count in (1, 2, 20)] == ["1 epoch", "2 epochs", "20 epochs"]

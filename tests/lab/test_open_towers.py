@@ -61,3 +61,10 @@ def test_a_bad_second_file_is_one_sentence_and_the_first_stays(
     assert len(app.error) == 1
     assert words in app.error[0].value
     assert app.session_state["vectors"] == before
+
+
+def test_the_form_names_the_columns_that_are_read(app: AppTest) -> None:
+    helps = {f.proto.label: f.proto.help for f in app.get("file_uploader")}
+    for label in ("A file", "File of the other tower"):
+        assert "column named text" in helps[label]
+        assert "captions" in helps[label]

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core.engine import answers
 from contrastive_core.engine.run_tools import sample_annotations
+from contrastive_core.evaluation.towers import READING
 from contrastive_core.recording import watch
 from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
 from contrastive_core.records.embedding_set import EmbeddingSet
@@ -50,6 +51,9 @@ def test_the_swapped_pair_stands_first_with_its_evidence(key: str, monkeypatch: 
     assert "Margin -" in said
     assert "image" not in said.lower()
     assert "Loss" not in [box.label for box in app.selectbox]  # no loss changes these lists
+    (rank,) = [box for box in app.number_input if box.label == "Own rank at least"]
+    assert "Recall also accepts the partner of an equal caption" in rank.help
+    assert "own rank on Samples counts only the row's own partner" in READING
 
 
 def test_decisions_are_kept_counted_and_undone(key: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_help
     record = cache.scores(run)
     sample_build.samples_of_run(run, split="test")
     app = opened(run=run.name, split="test")
-    assert "kNN accuracy 98.6 % on test images, raw pixels 97.5 %" in text_of(app)
+    assert "kNN accuracy 98.6 % on 360 test images, raw pixels 97.5 %" in text_of(app)
     assert not app.warning
     weak = Score("kNN", value=0.378, interval=(0.35, 0.41), unit="share")
     pixels = Score("kNN", value=0.376, unit="share")
@@ -35,7 +35,7 @@ def test_an_encoder_as_weak_as_raw_pixels_is_named_above_the_list_with_what_help
         cache, "scores", lambda run: replace(record, scores={"h": {"knn": weak}, "raw": {"knn": pixels}})
     )
     app = opened(run=run.name, split="test")
-    assert "no better than raw pixels: kNN accuracy 37.8 %, raw pixels 37.6 %" in app.warning[0].value
+    assert "no better than raw pixels: on 360 test images, kNN accuracy is 37.8 %, and 37.6 %" in app.warning[0].value
     assert not app.exception
 
 

@@ -70,6 +70,8 @@ def look(values: Values, on_progress: OnProgress, device: str) -> Result:
 def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the plan of an adviser and its time. Raises ValueError if the time is too short."""
     about = (values["dataset"], values["minutes"], values["choose"])
-    request = AdviceRequest(*about, method=values["method"], device=device, frozen=values.get("frozen"))
+    request = AdviceRequest(
+        *about, method=values["method"], device=device, frozen=values.get("frozen"), methods=values.get("methods")
+    )
     made = plan_advice(request, on_progress)
     return Result({"plan": made.to_json(), "sentence": made.sentence()})
