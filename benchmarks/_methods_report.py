@@ -41,7 +41,11 @@ def percent(made: SettingScores | None) -> str:
         (right,) = made.right.values()
         ends = wilson(float(right.sum()), len(right))
     text = f"{100 * made.mean:.1f}"
-    return f"{text} [{max(0.0, 100 * ends[0]):.1f}, {min(100.0, 100 * ends[1]):.1f}]" if ends else f"{text} ({len(made.scores)} seeds)"
+    return (
+        f"{text} [{max(0.0, 100 * ends[0]):.1f}, {min(100.0, 100 * ends[1]):.1f}]"
+        if ends
+        else f"{text} ({len(made.scores)} seeds)"
+    )
 
 
 def mean(runs: dict[int, dict[str, np.ndarray]], of: str) -> float:
