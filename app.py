@@ -42,8 +42,9 @@ STYLE = """<style>
   .st-key-map-choices { gap: 0.5rem; }
   .st-key-map-choices .stButtonGroup [data-testid="stWidgetLabel"] { position: absolute; clip-path: inset(50%); }
   .st-key-map-choices .stButtonGroup button { padding-inline: 0.4rem; }
+  .stButtonGroup :has(> button) { flex-wrap: wrap; }
   @supports (animation-timeline: scroll()) {
-    .st-key-samples-lists :has(> button) {
+    .stButtonGroup :has(> button) {
       flex-wrap: nowrap;
       overflow-x: auto;
       mask: linear-gradient(90deg, #0000, #000 var(--fade-left), #000 calc(100% - var(--fade-right)), #0000);
@@ -58,8 +59,8 @@ STYLE = """<style>
   .stPlotlyChart .js-plotly-plot { overflow: visible !important; }
   .stPlotlyChart .modebar-container { top: -1.75rem !important; }
 }
-@property --fade-left { syntax: "<length>"; inherits: false; initial-value: 0px; }
-@property --fade-right { syntax: "<length>"; inherits: false; initial-value: 0px; }
+@property --fade-left { syntax: "\\3c length>"; inherits: false; initial-value: 0px; }
+@property --fade-right { syntax: "\\3c length>"; inherits: false; initial-value: 0px; }
 @keyframes fade-edges {
   from { --fade-left: 0px; --fade-right: 4rem; }
   10%, 90% { --fade-left: 4rem; --fade-right: 4rem; }
@@ -81,8 +82,8 @@ STYLE = """<style>
 IN_DARK_POPUPS = """<style>
 :is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) { color: #0F1419; }
 </style>"""
-# A row that scrolls fades where it goes on: its animation follows its own scrolling. A browser without such animations
-# wraps the row.
+# A row of choices that scrolls fades where it goes on: its animation follows its own scrolling. A browser without such
+# animations wraps the row. \3c is a less-than sign, for which Streamlit would leave the style out.
 # From an empty field without bounds its + and - step from the least number there is.
 # Styles alone go to the container of toasts, where a fragment's toast takes their place
 # (streamlit#10475): with an element beside them they stay on the page.

@@ -13,6 +13,7 @@ import dataclasses
 import itertools
 import math
 import shlex
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -256,21 +257,23 @@ def train_cell(cell: Cell, device: str = "auto") -> str:
         run = runs.load(cell.run)
     if run is not None and run.status().get("status") == "done":
         return ""
+    stop_requested = threading.Event()
     try:
-        status = _train(cell, run, device)
+        _train(cell, run, device, stop_requested)
     except Locked:
         raise
     except (CannotGoOn, ValueError, OSError, RuntimeError, torch.OutOfMemoryError) as error:
         return sentence(error) or type(error).__name__
-    if status == "stopped":
+    if stop_requested.is_set():  # also as the run ended: the next one is not begun
         raise CannotGoOn("{run} was stopped; run the same command again to continue", run=cell.run)
     return ""
 
 
-def _train(cell: Cell, run: Run | None, device: str) -> str:
+def _train(cell: Cell, run: Run | None, device: str, stop_requested: threading.Event) -> None:
     if run is not None:
-        return loop.train(prepare(from_dict(run.manifest["config"])), run, resume=True)
+        loop.train(prepare(from_dict(run.manifest["config"])), run, resume=True, stop_requested=stop_requested)
+        return
     setup = prepare(dataclasses.replace(config_of(cell), device=device))
     about = manifest_of(setup, shlex.join(["python", "-m", "contrastive_core", *cell.argv()]))
     run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
-    return loop.train(setup, run, resume=False)
+    loop.train(setup, run, stop_requested=stop_requested)

@@ -40,13 +40,20 @@ LOG_EVERY_DEVICE = 10  # steps between logged ones on CUDA and MPS: reading a fi
 TIMED_STEPS = 3  # for an estimate of an epoch's time
 
 
-def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines = lambda lines: None) -> str:
+def train(
+    setup: TrainSetup,
+    run: Run,
+    resume: bool = False,
+    on_lines: OnLines = lambda lines: None,
+    stop_requested: threading.Event | None = None,
+) -> str:
     """Train until the end, a signal, or a failure; returns the run's status. `on_lines` is called with the lines of
-    metrics whenever they are written. Raises: CannotGoOn after it has set the status to failed; Locked, with nothing
-    changed, if another process trains the run."""
+    metrics whenever they are written. `stop_requested` is set by a signal, also by one that came too late to stop the
+    run. Raises: CannotGoOn after it has set the status to failed; Locked, with nothing changed, if another process
+    trains the run."""
     is_rank0 = setup.world.is_rank0
     with (
-        stop_signals() as stop,  # until the status is written
+        stop_signals(stop_requested) as stop,  # until the status is written
         run.lock() if is_rank0 else nullcontext(),  # released after the reason is written
     ):
         log = MetricsLog(run, setup.device, is_rank0, on_lines)
@@ -55,9 +62,9 @@ def train(setup: TrainSetup, run: Run, resume: bool = False, on_lines: OnLines =
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
+def stop_signals(given: threading.Event | None = None) -> Iterator[threading.Event]:
     """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
-    stop_requested = threading.Event()
+    stop_requested = given or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop_requested
         return

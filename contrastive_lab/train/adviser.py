@@ -185,6 +185,7 @@ def _show_progress(name: str) -> None:
     """How far it is, and what it has found so far."""
     plan, answer, task = load_plan(name), read_answer(name), running_advisers.task_of(name)
     assert plan is not None
+    is_done = answer is not None and answer.get("done") and plan_from_json(answer["plan"]).minutes >= plan.minutes
     if task.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")
         bar(task.progress() or Progress("starting"), name, a)
@@ -192,14 +193,14 @@ def _show_progress(name: str) -> None:
             task.stop()
     elif is_locked(lock_of(name)):
         st.info(format.plain(_("{name} is running in another process. Its answer appears below.").format(name=name)))
-    elif answer is None or not answer.get("done"):
+    elif not is_done:
         st.warning(format.plain(task.failure() or message("{name} is not running.", name=name)))
         if st.button(_("Go on"), icon=":material/play_arrow:", key=f"go-on-{name}"):
             _start(plan)
     if not answer:
         return
     show_answer(name, answer)
-    if not answer.get("done") or task.is_running():
+    if not is_done or task.is_running():
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key, as_long = f"more-minutes-{name}", max(1, round(plan.minutes))

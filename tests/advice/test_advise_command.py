@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from PIL import Image
 from contrastive_core.advice import adviser, planning
 from contrastive_core.advice import search as searching
 from contrastive_core.cli.main import main
+from contrastive_core.errors import CannotGoOn
 from contrastive_core.records import advice as plans
 from contrastive_core.records import runs
+from contrastive_core.records.sweep_grid import Cell
 
 
 @pytest.fixture
@@ -53,6 +56,25 @@ def test_it_trains_judges_answers_and_goes_on(folder: str, capsys, monkeypatch) 
     assert scored == sorted(p.name for p in (plans.folder_of("mine") / "scores").glob("*.json"))
     assert main(["advise", "digits", "--name", "mine"]) == 2
     assert "mine advises on folder:" in capsys.readouterr().err
+
+
+def test_a_stop_that_comes_as_a_try_ends_is_heard(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The try is whole; the adviser ends all the same."""
+    trained: list[str] = []
+
+    def train(setup, run, resume=False, stop_requested=None) -> str:
+        with searching.loop.stop_signals(stop_requested):
+            signal.raise_signal(signal.SIGTERM)  # too late: the last epoch is done
+        run.set_status("done")
+        trained.append(run.name)
+        return "done"
+
+    monkeypatch.setattr(searching.loop, "train", train)
+    cell = Cell("a-0123ab-e2-s0", {}, {"method": "simclr", "dataset": folder, "epochs": 2}, 0)
+    with pytest.raises(CannotGoOn, match="was stopped"):
+        searching.train_cell(cell, "cpu")
+    assert searching.train_cell(cell, "cpu") == ""  # done: it is not trained again
+    assert trained == [cell.run]
 
 
 def test_a_look_and_a_dry_run_train_nothing(folder: str, capsys) -> None:

@@ -160,6 +160,8 @@ def test_what_is_not_shown_is_not_recommended_and_can_have_more_time(app: AppTes
     assert not app.exception
     assert started[0][started[0].index("--minutes") + 1] == "4.9"
     assert plans.load_plan("a").minutes == pytest.approx(4.9)
+    assert any(b.label == "Go on" for b in app.button)  # it did not begin: the answer is of less time
+    assert not any(b.label == "Give it more time" for b in app.button)
 
 
 def test_one_that_works_in_a_terminal_is_not_started_again(app: AppTest) -> None:
