@@ -4,9 +4,19 @@ import logging
 import threading
 from collections import Counter
 
-from contrastive_core.messages import join, message
+from contrastive_core.messages import N_, join, message
 
 logger = logging.getLogger("contrastive_core.watch")
+ONE = {  # of what is counted
+    N_("steps"): N_("step"),
+    N_("rows"): N_("row"),
+    N_("probes"): N_("probe"),
+    "rows of the queue": N_("row of the queue"),
+    "rows of the probe set": N_("row of the probe set"),
+    "rows of a sample": N_("row of a sample"),
+    "steps' labels": N_("step's labels"),
+    "steps' losses": N_("step's losses"),
+}
 
 
 class Omissions:
@@ -36,7 +46,10 @@ class Omissions:
     def note(self) -> str:
         """Everything in sentences; "" if nothing is left out."""
         with self._lock:
-            counts = [(f"{count:,}", *of) for of, count in self.counts.items()]
+            counts = [
+                (f"{count:,}", ONE.get(items, items) if count == 1 else items, why)
+                for (items, why), count in self.counts.items()
+            ]
         parts = [message("{count} {items} ({reason})", count=n, items=items, reason=why) for n, items, why in counts]
         sentences = [message("Left out: {parts}.", parts=join("; ", parts))] if parts else []
         return join(" ", [*sentences, *self.remarks])

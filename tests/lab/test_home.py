@@ -72,7 +72,7 @@ def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPa
     for name in ("mine", "advice-digits-abcdef-e2-s0"):
         runs.create(name, {"method": "simclr"})
     app = opened("runs", monkeypatch)
-    assert "1 tries of the adviser are listed separately" in text_of(app)
+    assert "1 try of the adviser is listed separately" in text_of(app)
     show = next(g for g in app.button_group if g.label == "Show")
     for chosen, names in (("tries", {"advice-digits-abcdef-e2-s0"}), ("mine", {"mine"})):
         show.set_value(chosen).run()

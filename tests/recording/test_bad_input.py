@@ -43,7 +43,7 @@ def test_rows_that_are_not_finite() -> None:
     assert sorted(set(rows.ids.tolist())) == ["0", "2", "3", "5"]
     assert np.isfinite(rows.loss).all()
     assert "16 rows (not finite, or a view of one that is not)" in note_of(w)
-    assert "1 steps (none of its rows is finite)" in note_of(w)
+    assert "1 step (none of its rows is finite)" in note_of(w)
     assert len(w.run.metrics()) == 1
 
 
@@ -52,7 +52,7 @@ def test_a_queue_that_is_not_finite() -> None:
     queue[3] = torch.nan
     with watch("queue", loss="info_nce", every=1, strict=True) as w:
         w.step(torch.randn(5, 4), torch.randn(5, 4), queue=queue)
-    assert "1 rows of the queue (not finite)" in note_of(w)
+    assert "1 row of the queue (not finite)" in note_of(w)
     assert w.run.metrics()[0]["negatives"] == 9
 
 
@@ -75,7 +75,7 @@ def test_labels_that_are_missing_in_some_steps() -> None:
     assert ["loss" in line for line in lines] == [True, False, True, False, False]
     assert ["knn" in line for line in lines] == [True, False, True, False, False]
     assert "3 steps' labels (they were missing)" in note_of(w)
-    assert "1 steps' labels (they must be (8,) whole numbers)" in note_of(w)
+    assert "1 step's labels (they must be (8,) whole numbers)" in note_of(w)
     assert "3 steps' losses (its rows have no views and no labels" in note_of(w)
     assert recorded_rows.steps(w.run) == [1, 2, 3, 4, 5]
 
@@ -224,9 +224,9 @@ def test_a_probe_set_that_changes() -> None:
         w.probe(lambda x: x, [(rows, other % 2, other)])
     assert w.run.snapshots() == [1]  # of the second only one row can be used
     note = note_of(w)
-    assert "1 rows of the probe set (the first probe had no such ids)" in note
-    assert "1 rows of the probe set (their id is already recorded)" in note
-    assert "1 rows of the probe set (not finite)" in note
+    assert "1 row of the probe set (the first probe had no such ids)" in note
+    assert "1 row of the probe set (their id is already recorded)" in note
+    assert "1 row of the probe set (not finite)" in note
 
 
 def test_an_error_is_logged_once(caplog) -> None:
