@@ -21,12 +21,11 @@ sys.dont_write_bytecode = False
 # The slowest files first, so that no worker is left with one of them when the other has ended. Browser
 # tests mostly wait, other tests compute: their files take turns, so that a core has something to do.
 BROWSER = (
+    "browser/test_every_page.py",
     "browser/test_runs_page.py",
     "browser/test_long_import.py",
     "browser/test_samples_page",
     "browser/test_app",
-    "browser/test_choices",
-    "browser/test_accessibility",
     "browser/test_installed.py",
     "browser/",
 )

@@ -10,7 +10,7 @@ import streamlit as st
 
 from contrastive_core.engine import importing, queue, training
 from contrastive_core.records import Progress, atomic, data_home, runs
-from contrastive_lab import format, guard, query_params
+from contrastive_lab import format, guard, locale, query_params
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import bar, follow_begun
 from contrastive_lab.recordings import describe
@@ -56,7 +56,7 @@ def _failures(failed: dict[str, str]) -> None:
         run_name, _unused, attempt = name.partition(training.EARLIER)
         earlier = _(" (attempt {attempt})").format(attempt=attempt) if attempt else ""
         text = _("{run_name} could not start{earlier}: {why}")
-        a.error(format.plain(text.format(run_name=run_name, earlier=earlier, why=why)))
+        a.error(format.plain(text.format(run_name=run_name, earlier=earlier, why=locale.text(why))))
         if b.button(_("Dismiss"), key=f"dismiss-{name}"):
             training.dismiss(name)
             st.rerun()
@@ -82,7 +82,8 @@ def _waiting(queued: list[queue.Waiting]) -> None:
 
 def waits(place: int, job: queue.Waiting) -> None:
     line = st.container(horizontal=True, vertical_alignment="center")
-    why = job.blocked_reason() or _("waiting for {device}").format(device=job.device)
+    reason = job.blocked_reason()
+    why = locale.text(reason) if reason else _("waiting for {device}").format(device=job.device)
     line.text(f"{place}. {job.name}: {why}", width="stretch")
     if line.button(_("Remove"), key=f"remove-{job.name}"):
         with guard.errors_shown():

@@ -1,29 +1,14 @@
-"""The second choice counts as the first did: a widget of each kind, on each page, in a browser."""
+"""The second choice counts as the first did, with what only a selection or the live view offers; test_every_page.py
+tries the widgets that pages begin with."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import unquote
 
-import pytest
 from choices import CHOICES, shown
 from patience import PATIENCE
-from visits import Visit, second_choice_counts
-
-PAGES = (
-    "explore?run=simclr-digits",
-    "samples?run=simclr-digits",
-    "runs",
-    "methods",
-    "train?watch=simclr-digits",
-    "loss_lab?run=simclr-digits&on=circle",
-    "compare?runs=simclr-digits,sup_con-digits,cpc-digits",
-)
-
-
-@pytest.mark.parametrize("address", PAGES)
-def test_second_choice_counts(filled_app: str, page: Any, address: str) -> None:
-    second_choice_counts(filled_app, page, address)
+from visits import Visit
 
 
 def test_each_of_some_selected_samples_can_be_looked_at(filled_app: str, page: Any) -> None:

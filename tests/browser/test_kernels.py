@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
+import json
 import math
 from typing import Any
 
@@ -31,17 +33,21 @@ ALIKE = (  # of the anatomy, and of the kernel
     ("hard", "hard"),
     ("left_out", "leftOut"),
 )
-RUN = """async ({S, M, n, w, kernel}) => {
+# Of many cases at once, as one text: playwright wraps each number of an object. NaN becomes null, which fails.
+RUN = """async (cases) => {
   const kernels = await import("/shared/kernels.js");
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const o = kernels.evaluate(new Float32Array(bytes(S).buffer), bytes(M), n, w, kernel);
   const list = (a) => Array.from(a);
-  return {loss: list(o.loss), weight: list(o.weight), pair: list(o.pair), grad: list(o.grad),
-          effective: list(o.effective), active: list(o.active), hard: list(o.hard), leftOut: list(o.leftOut),
-          value: o.value, valid: o.valid};
+  return JSON.stringify(JSON.parse(cases).map(({S, M, n, w, kernel}) => {
+    const o = kernels.evaluate(new Float32Array(bytes(S).buffer), bytes(M), n, w, kernel);
+    return {loss: list(o.loss), weight: list(o.weight), pair: list(o.pair), grad: list(o.grad),
+            effective: list(o.effective), active: list(o.active), hard: list(o.hard), leftOut: list(o.leftOut),
+            value: o.value, valid: o.valid};
+  }));
 }"""
 
 
+@functools.cache
 def batches() -> dict[str, pairs.Pairs]:
     """Two views, classes with a lonely and an unlabeled row, a queue, a bank, and two towers in both directions."""
     g = torch.Generator().manual_seed(0)
@@ -63,6 +69,7 @@ def batches() -> dict[str, pairs.Pairs]:
     }
 
 
+@functools.cache
 def settings() -> list[tuple[str, dict[str, Any]]]:
     """Every registered loss with a kernel, at every choice of its knobs and many values."""
     found = []
@@ -106,13 +113,17 @@ def exactly(loss: Any, batch: pairs.Pairs) -> Any:
     )
 
 
-def evaluate(page: Any, anatomy: Any, kernel: dict[str, Any]) -> dict[str, Any]:
-    mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
-    for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
-        mask[part] = number
-    n, w = mask.shape
-    S, M = (base64.b64encode(a.numpy().tobytes()).decode() for a in (anatomy.scores.float(), mask))
-    return page.evaluate(RUN, {"S": S, "M": M, "n": n, "w": w, "kernel": kernel})
+def evaluate(page: Any, anatomies: list[Any], kernel: Any) -> list[Any]:
+    """What the browser's kernel makes of each of these scores and masks."""
+    cases = []
+    for anatomy in anatomies:
+        mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
+        for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
+            mask[part] = number
+        n, w = mask.shape
+        S, M = (base64.b64encode(a.numpy().tobytes()).decode() for a in (anatomy.scores.float(), mask))
+        cases.append({"S": S, "M": M, "n": n, "w": w, "kernel": kernel})
+    return json.loads(page.evaluate(RUN, json.dumps(cases)))
 
 
 def agree(mine: Any, theirs: torch.Tensor, what: str) -> None:
@@ -128,11 +139,9 @@ def test_kernels_agree_with_the_library(modules: Any, name: str) -> None:
     tried = 0
     for knobs in [k for n, k in settings() if n == name]:
         loss = losses.create(name, **knobs)
-        for case, batch in batches().items():
-            if loss.check(batch):
-                continue
-            anatomy = exactly(loss, batch)
-            found = evaluate(modules, anatomy, loss.kernel())
+        exact = {case: exactly(loss, batch) for case, batch in batches().items() if not loss.check(batch)}
+        every = evaluate(modules, list(exact.values()), loss.kernel())
+        for (case, anatomy), found in zip(exact.items(), every, strict=True):
             where = f"{name} {knobs} on {case}"
             agree(found["loss"], anatomy.output.per_anchor, f"{where}: loss")
             agree(found["weight"], anatomy.output.weight, f"{where}: weight")
@@ -150,11 +159,11 @@ def test_kernels_agree_with_the_library(modules: Any, name: str) -> None:
 def test_extreme_scores_stay_finite(modules: Any) -> None:
     """Identical rows, opposite rows, zero rows, one row, at τ = 0.001."""
     e = torch.eye(2).double()
+    loss = losses.create("sup_con", temperature=0.001)
     for rows in (e[:1].repeat(6, 1), torch.cat([e, -e, 0 * e]), torch.zeros(6, 2), e[:1]):
         labels = torch.arange(len(rows)) // 2
-        loss = losses.create("sup_con", temperature=0.001)
         anatomy = exactly(loss, pairs.from_labels(rows, labels))
-        found = evaluate(modules, anatomy, loss.kernel())
+        (found,) = evaluate(modules, [anatomy], loss.kernel())
         agree(found["loss"], anatomy.output.per_anchor, "loss")
         agree(found["effective"], anatomy.extras["effective_negatives"], "effective negatives")
         assert math.isfinite(found["value"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from patience import SLOW
-from visits import second_choice_counts
+from visits import Visit, second_choice_counts
 
 from contrastive_core import watch
 from contrastive_core.data import datasets
@@ -72,4 +72,6 @@ def test_second_choice_on_a_recording_counts(name: str, app: str, home: Path, pa
         with begun("closed") as w:
             record(w, 1, 3)
             record(w, 4, 6)
-    second_choice_counts(app, page, PAGES[name])
+    visit = Visit(page)
+    visit.open(f"{app}/{PAGES[name]}")
+    second_choice_counts(visit)

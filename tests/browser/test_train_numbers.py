@@ -20,6 +20,7 @@ FIELDS = {  # label: name in the address, a value that the field refuses, one th
 def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any) -> None:
     page.set_default_timeout(1000 * PATIENCE)
     Visit(page).open(f"{filled_app}/train")
+    step_from_an_empty_field(page)
     start = page.locator(".st-key-start button:visible")  # help comes in two widths
     error = page.get_by_test_id("stAlertContentError")
     for label, (name, wrong, right) in FIELDS.items():
@@ -38,10 +39,8 @@ def test_what_is_typed_counts_or_start_is_off(filled_app: str, page: Any) -> Non
         assert float(box.input_value()) == float(right)
 
 
-def test_an_empty_field_has_no_steps(filled_app: str, page: Any) -> None:
-    """They would lead to the least number there is."""
-    page.set_default_timeout(1000 * PATIENCE)
-    Visit(page).open(f"{filled_app}/train")
+def step_from_an_empty_field(page: Any) -> None:
+    """It has no steps, which would lead to the least number there is; a number has."""
     field = page.get_by_test_id("stNumberInput").filter(has_text="Temperature")
     box, up = field.get_by_role("spinbutton"), field.get_by_test_id("stNumberInputStepUp")
     assert box.input_value() == ""

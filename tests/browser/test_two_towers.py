@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import SLOW, repainted
 from test_scatter import FIND as MAP
 
-from contrastive_core.paths import ROOT
-
 RUN = "clip-shapes"
 
 
-@pytest.fixture(scope="module")
-def app(serve: Callable[..., str]) -> str:
-    return serve(ROOT / "app.py")
+@pytest.fixture
+def app(filled_app: str) -> str:
+    return filled_app
 
 
 def at(page: Any, place: int, of: str) -> None:

@@ -71,19 +71,28 @@ class Visit:
     """A page that is tried out: its widgets, and those that were tried."""
 
     def __init__(self, page: Any) -> None:
-        self.page, self.answers = page, Answers(page)
+        self.page, self.answers, self.address = page, Answers(page), ""
         self.tried: dict[str, int] = {}
 
     def open(self, address: str) -> None:
         """Opened anew, with everything made that the page waits for."""
+        self.begin(address)
+        self.finish()
+
+    def begin(self, address: str) -> None:
+        """Opened anew; what takes long is still made."""
+        self.address = address
         self.page.goto("about:blank")
         end_tasks()
         asked = self.answers.asked
         self.page.goto(address)
         self.answers.wait(asked + 1)
-        if "watch=" not in address:  # a training is followed as long as one looks
+
+    def finish(self) -> None:
+        """Wait until everything is made and drawn, and unfold what is folded up."""
+        if "watch=" not in self.address:  # a training is followed as long as one looks
             self.page.wait_for_function(MADE, polling=LOOK, timeout=1000 * PATIENCE)
-            self.answers.wait(asked + 1)
+            self.answers.wait(0)
             self.wait_until_drawn()
 
     def wait_until_drawn(self) -> None:
@@ -94,13 +103,12 @@ class Visit:
             self.page.wait_for_timeout(700)
             self.answers.wait(0)
 
-    def try_kinds(self, address: str) -> None:
+    def try_kinds(self) -> None:
         """One widget of each kind, from the last to the first: what stands below changes less."""
-        self.open(address)
         of_kind = {name.split(" ", 1)[0]: name for name in shown(self.page) if not name.startswith((PICKER, SWITCH))}
         for name in reversed(of_kind.values()):
             if name not in shown(self.page):
-                self.open(address)
+                self.open(self.address)
             self.try_out(name)
 
     def try_out(self, name: str) -> None:
@@ -119,9 +127,8 @@ class Visit:
             self.tried[name] += 1
 
 
-def second_choice_counts(app: str, page: Any, address: str) -> None:
+def second_choice_counts(visit: Visit) -> None:
     """Two choices with one widget of each kind that a page has; the second counts as the first did."""
-    visit = Visit(page)
-    visit.try_kinds(f"{app}/{address}")
+    visit.try_kinds()
     assert visit.tried
     assert set(visit.tried.values()) == {CHOICES}, visit.tried

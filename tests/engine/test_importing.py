@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sleeping_tasks import sleeping_tasks
 
 from contrastive_core.engine import importing, process, queue
 from contrastive_core.errors import BadSetting, NoSuchRun
 from contrastive_core.progress import ProgressFile
 from contrastive_core.records import runs
-from contrastive_core.storage import json_files
-from contrastive_core.storage.lock import process_start
 
 
 @pytest.fixture
 def kill(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Tasks are processes that sleep; called, it ends them."""
-    children: list[subprocess.Popen[bytes]] = []
-
-    def spawn(name: str, arguments: list[str], **about: Any) -> None:
-        child = subprocess.Popen(["sleep", "60"], start_new_session=True)
-        children.append(child)
-        process._children[child.pid] = child
-        about |= {"pid": child.pid, "started": process_start(child.pid), "time": time.time()}
-        process.folder().mkdir(parents=True, exist_ok=True)
-        json_files.write_json(process.folder() / f"{name}.json", {**about, "command": arguments})
-
-    def end() -> None:
-        for child in children:
-            child.kill()
-            child.wait()
-
-    monkeypatch.setattr(process, "spawn", spawn)
-    yield end
-    end()
+    with sleeping_tasks(monkeypatch) as end:
+        yield end
 
 
 def test_a_name_is_taken_while_its_run_is_being_made(kill: Callable[[], None]) -> None:

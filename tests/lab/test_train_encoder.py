@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sleeping_tasks import sleeping_tasks
 from streamlit.testing.v1 import AppTest
 from test_named_files import page_at
 
+from contrastive_core.engine import importing, process, queue
+from contrastive_lab import format
 from contrastive_lab.train import encoder as encoders
 
 
@@ -155,6 +158,20 @@ def test_a_file_that_does_not_fit_starts_nothing(monkeypatch: pytest.MonkeyPatch
     assert begun == [("w-weights", words)]  # it waits for that run, which is not there yet
     assert ("--start", "w-weights") in list(pairwise(started[0]))
     assert ("--encoder", "timm:vit_small") in list(pairwise(started[0]))
+
+
+def test_stopping_a_training_ends_the_import_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping_tasks(monkeypatch) as end:
+        importing.begin("w", ["w.pt"])
+        process.spawn("t", ["train", "--run", "t", "--start", "w"])
+        app = page_at("train", monkeypatch, watch="t")
+        (button,) = (b for b in app.button if b.label == "Stop")
+        button.click().run()
+        assert [(process.record_of(name) or {}).get("stopped") for name in "tw"] == [True, True]
+        end()
+        app.run()
+        assert [error.value for error in app.error] == [format.plain("It was stopped.")]
+        assert queue.free_name("w") == "w"  # another attempt makes the same run
 
 
 def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
