@@ -18,7 +18,6 @@ from PIL import Image
 from servers import Server
 
 from benchmarks.browser import end_tasks
-from contrastive_core.engine import importing
 from contrastive_core.paths import SHIPPED
 from contrastive_core.records import runs
 
@@ -45,22 +44,28 @@ def lab(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[Se
     shutil.copytree(prepared, found.home / "home")
     (found.home / "audit" / "sitecustomize.py").write_text(HELD)
     found.environment["HOLD"] = str(found.home / "hold")
-    rng, folder = np.random.default_rng(0), found.home / "images"
-    names = [*(f"train/{i:02d}.png" for i in range(32)), "train/held.png"]
-    for name in (*names, *(f"test/{i}.png" for i in range(9))):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / name)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONTRASTIVE_LAB_RUNS", str(found.home / "runs"))
-        runs.create("mine", {"method": "simclr", "dataset": f"folder:{folder}"}).set_status("done")
+        runs.create("mine", {"method": "simclr", "dataset": f"folder:{found.home / 'images'}"}).set_status("done")
     found.start()
     yield found
     found.end()
 
 
+def save_images(folder: Path) -> None:
+    """Anew for each test: what was decoded for an earlier one is not these."""
+    rng = np.random.default_rng(0)
+    names = [*(f"train/{i:02d}.png" for i in range(32)), "train/held.png"]
+    for name in (*names, *(f"test/{i}.png" for i in range(9))):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (32, 32, 3), np.uint8)).save(folder / name)
+
+
 @pytest.fixture
 def held(lab: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(lab.home / "runs"))
+    save_images(lab.home / "images")
+    shutil.rmtree(lab.home / "home" / "uploads", ignore_errors=True)
     (lab.home / "hold").touch()
     yield lab
     end_tasks(lab.environment)
@@ -71,60 +76,56 @@ def test_an_import_that_decodes_for_long_is_followed_stopped_and_begun_again(hel
     page.goto(f"{held.address}/runs?view=import")
     page.locator("input[type=file]").set_input_files(weights, timeout=SLOW)
     page.get_by_role("heading", name="Contrastive Lab, small").wait_for(timeout=SLOW)
-    page.get_by_label("Name of the run").fill("long")
+    name = f"long{time.time_ns()}"  # a second try has another
+    page.get_by_label("Name of the run").fill(name)
     page.get_by_label("Name of the run").press("Enter")
     page.get_by_role("button", name="Import", exact=True).click()
     main = page.locator("[data-testid=stMain]")
-    told = main.get_by_text(re.compile(r"Importing long: decoding 33 images.* on disk\) · 50 %"))
+    told = main.get_by_text(re.compile(rf"Importing {name}: decoding 33 images.* on disk\) · 50 %"))
     told.wait_for(timeout=SLOW)
     page.reload()
     told.wait_for(timeout=SLOW)
     page.get_by_role("button", name="Stop").click()
-    main.get_by_text("Importing long: It was stopped.").wait_for(timeout=SLOW)
-    assert not (held.home / "runs" / "long").exists()
+    main.get_by_text(f"Importing {name}: It was stopped.").wait_for(timeout=SLOW)
+    assert not (held.home / "runs" / name).exists()
     page.reload()  # what was stopped does not begin by itself
-    main.get_by_text("Importing long: It was stopped.").wait_for(timeout=SLOW)
+    main.get_by_text(f"Importing {name}: It was stopped.").wait_for(timeout=SLOW)
     (held.home / "hold").unlink()
     page.get_by_role("button", name="Try again").click()
-    page.get_by_role("heading", name="long").wait_for(timeout=SLOW)  # Explore shows it
+    page.get_by_role("heading", name=name).wait_for(timeout=SLOW)  # Explore shows it
     sidebar = page.locator("[data-testid=stSidebar]")
-    sidebar.locator("input[value^=long]").wait_for(timeout=SLOW)
-    assert runs.load("long").status()["status"] == "done"
+    sidebar.locator(f"input[value^={name}]").wait_for(timeout=SLOW)
+    assert runs.load(name).status()["status"] == "done"
     assert not list((held.home / "home" / "uploads").iterdir())
 
 
 def test_a_training_waits_for_the_weights_it_starts_from(held: Server, page: Any, tmp_path: Path) -> None:
     timm = pytest.importorskip("timm")
     net = timm.create_model("test_vit")
-    torch.save(net.state_dict(), tmp_path / "mine.pt")
-    asked = {"data": "folder", "encoder": "other", "model": "timm:test_vit", "epochs": 1}
-    page.goto(f"{held.address}/train?{urlencode({**asked, 'called': 't'})}")
+    name = f"t{time.time_ns()}"  # a second try has another
+    torch.save(net.state_dict(), tmp_path / f"{name}.pt")
+    asked = {"data": "folder", "encoder": "other", "model": "timm:test_vit", "epochs": 1, "called": name}
+    page.goto(f"{held.address}/train?{urlencode(asked)}")
     folder = page.get_by_role("textbox", name="Folder (one folder per class")
     folder.fill(str(held.home / "images"), timeout=SLOW)
     folder.press("Enter")
     page.get_by_text("33 train, 9 test").wait_for(timeout=SLOW)  # drawn anew, what is open closes
     page.get_by_text("Advanced", exact=True).click()
     weights = page.get_by_role("textbox", name="A file of its weights")
-    weights.fill(str(tmp_path / "mine.pt"), timeout=SLOW)
+    weights.fill(str(tmp_path / f"{name}.pt"), timeout=SLOW)
     weights.press("Enter")
     page.get_by_text("tensors of the file fit").wait_for(timeout=SLOW)
     page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
     main = page.locator("[data-testid=stMain]")
-    told = main.get_by_text(re.compile(r"t: mine-weights: decoding 33 images.* · 50 %"))
+    told = main.get_by_text(re.compile(rf"{name}: {name}-weights: decoding 33 images.* · 50 %"))
     told.wait_for(timeout=SLOW)
     page.reload()
     told.wait_for(timeout=SLOW)
-    main.get_by_role("button", name="Stop").click()
-    main.get_by_text("It was stopped.").wait_for(timeout=SLOW)
-    wait_until(lambda: not importing.at_work())  # what it waited for ends with it
     (held.home / "hold").unlink()
-    page.get_by_label("Name").fill("again")
-    page.get_by_label("Name").press("Tab")
-    page.get_by_role("button", name="Start", exact=True).click(timeout=SLOW)
-    page.get_by_role("heading", name="again").wait_for(timeout=SLOW)
-    wait_until(lambda: runs.load("again").status()["status"] == "done")
-    assert runs.load("again").config["start"] == "mine-weights"
-    assert runs.load("again").config["encoder_knobs"]["pixels"] == 160
+    page.get_by_role("heading", name=name).wait_for(timeout=SLOW)
+    wait_until(lambda: runs.load(name).status()["status"] == "done")
+    assert runs.load(name).config["start"] == f"{name}-weights"
+    assert runs.load(name).config["encoder_knobs"]["pixels"] == 160
 
 
 def wait_until(what: Callable[[], bool]) -> None:
