@@ -201,7 +201,7 @@ def test_two_settings_are_told_apart_and_a_clone_has_its_change(server: Server, 
     made("pair-b", seed=7)
     opened(page, server, "pair-", 2)
     select(page, 0, 1)
-    page.get_by_text(re.compile(r"1 differ; \d+ are the same")).wait_for(timeout=SLOW)
+    page.get_by_text(re.compile(r"1 differs; \d+ are the same")).wait_for(timeout=SLOW)
     opened(page, server, "pair-a")
     select(page, 0)
     page.get_by_text("Clone with changes").click()
