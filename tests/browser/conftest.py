@@ -133,6 +133,13 @@ def shared_app(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iter
 
 
 @pytest.fixture(scope="session")
+def script_pages(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Iterator[str]:
+    """The parts on pages of their own (script_pages.py); one server for each worker of pytest."""
+    with servers(tmp_path_factory, prepared) as start:
+        yield start(Path(__file__).with_name("script_pages.py"))
+
+
+@pytest.fixture(scope="session")
 def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of runs with a sweep, runs that wait, and one in the bin (see visits.py)."""
     home = tmp_path_factory.mktemp("runs")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from patience import repainted
 
 from contrastive_core import losses, pairs
 
-SCRIPT = Path(__file__).with_name("circle_script.py")
 FIND = """() => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
   for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
@@ -32,8 +30,8 @@ GRADIENT = """async ({angles, mask, kernel, score}) => {
 
 
 @pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(SCRIPT)
+def address(script_pages: str) -> str:
+    return f"{script_pages}/circle"
 
 
 def settings(name: str) -> list[dict[str, Any]]:
@@ -86,7 +84,7 @@ def compare(modules: Any, loss: Any, batch: pairs.Pairs, angles: np.ndarray, mas
 
 
 def visit(page: Any, address: str, **asked: Any) -> None:
-    page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+    page.goto(f"{address}?" + "&".join(f"{k}={v}" for k, v in asked.items()))
     page.wait_for_function(f"() => ({FIND})()?.force")
 
 

@@ -3,17 +3,16 @@ one does meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import repainted
-from test_live_view import FIND, SCRIPT, ask, set_slider, visit
+from test_live_view import FIND, ask, set_slider, visit
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(SCRIPT)
+@pytest.fixture
+def address(script_pages: str) -> str:
+    return f"{script_pages}/live"
 
 
 def test_an_answer_that_comes_while_one_types_takes_nothing_back(page: Any, address: str) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from patience import repainted
-from test_live_view import SCRIPT, ask, set_slider, visit
+from test_live_view import ask, set_slider, visit
 
 
-@pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(SCRIPT)
+@pytest.fixture
+def address(script_pages: str) -> str:
+    return f"{script_pages}/live"
 
 
 def test_pointing_at_a_caption_shows_its_image_and_choosing_it_makes_that_the_anchor(page: Any, address: str) -> None:

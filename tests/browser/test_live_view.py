@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 from patience import SLOW, repainted
 
-SCRIPT = Path(__file__).with_name("live_script.py")
 FIND = """() => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
   for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
@@ -24,15 +22,15 @@ FIND = """() => {
 
 
 @pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(SCRIPT)
+def address(script_pages: str) -> str:
+    return f"{script_pages}/live"
 
 
 def visit(page: Any, address: str, kind: str = "softmax", n: int = 64, more: str = "") -> list[str]:
     """Open the page; the list that is returned collects what the browser sends afterwards."""
     sent: list[str] = []
     page.on("websocket", lambda ws: ws.on("framesent", lambda _: sent.append("sent")))
-    page.goto(f"{address}/?n={n}&kind={kind}{more}")
+    page.goto(f"{address}?n={n}&kind={kind}{more}")
     page.wait_for_function(f"() => {{ const lab = ({FIND})(); return lab?.rows?.length }}")
     page.locator(".matrix").wait_for()
     page.wait_for_timeout(300)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +15,6 @@ from contrastive_lab.components.scatter.categories import PALETTE, categories
 from contrastive_lab.components.scatter.rows import pack_rows
 from contrastive_lab.components.shared.mount import component_key
 
-SCRIPT = Path(__file__).with_name("scatter_script.py")
 FIND = """() => {
   const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
   for (const root of roots) for (const e of root?.querySelectorAll('.map') ?? []) {
@@ -29,12 +26,12 @@ FIND = """() => {
 
 
 @pytest.fixture(scope="module")
-def address(serve: Callable[..., str]) -> str:
-    return serve(SCRIPT)
+def address(script_pages: str) -> str:
+    return f"{script_pages}/scatter"
 
 
 def visit(page: Any, address: str, **asked: Any) -> None:
-    page.goto(f"{address}/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+    page.goto(f"{address}?" + "&".join(f"{k}={v}" for k, v in asked.items()))
     page.wait_for_function(f"() => {{ const map = ({FIND})(); return map?.view && map?.shown }}")
     repainted(page)
 
@@ -315,8 +312,8 @@ def test_many_rows_travel_as_runs_or_bits_and_come_back() -> None:
         assert rows_of(packed).tolist() == list(rows)
 
 
-def test_a_gallery_tells_which_pictures_are_chosen(page: Any, serve: Callable[..., str]) -> None:
-    page.goto(serve(SCRIPT.with_name("gallery_script.py")))
+def test_a_gallery_tells_which_pictures_are_chosen(page: Any, script_pages: str) -> None:
+    page.goto(f"{script_pages}/gallery")
     pictures = page.locator(".gallery button")
     pictures.nth(2).wait_for()
     assert pictures.nth(2).inner_text() == "<b>2</b>"
