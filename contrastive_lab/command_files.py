@@ -43,6 +43,12 @@ def id_of(path: str) -> str | None:
     return next((p.stem for p in _newest_first() if path and path_of(p.stem) == Path(path)), None)
 
 
+def address_of(dataset: str) -> dict[str, str]:
+    """What the address of the Train page says to choose a data set, which may be a folder or a list. Raises OSError."""
+    _kind, is_path, path = dataset.partition(":")
+    return {"data": "folder", "folder": remember(Path(path))} if is_path else {"data": dataset}
+
+
 def folders() -> list[Path]:
     """Folders that were named here and are still there, the last one first."""
     paths = dict.fromkeys(path_of(p.stem) for p in _newest_first())

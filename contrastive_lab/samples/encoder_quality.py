@@ -8,7 +8,7 @@ from contrastive_core.records.evaluation import name_of
 from contrastive_core.records.frozen import FrozenEncoder
 from contrastive_core.records.run import Run
 from contrastive_core.records.score import Score
-from contrastive_lab import cache, format, frozen_encoders, locale, query_params
+from contrastive_lab import cache, command_files, format, frozen_encoders, locale, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow
 from contrastive_lab.samples.retrain import run_before
@@ -74,8 +74,7 @@ def show(run: Run, by: FrozenEncoder | None = None) -> None:
     )
     st.warning(text.format(**values))
     line, epochs = st.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)
-    kind, _colon, path = str(run.config.get("dataset")).partition(":")
-    address = {"method": str(run.config.get("method")), "data": kind} | ({"folder": path} if path else {})
+    address = {"method": str(run.config.get("method")), **command_files.address_of(str(run.config.get("dataset")))}
     longer, pretrained = {**address, "epochs": str(epochs)}, {**address, "encoder": "other"}
     label = _("Train for {epochs} epochs").format(epochs=f"{epochs:,}")
     line.page_link("pages/train.py", label=label, icon=":material/play_circle:", query_params=longer)

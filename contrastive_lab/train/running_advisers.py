@@ -7,7 +7,7 @@ import streamlit as st
 from contrastive_core.engine.training import Task
 from contrastive_core.records import Progress, is_locked
 from contrastive_core.records.advice import Plan, adviser_names, folder_of, load_plan, lock_of
-from contrastive_lab import format, query_params
+from contrastive_lab import command_files, format, query_params
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import bar
 
@@ -57,8 +57,5 @@ def _show(plan: Plan) -> None:
 
 def _open(plan: Plan) -> None:
     """Begin the page anew with an adviser and its images; before the fields are drawn."""
-    _kind, is_path, path = plan.dataset.partition(":")
-    if is_path:  # an address has no path (command_files.py)
-        st.session_state["path-folder"] = path
-    data = "folder" if is_path else plan.dataset
-    query_params.begin({"data": data, "method": plan.method, "adviser": "yes", "advice": plan.name})
+    where = command_files.address_of(plan.dataset)
+    query_params.begin({**where, "method": plan.method, "adviser": "yes", "advice": plan.name})

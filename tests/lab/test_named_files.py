@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,10 @@ from contrastive_core.engine import questions, results
 from contrastive_core.engine.client import Question
 from contrastive_core.engine.results import Result
 from contrastive_core.paths import ROOT
+from contrastive_core.records import runs
+from contrastive_core.records.score import Score
 from contrastive_lab import command_files
+from contrastive_lab.samples import encoder_quality
 
 
 def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
@@ -60,6 +64,26 @@ def test_what_was_typed_outlives_a_refresh(folder: Path, monkeypatch: pytest.Mon
     app = page_at("train", monkeypatch, **query)
     assert app.text_input(key="path-folder").value == str(folder)
     assert app.number_input(key="train-epochs").value == 5
+
+
+@pytest.mark.parametrize("dataset", ["folder:{}", "csv:{}/list.csv#kind", "shapes"])
+def test_links_choose_a_runs_data_on_train(dataset: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, links = runs.create("weak", {"method": "simclr", "dataset": dataset.format(folder), "epochs": 5}), []
+    scores = {"h": Score("kNN", "", 0.31, (0.28, 0.34)), "raw": Score("kNN", "", 0.43, (0.4, 0.46))}
+    record = SimpleNamespace(n_test=90, score=lambda source, _name: scores[source])
+    with monkeypatch.context() as bare:
+        bare.setattr(encoder_quality.cache, "scores", lambda _run: record)
+        bare.setattr(encoder_quality.frozen_encoders, "known", lambda _run: {})
+        row = SimpleNamespace(page_link=lambda _page, query_params, **_: links.append(query_params))
+        bare.setattr(encoder_quality.st, "container", lambda **_: row)
+        encoder_quality.show(run)
+    assert [(a.get("epochs"), a.get("encoder")) for a in links] == [("20", None), (None, "other")]
+    app = page_at("train", monkeypatch, **links[0])
+    assert not app.exception
+    if dataset == "shapes":
+        assert app.selectbox(key="train-data").value == "shapes"
+    else:
+        assert app.text_input(key="path-folder").value == dataset.format(folder).partition(":")[2]
 
 
 @pytest.mark.parametrize("asked", ["/etc", "../..", "A" * 22])
