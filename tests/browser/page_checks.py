@@ -19,9 +19,10 @@ AXE_FINDINGS = """axe.run(document, {resultTypes: ["violations"]}).then((found) 
     ${v.nodes[0].failureSummary}`))"""
 # For half a second the frame's styles are there, nothing waits for Streamlit's code of it (a
 # skeleton), no script runs, nothing is stale (what is to be replaced is drawn fainter) and nothing
-# fades in or out; a spinner, which turns for ever, does not count.
+# fades in or out; a spinner, which turns for ever, does not count, nor does what moves as one scrolls.
 STILL = """() => {
-  const moving = (a) => a.playState === "running" && a.effect.getComputedTiming().iterations < 99;
+  const moving = (a) => a.timeline === document.timeline && a.playState === "running"
+    && a.effect.getComputedTiming().iterations < 99;
   const busy = "[data-testid=stApp][data-test-script-state=running], [data-stale=true]";
   const framed = document.querySelector(".frame ~ style"),
     awaited = [...document.querySelectorAll("[data-testid=stSkeleton]")];
