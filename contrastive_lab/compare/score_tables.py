@@ -69,9 +69,7 @@ def table(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     wide["score"] = st.column_config.TextColumn(width=_width([row["score"] for row in rows]), pinned=True)
     alt = _("Scores and cost of each run")
     draw_table(rows, hide_index=True, height="content", column_config=wide, placeholder="–", alt=alt)
-    if text := of_references(spaces):
-        st.caption(format.plain(text))
-    if text := _why_empty(columns, heads, paired):
+    for text in filter(None, [of_references(spaces), _why_empty(columns, heads, paired)]):
         st.caption(format.plain(text))
     listed = [{"run": name, **cells} for name, cells in columns.items()]
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -1,5 +1,6 @@
 """Not sure? A look at the chosen images, and an adviser that finds settings by trying them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +72,7 @@ def _is_of(name: str, data: str) -> bool:
     return plan is not None and plan.dataset == data
 
 
-def _show_look(data: str, method: str) -> dict[str, Any] | None:
+def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
     """Show what a first look found, and return it; None while that is not known."""
     result = answer_or_wait("look", with_change({"dataset": data, "method": method}), message("A first look"))
     if result is None:
