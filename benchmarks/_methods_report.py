@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import methods
-from contrastive_core.evaluation.verdicts import SettingScores, contrast, interval_of
-from contrastive_core.records.score import wilson
+from contrastive_core.evaluation.verdicts import SettingScores, contrast, interval_and_basis, interval_of
 from contrastive_core.storage import json_files
 
 SCORES = {"knn": "kNN", "linear_probe": "probe"}
@@ -36,10 +35,7 @@ def percent(made: SettingScores | None) -> str:
     """Mean and 95 % interval in per cent, over seeds and images; of images alone where one seed is all there is."""
     if made is None:
         return ""
-    ends = interval_of(made)
-    if len(made.scores) == 1:
-        (right,) = made.right.values()
-        ends = wilson(float(right.sum()), len(right))
+    ends = interval_and_basis(made)[0] if len(made.scores) == 1 else interval_of(made)
     text = f"{100 * made.mean:.1f}"
     return (
         f"{text} [{max(0.0, 100 * ends[0]):.1f}, {min(100.0, 100 * ends[1]):.1f}]"

@@ -45,8 +45,9 @@ def check_methods(names: Sequence[str], dataset: Dataset) -> list[str]:
     if len(cards) < 2:
         titles = ", ".join(card.title for card in cards.values())
         raise BadSetting("a comparison needs at least two methods; got only {titles}", titles=titles)
+    has_labels, has_captions = _has_labels(dataset), _has_captions(dataset)
     for card in cards.values():
-        if why := _lack(card, _has_labels(dataset), _has_captions(dataset)):
+        if why := _lack(card, has_labels, has_captions):
             raise BadSetting(
                 "{title} cannot be tried on {dataset}: {why}", title=card.title, dataset=dataset.name, why=why
             )

@@ -265,7 +265,7 @@ def _log_epoch(t: _Training, position: TrainPosition, figures: dict[str, float])
 
 def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
     """The scores of the fixed sample's `rows`."""
-    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k not in "hz"}
+    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
     scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
     return scores | (monitor.tower_scores(z, **captions) if captions else {}) | collapse.dimension_scores(z)
 
@@ -322,8 +322,7 @@ def seconds_per_epoch(config: TrainConfig) -> float:
     batches = setup.loader.epoch(0)
     seconds = [_seconds_of_step(setup, index) for index in batches[: TIMED_STEPS + 1]]
     started = time.perf_counter()
-    h, z = monitor.embed(setup.method, setup.sample.images)
-    monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
+    _scores(setup, monitor.embed_sample(setup.method, setup.sample, bool(setup.config.amp)))
     scoring = time.perf_counter() - started
     return statistics.median(seconds[1:] or seconds) * len(batches) + scoring
 

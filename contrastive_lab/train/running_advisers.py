@@ -23,13 +23,13 @@ def is_running(name: str) -> bool:
 
 
 def running() -> list[str]:
-    """Names of the advisers at work, the newest first."""
+    """Names of the running advisers, the newest first."""
     return [name for name in adviser_names() if is_running(name)]
 
 
 @st.fragment(run_every=2.0)
 def watch() -> None:
-    """Each adviser at work. The page is drawn anew when the last one has ended."""
+    """Each running adviser. The page is drawn anew when the last one has ended."""
     names = running()
     if not names:
         st.rerun()

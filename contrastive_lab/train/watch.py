@@ -38,7 +38,7 @@ def watched() -> str | None:
 
 
 def _at_work() -> list[str]:
-    """Runs at work, without an adviser's tries, which are many: the adviser stands for them."""
+    """Runs in training, without an adviser's tries, which are many: the adviser stands for them."""
     return [run.name for run in training.working() if not is_trial(run.name)]
 
 

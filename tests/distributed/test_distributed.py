@@ -322,7 +322,7 @@ def test_every_kind_of_batch_is_shared_out(kind: str) -> None:
 
 
 def agree(world: World) -> list[str]:
-    """What each hears when the last process cannot go on, and when the first cannot, alone at work."""
+    """What each hears when the last process cannot go on, and when the first cannot do its own work."""
 
     def work() -> int:
         if world.rank == world.size - 1 and world.size > 1:

@@ -103,7 +103,7 @@ def test_it_goes_on_bit_equal_after_a_stop() -> None:
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 def test_an_optimizers_state_keeps_the_strides_of_its_weights(optimizer: str) -> None:
-    """CUDA's fused optimizers refuse other strides, so that no channels-last training could be resumed there."""
+    """CUDA's fused optimizers refuse other strides: no channels-last training could be resumed there."""
     config = dataclasses.replace(SHORT, optimizer=optimizer)
     _, run, _ = start(config, "strides", on_lines=stop_at(2))
     p = prepare(config)
