@@ -26,8 +26,8 @@ from pathlib import Path
 
 from benchmarks import _machine
 from benchmarks._report import Record, goals, merged, read, report
-from contrastive_core.storage import atomic
-from contrastive_core.storage.json_files import write_json
+from contrastive_core.base import atomic
+from contrastive_core.base.json_files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, REPORT = ROOT / "benchmarks/results", ROOT / "benchmarks/RESULTS.md"
@@ -46,6 +46,7 @@ NAMES = (
     "pages",
     "watch",
     "loss_lab",
+    "transitions",
     "scatter",
     "adviser",
     "images",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -10,8 +12,12 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks._training import synchronize
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.train.loop import compute_step
+from contrastive_core.train.optim import learning_rate, set_learning_rate
+from contrastive_core.train.setup import TrainSetup
 
-__all__ = ["Event", "Shares", "shares", "step_shares"]
+__all__ = ["MODES", "Event", "Shares", "Steps", "shares", "step_shares", "steps_in_a_row"]
 
 LAUNCHES = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cuLaunchKernel", "cudaGraphLaunch", "cudaMemsetAsync")
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize")  # the profiler itself ends in cudaDeviceSynchronize
@@ -63,3 +69,52 @@ def step_shares(step: Callable[[], object], device: torch.device, steps: int) ->
         ),
         steps,
     )
+
+
+class Steps(NamedTuple):
+    """Milliseconds of a step, the mean loss of the last half of them, and the seconds of the first, untimed ones."""
+
+    ms: float
+    loss: float
+    first: float
+
+
+def steps_in_a_row(setup: TrainSetup, steps: int, first: int) -> Steps:
+    """`steps` steps of a training as the loop takes them, after `first` that are not timed."""
+    config, total = setup.config, first + steps
+    setup.method.train()
+    losses, begun = [], time.perf_counter()
+    for step, batch in enumerate(itertools.islice(_batches(setup), total)):
+        if step == first:
+            synchronize(setup.device)
+            start = time.perf_counter()
+        set_learning_rate(setup.optimizer, learning_rate(step, total, config.lr or 0, config.schedule or ""))
+        made = compute_step(setup, batch, looks=False)
+        setup.optimizer.step()
+        setup.method.after_step(made.pairs)
+        losses.append(made.loss)
+    synchronize(setup.device)
+    ms = 1e3 * (time.perf_counter() - start) / steps
+    return Steps(ms, float(torch.stack(losses[-(steps // 2 or 1) :]).mean()), start - begun)
+
+
+def _batches(setup: TrainSetup) -> Iterator[Batch]:
+    for epoch in itertools.count():
+        yield from setup.loader.batches(setup.loader.epoch(epoch))
+
+
+def _captured(setup: TrainSetup) -> None:
+    """Let the encoder's kernels be launched as two CUDA graphs, one each way."""
+    encoder = setup.method.encoder
+    batch = setup.loader.batch(setup.loader.epoch(0)[0])
+    views = torch.rand(2 * len(batch.images), *batch.images.shape[1:], device=setup.device)
+    with torch.autocast("cuda", torch.bfloat16, enabled=bool(setup.config.amp), cache_enabled=False):
+        torch.cuda.make_graphed_callables(encoder.train(), (views,))
+
+
+MODES: dict[str, Callable[[TrainSetup], object]] = {  # what is done to a step's encoder
+    "plain": lambda setup: None,
+    "captured": _captured,
+    "compiled": lambda setup: setup.method.encoder.compile(),
+    "compiled and captured": lambda setup: setup.method.encoder.compile(mode="reduce-overhead"),
+}

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from lightly.loss import BarlowTwinsLoss, NegativeCosineSimilarity, NTXentLoss, VICRegLoss
+from lightly.models import ResNetGenerator
 from lightly.models.modules import (
     BarlowTwinsProjectionHead,
     BYOLPredictionHead,
@@ -30,12 +31,14 @@ from lightly.models.modules import (
 from lightly.models.modules.heads import VICRegProjectionHead
 from lightly.models.utils import batch_shuffle, batch_unshuffle, deactivate_requires_grad, update_momentum
 from lightly.transforms.simclr_transform import SimCLRTransform
+from lightly.transforms.utils import IMAGENET_NORMALIZE
 from lightly.utils.scheduler import cosine_schedule
 from PIL import Image
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms import Normalize
 
-from contrastive_core.records.recipe import Recipe
+from contrastive_core.data.recipe import Recipe
 
 PARTS = 1_000_000  # of a training, for lightly's schedule in steps
 
@@ -53,6 +56,20 @@ class Peer(nn.Module):
 
     def loss(self, x0: Tensor, x1: Tensor, share: float) -> Tensor:
         raise NotImplementedError
+
+
+class PublishedResNet(nn.Module):
+    """ResNet-18 as cifar10_benchmark.py has it: no ReLU after the stem, PyTorch's own initial weights."""
+
+    out_dim = 512
+
+    def __init__(self) -> None:
+        super().__init__()
+        parts = list(ResNetGenerator("resnet-18").children())[:-1]
+        self.body = nn.Sequential(Normalize(**IMAGENET_NORMALIZE), *parts, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.body(images.contiguous(memory_format=torch.channels_last))
 
 
 class PeerSimCLR(Peer):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from contrastive_core import methods
-from contrastive_core.evaluation.verdicts import SettingScores, contrast, interval_and_basis, interval_of
-from contrastive_core.storage import json_files
+from contrastive_core.base import json_files
+from contrastive_core.compare.verdicts import SettingScores, contrast, interval_and_basis, interval_of
 
 SCORES = {"knn": "kNN", "linear_probe": "probe"}
 TITLES = {"frozen": "simclr-shapes, frozen"}

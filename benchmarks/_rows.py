@@ -56,7 +56,7 @@ def write_rows(folder: Path, n: int) -> None:
 
 def sets_of(folder: Path, mark: int | None = None) -> tuple[Any, Any]:
     """Training rows and rows to judge, mapped; mark: the first to judge (default: after 4/5)."""
-    from contrastive_core.records.embedding_set import EmbeddingSet
+    from contrastive_core.spaces.embedding_set import EmbeddingSet
 
     features = np.load(folder / "features.npy", mmap_mode="r")
     labels = np.load(folder / "labels.npy").astype(np.int64)
@@ -75,7 +75,7 @@ def child(work: Work, folder: Path) -> None:
     """One measurement, as a line of JSON."""
     import torch
 
-    import contrastive_core.evaluation.evaluate  # noqa: F401  imports are not timed
+    import contrastive_core.compare.evaluate  # noqa: F401  imports are not timed
 
     torch.set_num_threads(cores())
     start = time.perf_counter()

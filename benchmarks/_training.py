@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import torch
 
+from contrastive_core import runs
+from contrastive_core.compare.embed import embed_run
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.dataset import Dataset
-from contrastive_core.evaluation.embed import embed_run
 from contrastive_core.metrics import create
-from contrastive_core.records import runs
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 __all__ = ["knn", "rows_of", "synchronize", "trained"]
 

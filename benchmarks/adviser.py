@@ -73,40 +73,44 @@ class Judge:
     """The grid on one set, and what any τ is worth on it."""
 
     def __init__(self, dataset: str, epochs: int) -> None:
-        from contrastive_core.advice.planning import AdviceRequest, make_plan
+        from contrastive_core.advice.candidates import AdviceRequest, make_plan
+        from contrastive_core.advice.held_out import write_ids
         from contrastive_core.advice.search import Search
         from contrastive_core.data import datasets
 
-        self.data = datasets.load(dataset, "train")
+        data = datasets.load(dataset, "train")
         name = "grid-" + "".join(c if c.isalnum() else "_" for c in dataset)[-20:]
-        plan = make_plan(AdviceRequest(dataset, 1e6, ["temperature"], name, epochs=epochs), self.data, 1.0)
-        self.search = Search(plan, self.data)
-        self.search.prepare()
-        self.epochs = epochs
+        request = AdviceRequest(dataset, 1e6, ["temperature"], name, epochs=epochs)
+        self.search = Search(make_plan(request, data, lambda config: 1.0), data)
+        write_ids(self.search.folder / "held_out.txt", data, self.search.rows)
+        self.usual = self.search.plan.candidates[0]
         self.by_seed: dict[float, list[list[float]]] = {}  # held-out and test, by seed
-        self.scores: list[dict[str, float]] = []  # of every run of the grid
 
     def grid(self) -> float:
         """Seconds that the whole grid took."""
         began = time.monotonic()
-        for candidate in self.search.questions["temperature"]:
-            self.worth(candidate.value, candidate.settings)
+        for candidate in self.search.plan.candidates:
+            self.worth(candidate.value, candidate)
         self.grid_only = dict(self.by_seed)
         return time.monotonic() - began
 
-    def worth(self, value: float, settings: dict[str, Any] | None = None) -> tuple[float, float]:
+    def score(self, value: float, seed: int, candidate: Any = None) -> Any:
+        """The scores of one τ on the held-out images, with one seed."""
+        import dataclasses
+
+        settings = {"loss.temperature": value}
+        made = candidate or dataclasses.replace(self.usual, label=f"τ {value:g}", settings=settings, value=value)
+        return self.search.train_and_score(self.search.cell(made, seed))
+
+    def worth(self, value: float, candidate: Any = None) -> tuple[float, float]:
         """kNN on held-out and on test images: the means over three seeds."""
-        from contrastive_core.advice.adviser import score_test_images
-        from contrastive_core.advice.held_out import Trial
+        from contrastive_core.advice.search import score_test_images
 
         if value not in self.by_seed:
-            chosen = {"loss.temperature": value} if settings is None else settings
-            trial = Trial(f"τ {value:g}", chosen, value)
-            judged = [self.search.score(trial, self.epochs, seed) for seed in (0, 1, 2)]
-            test = [score_test_images(j.run, "auto").mean() for j in judged if j is not None]
-            held = [j.scores["knn"] for j in judged if j is not None]
-            self.scores += [j.scores for j in judged if j is not None]
-            self.by_seed[value] = [held, test]
+            found = [self.score(value, seed, candidate) for seed in (0, 1, 2)]
+            judged = [one for one in found if one.right is not None]
+            test = [float(np.nanmean(score_test_images(one.run))) for one in judged]
+            self.by_seed[value] = [[float(np.nanmean(one.right)) for one in judged], test]
         held, test = self.by_seed[value]
         return float(np.mean(held)), float(np.mean(test))
 
@@ -126,29 +130,10 @@ class Judge:
         return float(held), float(test)
 
 
-LABEL_FREE = {"lidar": 1, "rankme": 1, "alpha_req": -1, "alignment": -1, "uniformity": -1}
-
-
-def agreement(judge: Judge) -> dict[str, float]:
-    """Spearman's correlation of each label-free score with kNN over the grid's runs; of α-ReQ its
-    distance from 1, of alignment and uniformity the negative and, as "both", of their sum."""
-    from scipy.stats import spearmanr
-
-    scores = judge.scores
-    knn = [s["knn"] for s in scores]
-    found = {}
-    for name, sign in LABEL_FREE.items():
-        values = [abs(s[name] - 1) if name == "alpha_req" else s[name] for s in scores]
-        found[name] = float(spearmanr(sign * np.array(values), knn).statistic)
-    both = [-s["alignment"] - s["uniformity"] for s in scores]
-    found["both"] = float(spearmanr(both, knn).statistic)
-    return found
-
-
 def advised(dataset: str, epochs: int, seconds: float) -> dict[str, Any]:
     """The adviser's answer within so many seconds."""
-    from contrastive_core.advice.adviser import advise
-    from contrastive_core.advice.planning import AdviceRequest, plan_advice
+    from contrastive_core.advice.candidates import AdviceRequest, plan_advice
+    from contrastive_core.advice.search import advise
 
     plan = plan_advice(AdviceRequest(dataset, seconds / 60, ["temperature"], epochs=epochs))
     began = time.monotonic()
@@ -158,16 +143,13 @@ def advised(dataset: str, epochs: int, seconds: float) -> dict[str, Any]:
 
 def at_random(judge: Judge, seconds: float) -> float:
     """The best of as many random τ, for all epochs, as the time allows."""
-    from contrastive_core.advice.held_out import Trial
-
     rng, began, best = np.random.default_rng(0), time.monotonic(), (-1.0, 0.2)
     while True:
         started = time.monotonic()
         value = float(f"{np.exp(rng.uniform(np.log(0.02), np.log(2))):.2g}")
-        trial = Trial(f"τ {value:g}", {"loss.temperature": value}, value)
-        judged = judge.search.score(trial, judge.epochs, 7)
-        if judged is not None:
-            best = max(best, (judged.scores["knn"], value))
+        judged = judge.score(value, 7)
+        if judged.right is not None:
+            best = max(best, (float(np.nanmean(judged.right)), value))
         now = time.monotonic()
         if now - began + (now - started) > seconds:
             return best[1]
@@ -176,20 +158,18 @@ def at_random(judge: Judge, seconds: float) -> float:
 def of_set(name: str, dataset: str, epochs: int) -> list[dict[str, Any]]:
     judge = Judge(dataset, epochs)
     took = judge.grid()
-    agrees = ", ".join(f"{k} {v:+.2f}" for k, v in agreement(judge).items())
     held = [judge.worth(v)[0] for v in judge.grid_only]
     spread = max(held) - min(held)
     found = advised(dataset, epochs, TIME * took)
     chance = at_random(judge, TIME * took)
     print(f"{name}: grid {took:.0f} s, its τ from worst to best {100 * spread:.1f} points")
-    print(f"  rank correlation with kNN over the grid: {agrees}")
     for value in sorted(judge.grid_only):
         held_out, test = judge.worth(value)
         print(f"  τ {value:g}: held-out {100 * held_out:.2f} %, test {100 * test:.2f} %")
     print(f"  adviser, {found['took']:.0f} s: {found['verdict']}")
     lines = []
-    settings = found["best"]["settings"]
-    usual = judge.search.questions["temperature"][0].value
+    settings = found["rows"][0]["settings"]
+    usual = judge.usual.value
     for who, value in (("adviser", settings.get("loss.temperature", usual)), ("random", chance)):
         regret = judge.regret(value)
         print(f"  {who}: τ {value:g}, regret {100 * regret[0]:+.2f} held-out, {100 * regret[1]:+.2f} test (points)")
@@ -209,7 +189,7 @@ def of_set(name: str, dataset: str, epochs: int) -> list[dict[str, Any]]:
                 )
     by_chance = judge.of_two_seeds()
     print(f"  two seeds of the grid: regret {100 * by_chance[0]:+.2f} held-out, {100 * by_chance[1]:+.2f} test")
-    says_none = not any(r["shown"] == "better" for r in found["rows"])
+    says_none = not found["is_shown"]
     print(f"  it says {'no difference is shown' if says_none else 'a difference is shown'}")
     if name == "noise":
         lines = [

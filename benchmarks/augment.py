@@ -5,7 +5,7 @@
 Two views of 32×32 color images that lie in memory: random resized crop, flip, color jitter with
 hue, grayscale, and blur, with own parameters for every image on all sides. lightly's transform runs
 in its usual place, a loader with one worker per thread. That ours gives torchvision's pixels within
-2/255 is a test (tests/test_views.py).
+2/255 is a test (tests/unit/data/test_augmentations.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, summary
 from benchmarks._training import synchronize
 from contrastive_core.data.augmentations import make_views
-from contrastive_core.records.recipe import Recipe
+from contrastive_core.data.recipe import Recipe
 
 SIZE, VIEWS = 32, 2
 RECIPE = Recipe(crop_low=0.2, saturation=0.4, hue=0.1, blur=0.5)

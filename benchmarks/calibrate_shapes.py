@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastive_core import metrics
+from contrastive_core import metrics, runs
 from contrastive_core.data import datasets
-from contrastive_core.records import runs
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.train_config import TrainConfig, with_settings
-from contrastive_core.training.loop import train
-from contrastive_core.training.monitor import embed
-from contrastive_core.training.setup import TrainSetup, prepare
+from contrastive_core.runs.train_config import TrainConfig, with_settings
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.train.loop import train
+from contrastive_core.train.monitor import embed
+from contrastive_core.train.setup import TrainSetup, prepare
 
 CROP_ONLY = {"flip": 0.0, "jitter": 0.0, "gray": 0.0, "blur": 0.0, "rotation": 0.0, "noise": 0.0}
 TRAINED: dict[str, dict[str, Any]] = {

@@ -10,7 +10,6 @@ it in 93 to 99 % of simulations. A false "better" should come in at most 6 %. Th
 - **Audit**: a model says how likely each label is wrong, rightly, too sure, unsure, or blind to half of the wrong ones.
   A person checks random rows, and some suspects. The stop rule is looked at after each 60 checks; between two looks
   every other person decides on 30 more suspects, as long as many of the last 30 were wrong.
-- **Least**: the number of wrong labels that an encoder can see at least, by a classifier of Gaussians.
 - **Scores**: a score's interval on rows drawn anew, against its mean over all draws; and paired tests of two encoders
   that are alike, whose rows of the same samples differ by chance alone.
 """
@@ -23,18 +22,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy.special import expit, logit, ndtri
 from scipy.stats import beta
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from benchmarks.wrong_label_sets import out_of_fold
-from contrastive_core.evaluation import verdicts
-from contrastive_core.evaluation.paired_tests import difference, paired_tests
-from contrastive_core.evaluation.verdicts import SettingScores
+from contrastive_core.base.score import INFLUENCE, wilson
+from contrastive_core.compare import verdicts
+from contrastive_core.compare.verdicts import PairedTest, SettingScores, difference, paired_tests
 from contrastive_core.metrics import MetricResult, create
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE, wilson
 from contrastive_core.samples.label_audit import audit, draw
-from contrastive_core.samples.label_errors import least_share
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 COVERS, FALSE, ECE = (0.93, 0.995), 0.06, 0.05
 SETTINGS = ((2000, 0.035), (10_000, 0.02), (2000, 0.005))  # images, deviation between seeds
@@ -51,12 +45,6 @@ RUNS = {  # images, accuracy of two runs, correlation of what they find hard
     "300 images, 80 and 85 %": (300, 0.80, 0.85, 0.7),
     "2,000 images, 60 and 62 %": (2000, 0.60, 0.62, 0.9),
     "300 images, 98 and 99 %": (300, 0.98, 0.99, 0.5),
-}
-LEAST = {  # classes, how far a row lies from its class, share wrong, whether to the next class alone
-    "apart, 5 % wrong": (5, 0.6, 0.05, False),
-    "overlapping, none wrong": (5, 1.0, 0.0, False),
-    "overlapping, 5 % of the next class": (5, 1.0, 0.05, True),
-    "20 classes, 1 % wrong": (20, 0.7, 0.01, False),
 }
 SCORES = ("purity", "silhouette", "neighbor_stability", "alignment", "tolerance", "uniformity")
 TAUGHT: dict[str, dict[str, float]] = {"knn": {}, "linear_probe": {"c": 0.1}}  # by training rows, always the same
@@ -75,11 +63,11 @@ def settings_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[
         for _ in range(simulations):
             hard = rng.normal(size=n)
             made = [_setting(rng, str(i), deviation, hard) for i in range(4)]
-            sweep += bool(verdicts.better_pairs(made))
+            sweep += any(one.sign for one in verdicts.contrasts_of_best(made))
             adviser += any(verdicts.contrast(one, made[0], made, 3).sign for one in made[1:])
             pair = [(one.label, seed, right > 0.5) for one in made[:2] for seed, right in one.right.items()]
             groups, right = [(name, seed) for name, seed, _ in pair], np.stack([right for *_, right in pair])
-            methods += "higher than" in verdicts.compare_methods(groups, right)
+            methods += "is better than" in verdicts.compare_methods(groups, right)
             low, high = verdicts.interval_of(made[0]) or (0.0, 0.0)
             inside += low <= 0.8 <= high
         shape = f"{n:,} images, seeds ±{100 * deviation:.1f} points"
@@ -125,8 +113,8 @@ def audit_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str
             wrong = rng.random(3000) < share
             evidence = rng.normal(size=3000) + 3 * (wrong & (rng.random(3000) >= unseen))
             p = expit(logit(share) + 3 * evidence - 4.5 + shift)
-            order, ranked = draw(p, 480, seed), np.argsort(-p)
-            found, y = _checked(p, wrong, order[:120], ranked[: 30 * (seed % 2)], seed)
+            order, ranked = draw(np.array([f"{seed}/{i}" for i in range(3000)]), wrong >= 0)[:480], np.argsort(-p)
+            found, y = _checked(p, wrong, order[:120], ranked[: 30 * (seed % 2)])
             inside += found.interval[0] <= wrong.sum() <= found.interval[1]
             widths.append(found.interval[1] - found.interval[0])
             plain.append(_exact_width(len(p), 120, int(wrong[:120].sum())))
@@ -144,7 +132,7 @@ def _holds_at_each_look(p: np.ndarray, wrong: np.ndarray, order: np.ndarray, ran
     for size in range(60, 481, 60):
         if seed % 2 and (not reach or wrong[ranked[reach - 30 : reach]].mean() > 0.3):
             reach += 30
-        look, y = _checked(p, wrong, order[:size], ranked[:reach], seed)
+        look, y = _checked(p, wrong, order[:size], ranked[:reach])
         if (wrong & ~np.isfinite(y)).mean() > look.bound:
             return False
     return True
@@ -155,31 +143,17 @@ def _exact_width(size: int, n: int, k: int) -> float:
     return size * float(beta.ppf(0.975, k + 1, n - k) - (beta.ppf(0.025, k, n - k + 1) if k else 0.0))
 
 
-def _checked(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, top: np.ndarray, seed: int):  # type: ignore[no-untyped-def]
+def _checked(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, top: np.ndarray):  # type: ignore[no-untyped-def]
     y = np.full(len(p), np.nan)
     for rows in (drawn, top):
         y[rows] = wrong[rows]
-    return audit(p, y, drawn, seed), y
+    return audit(p, y, drawn), y
 
 
 def _calibration(q: np.ndarray, wrong: np.ndarray, rest: np.ndarray) -> float:
     """Expected calibration error of the undecided rows, in ten bins of as many."""
     bins = np.array_split(np.flatnonzero(rest)[np.argsort(q[rest])], 10)
     return float(sum(len(b) * abs(q[b].mean() - wrong[b].mean()) for b in bins) / rest.sum())
-
-
-def least_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
-    """How often the least number of wrong labels is not above the truth."""
-    for shape, (classes, spread, share, is_next) in LEAST.items():
-        holds = 0
-        for _ in range(simulations):
-            labels = rng.integers(0, classes, 600)
-            x = rng.normal(size=(classes, 16))[labels] + spread * rng.normal(size=(600, 16))
-            wrong = rng.random(600) < share
-            step = 1 if is_next else rng.integers(1, classes, 600)
-            given = np.where(wrong, (labels + step) % classes, labels)
-            holds += 600 * least_share(out_of_fold(LinearDiscriminantAnalysis(), x, given), given) <= wrong.sum()
-        yield "at least so many wrong: holds", shape, holds / simulations, holds / simulations >= 0.95
 
 
 def score_rows(simulations: int, rng: np.random.Generator) -> Iterator[tuple[str, str, float, bool]]:
@@ -212,11 +186,11 @@ def _tested(results: dict[str, MetricResult]) -> dict[str, tuple[float, np.ndarr
     return {name: (r.value, r.arrays[INFLUENCE]) for name, r in results.items() if INFLUENCE in r.arrays}
 
 
-def _false_tests(shape: str, simulated: list[list[JsonObject]]) -> Iterator[tuple[str, str, float, bool]]:
-    for name in dict.fromkeys(row["score"] for row in simulated[0]):
-        share = float(np.mean([row["p"] < 0.05 for rows in simulated for row in rows if row["score"] == name]))
+def _false_tests(shape: str, simulated: list[list[PairedTest]]) -> Iterator[tuple[str, str, float, bool]]:
+    for name in dict.fromkeys(row.score for row in simulated[0]):
+        share = float(np.mean([row.p < 0.05 for rows in simulated for row in rows if row.score == name]))
         yield f"{name}, two encoders: false difference", shape, share, share <= FALSE
-    share = float(np.mean([any(row["p_corrected"] < 0.05 for row in rows) for rows in simulated]))
+    share = float(np.mean([any(row.p_corrected < 0.05 for row in rows) for rows in simulated]))
     yield "any of these, corrected: false difference", shape, share, share <= FALSE
 
 
@@ -231,7 +205,6 @@ PARTS: dict[str, Callable[[int, np.random.Generator], Iterator[tuple[str, str, f
     "Settings and methods, three seeds each": settings_rows,
     "Accuracies of single runs": runs_rows,
     "Audit of labels (95 % intervals)": audit_rows,
-    "Wrong labels without an audit": least_rows,
     "Scores (95 % intervals) and their paired tests": score_rows,
 }
 
@@ -239,7 +212,7 @@ PARTS: dict[str, Callable[[int, np.random.Generator], Iterator[tuple[str, str, f
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--simulations", type=int, default=500)
-    options.add_argument("--part", choices=("settings", "runs", "audit", "least", "scores"))
+    options.add_argument("--part", choices=("settings", "runs", "audit", "scores"))
     given = options.parse_args()
     for title, part in PARTS.items():
         if given.part and not part.__name__.startswith(given.part.removesuffix("s")):

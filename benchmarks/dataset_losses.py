@@ -19,8 +19,8 @@ import torch
 
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, extra_memory, figure, limit, summary
-from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples.losses import LossInputs, per_sample
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 WIDTH, TEMPERATURE, BLOCK, CHECKED = 128, 0.2, 1024, 32
 KNOBS = {"temperature": TEMPERATURE}

@@ -1,142 +1,62 @@
 """Everything that a GPU has to show, in one command and one table.
 
-    python -m benchmarks.gpu --images FOLDER [--device cuda] [--epochs 200] [--out gpu.md]
+    python -m benchmarks.gpu --images FOLDER [--device cuda] [--only PART[:SECONDS] ...] [--out gpu.md]
 
 FOLDER holds train/CLASS/*.jpg and test/CLASS/*.jpg, CIFAR-10's for instance. Nothing else is needed. Parts (--only):
 
-waits      how often a step of each method makes the host wait; its first loss beside the CPU's (CUDA only).
-training   SimCLR with ResNet-18, beside the same encoder, batch, optimizer and augmentations as lightly's documentation
-           writes the loop: seconds, and kNN and linear-probe accuracy of the test images after the last epoch.
-loss       NT-Xent, forward and backward, at 131,072 rows beside lightly's and pytorch-metric-learning's.
-step       a training step, plain and compiled, with its kernels, launches and waits (PyTorch's profiler).
-precision  the same step in bf16 and in float32.
-resume     how far a run that was stopped and resumed is from one in one go, beside the same run a second time.
-files      images per second from the JPEG files to memory, beside torchvision's ImageFolder with as many workers.
+labels        ResNet-18 with labels, by a recipe whose accuracy on the original images is known: what the files cost.
+resume        how far a run that was stopped and resumed is from one in one go, beside the same run a second time.
+training      the method with the encoder: seconds, and kNN and linear-probe accuracy of the test images at the end.
+lightly       SimCLR as lightly's benchmark on CIFAR-10 trains it, with its own network, for as many epochs.
+recompressed  the parts `labels` and `training` on the images after one more JPEG file of lower quality.
+step          a training step, plain, captured and compiled, its loss, and its kernels, launches and waits.
+loss          NT-Xent, forward and backward, at 131,072 rows beside lightly's and pytorch-metric-learning's.
+files         images per second from the JPEG files to memory, beside torchvision's ImageFolder with as many workers.
+precision     the same step in bf16 and in float32.
+waits         how often a step of each method makes the host wait; its first loss beside the CPU's (CUDA only).
 
-A part that fails, for instance for want of memory, gives one row with its reason; the others go on. Without a GPU
-everything runs on the CPU, which a test does at tiny sizes.
+Parts run in the order in which --only names them, each for at most its seconds. One that fails, for instance for want
+of time or memory, gives one row with its reason; the others go on. Each row is also added at once to a file of JSON
+lines beside the table. Without a GPU everything runs on the CPU, which a test does at tiny sizes.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import datetime
+import json
 import os
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from benchmarks import _machine, images, waits
-from benchmarks._gpu_step import step_shares
-from benchmarks._lightly import PeerSimCLR, peer_batches
+from benchmarks._gpu_rows import Row, line, setup_of, timed
+from benchmarks._gpu_step import MODES, step_shares, steps_in_a_row
+from benchmarks._gpu_training import labels, lightly, recompressed_files, training
 from benchmarks._timing import alternate
-from benchmarks._training import rows_of, synchronize
-from contrastive_core import losses, pairs
+from benchmarks._training import synchronize
+from contrastive_core import losses, pairs, runs
+from contrastive_core.base import atomic
+from contrastive_core.base.device import choose, describe
 from contrastive_core.data import datasets
-from contrastive_core.device import choose, describe
-from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.models.encoders import create_encoder
-from contrastive_core.records import runs
-from contrastive_core.records.train_config import TrainConfig
 from contrastive_core.runs import checkpoints
-from contrastive_core.storage import atomic
-from contrastive_core.training.loop import compute_step, train
-from contrastive_core.training.optim import create_optimizer, learning_rate, set_learning_rate
-from contrastive_core.training.setup import TrainSetup, prepare
+from contrastive_core.train.loop import compute_step, train
+from contrastive_core.train.setup import TrainSetup
 
 D, TAU = 128, 0.5
-SCORES = ("knn", "linear_probe")
+FIRST = 20  # steps before the timed ones
 
 
-class Row(NamedTuple):
-    """A figure of ours, and the peer's; None where there is none."""
-
-    work: str
-    unit: str
-    ours: float | None
-    peer: str = ""
-    theirs: float | None = None
-    note: str = ""
-
-
-def setup_of(args: argparse.Namespace, **changed: object) -> TrainSetup:
-    """What a training with this method's defaults needs."""
-    config = TrainConfig(
-        "simclr",
-        f"folder:{args.images}",
-        epochs=args.epochs,
-        batch_size=args.batch,
-        encoder=args.encoder,
-        device=args.device,
-        compile=bool(changed.pop("compile", False)),
-    )
-    return prepare(dataclasses.replace(config, **changed))  # type: ignore[arg-type]
-
-
-# --- training ------------------------------------------------------------------------------------
-
-
-def training(args: argparse.Namespace) -> Iterator[Row]:
-    """Seconds and scores of ours, then of lightly's."""
-    setup = setup_of(args)
-    run = runs.create("gpu-simclr", setup.config.to_dict())
-    seconds = timed(setup.device, lambda: train(setup, run))
-    ours = scores_of(setup.method.encoder, setup)
-    peer = PeerSimCLR(encoder_like(setup, args.encoder), setup.method.settings).to(setup.device)
-    taken = timed(setup.device, lambda: train_peer(peer, setup, args.workers))
-    theirs = scores_of(peer.backbone, setup)
-    name = f"SimCLR, {args.encoder}, {setup.config.epochs} epochs of {len(setup.dataset):,} images"
-    yield Row(name, "s", seconds, "lightly", taken)
-    for score in SCORES:
-        yield Row(f"{name}: {score}", "%", ours[score], "lightly", theirs[score])
-
-
-def encoder_like(setup: TrainSetup, name: str) -> torch.nn.Module:
-    torch.manual_seed(setup.config.seed)
-    shape = setup.dataset.images.shape[1:]
-    return create_encoder(name, shape[0], shape[1])
-
-
-def train_peer(peer: PeerSimCLR, setup: TrainSetup, workers: int) -> None:
-    """lightly's loop with our batch, optimizer, schedule and precision."""
-    config, device = setup.config, setup.device
-    optimizer = create_optimizer(config.optimizer or "", peer.parameters(), config.lr or 0, config.weight_decay or 0)
-    pictures = np.asarray(setup.dataset.images)
-    batches = peer_batches(pictures, setup.method.recipe, config.batch_size or 0, workers)
-    steps = len(setup.loader.epoch(0)) * config.epochs
-    peer.train()
-    for step in range(steps):
-        set_learning_rate(optimizer, learning_rate(step, steps, config.lr or 0, config.schedule or ""))
-        x0, x1 = (x.to(device, non_blocking=True) for x in next(batches))
-        with torch.autocast(device.type, torch.bfloat16, enabled=bool(config.amp)):
-            loss = peer.loss(x0, x1, step / steps)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        optimizer.zero_grad()
-
-
-def timed(device: torch.device, work: Callable[[], object]) -> float:
-    """Seconds until the device has done it."""
-    start = time.perf_counter()
-    work()
-    synchronize(device)
-    return time.perf_counter() - start
-
-
-def scores_of(encoder: torch.nn.Module, setup: TrainSetup) -> dict[str, float]:
-    """Per cent right of the test images by h, in evaluation mode and float32."""
-    train_rows = rows_of(encoder, setup.dataset, setup.device)
-    test = datasets.of_config(setup.config.to_dict(), "test")
-    found = evaluate_sets(SCORES, train_rows, rows_of(encoder, test, setup.device))
-    return {name: 100 * float(found[name].value or 0) for name in SCORES}
+class OutOfTime(RuntimeError):
+    """A part has had its seconds."""
 
 
 # --- loss ----------------------------------------------------------------------------------------
@@ -223,35 +143,55 @@ def step_of(setup: TrainSetup) -> Callable[[], object]:
 
 
 def step(args: argparse.Namespace) -> Iterator[Row]:
-    """Milliseconds of a step, and what of them is kernels, launches and waits."""
-    for word, compiled in (("plain", False), ("compiled", True))[: 1 if args.no_compile else 2]:
-        setup = setup_of(args, compile=compiled)
-        one, name = step_of(setup), f"step of {args.batch} images, {word}"
-        yield Row(name, "ms", measured(one, setup.device, args.steps)[0])
-        found = step_shares(one, setup.device, args.steps)
-        yield Row(f"{name}: kernels", "ms", found.work)
-        yield Row(f"{name}: launches", "ms", found.launches)
-        yield Row(f"{name}: waits", "ms", found.waits, note=f"{found.waited:g} per step")
+    """Milliseconds of a step with its encoder as each mode has it, and what of a plain one is kernels and waits."""
+    for mode in args.modes:
+        setup = setup_of(args)
+        name = f"step of {args.batch} images, {mode}"
+        try:
+            MODES[mode](setup)
+            found = steps_in_a_row(setup, args.steps, args.first_steps)
+        except OutOfTime:
+            raise
+        except RuntimeError as error:
+            yield Row(name, "ms", None, note=str(error).splitlines()[0])
+            continue
+        yield Row(
+            name, "ms", found.ms, note=f"mean loss of the last half {found.loss:.5f}, first steps {found.first:.1f} s"
+        )
+        shares = step_shares(step_of(setup), setup.device, min(args.steps, FIRST))
+        yield Row(f"{name}: kernels", "ms", shares.work)
+        yield Row(f"{name}: launches", "ms", shares.launches)
+        yield Row(f"{name}: waits", "ms", shares.waits, note=f"{shares.waited:g} per step")
 
 
 def precision(args: argparse.Namespace) -> Iterator[Row]:
     """A step in bf16 beside one in float32."""
     steps = {amp: step_of(setup_of(args, amp=amp)) for amp in (True, False)}
     device = choose(args.device)
-    bf16, float32 = (measured(steps[amp], device, args.steps)[0] for amp in (True, False))
+    bf16, float32 = (measured(steps[amp], device, min(args.steps, FIRST))[0] for amp in (True, False))
     yield Row(f"step of {args.batch} images, bf16", "ms", bf16, "float32", float32)
 
 
 def resume(args: argparse.Namespace) -> Iterator[Row]:
     """The largest difference of a weight after two epochs. Kernels need not be deterministic: a second run tells."""
-    first, second, resumed = (
-        weights_of(args, name, stops=name == "resumed") for name in ("first", "second", "resumed")
+    (first, _), (second, _), (resumed, setup) = (
+        two_epochs(args, name, stops=name == "resumed") for name in ("first", "second", "resumed")
     )
     again, apart = (max(float((x - first[k]).abs().max()) for k, x in other.items()) for other in (second, resumed))
     yield Row("stopped and resumed, largest difference of a weight", "", apart, note=f"the same run twice: {again:.2g}")
+    state = [
+        (p, x) for p, of in setup.optimizer.state.items() for x in of.values() if getattr(x, "shape", 0) == p.shape
+    ]
+    strided = sum(p.ndim == 4 and not p.is_contiguous() for p, _ in state)
+    other = sum(x.stride() != p.stride() for p, x in state)
+    yield Row(
+        "optimizer state laid out otherwise than its weights", "", other, note=f"{strided} of channels-last weights"
+    )
+    losses = [line["loss"] for line in runs.load("gpu-resumed").metrics() if "loss" in line]
+    yield Row("losses that are not finite", "", sum(not np.isfinite(x) for x in losses), note=f"of {len(losses)}")
 
 
-def weights_of(args: argparse.Namespace, name: str, stops: bool) -> dict[str, Tensor]:
+def two_epochs(args: argparse.Namespace, name: str, stops: bool) -> tuple[dict[str, Tensor], TrainSetup]:
     """A run's weights after two epochs, in float64; with `stops`, its first epoch ends with a stop."""
     setup = setup_of(args, epochs=2, save_seconds=0.0)
     run = runs.create(f"gpu-{name}", setup.config.to_dict())
@@ -261,8 +201,9 @@ def weights_of(args: argparse.Namespace, name: str, stops: bool) -> dict[str, Te
             signal.raise_signal(signal.SIGTERM)
 
     if train(setup, run, on_lines=stop) == "stopped":
-        train(setup_of(args, epochs=2, save_seconds=0.0), run, resume=True)
-    return {k: x.double() for k, x in checkpoints.load_weights(run).items()}
+        setup = setup_of(args, epochs=2, save_seconds=0.0)
+        train(setup, run, resume=True)
+    return {k: x.double() for k, x in checkpoints.load_weights(run).items()}, setup
 
 
 def files(args: argparse.Namespace) -> Iterator[Row]:
@@ -284,39 +225,53 @@ def files(args: argparse.Namespace) -> Iterator[Row]:
 # --- the table -----------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-    "waits": waits_of_methods,
-    "loss": loss,
-    "step": step,
-    "precision": precision,
+    "labels": labels,
     "resume": resume,
-    "files": files,
     "training": training,
+    "lightly": lightly,
+    "recompressed": recompressed_files,
+    "step": step,
+    "loss": loss,
+    "files": files,
+    "precision": precision,
+    "waits": waits_of_methods,
 }
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:
     """Each part's rows; of one that fails, its reason."""
-    for name in args.only:
+    for name, seconds in args.only:
+        start = time.perf_counter()
         try:
-            yield from PARTS[name](args)
+            with at_most(seconds):
+                yield from PARTS[name](args)
         except (RuntimeError, ValueError, OSError) as error:
             yield Row(name, "", None, note=f"{type(error).__name__}: {str(error).splitlines()[0]}")
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def cell(row: Row, value: float | None) -> str:
-    return "–" if value is None else f"{value:,.4g} {row.unit}"
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise OutOfTime after so many seconds; 0: never."""
+
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTime(f"stopped after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 10)  # again, should code that ignores exceptions have taken the first
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
-def line(row: Row) -> str:
-    """A row of the table; `ratio`: how many times as good ours is, of accuracies the difference."""
-    ratio = ""
-    if row.ours and row.theirs:
-        if row.unit == "%":
-            ratio = f"{row.ours - row.theirs:+.1f}"
-        else:
-            ratio = f"{row.ours / row.theirs if row.unit == 'images/s' else row.theirs / row.ours:.2f}×"
-    peer = f"{row.peer} {cell(row, row.theirs)}" if row.peer else ""
-    return f"| {row.work} | {cell(row, row.ours)} | {peer} | {ratio} | {row.note} |"
+def part(text: str) -> tuple[str, int]:
+    """A part's name and its seconds, from NAME or NAME:SECONDS."""
+    name, _, seconds = text.partition(":")
+    if name not in PARTS:
+        raise argparse.ArgumentTypeError(f"{name} is none of {', '.join(PARTS)}")
+    return name, int(seconds or 0)
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -324,15 +279,24 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     options.add_argument("--images", type=Path, required=True, help="folder of JPEG files by split and class")
     options.add_argument("--device", default="auto")
     options.add_argument("--out", type=Path, default=Path("gpu.md"), help="the table; default: gpu.md")
-    options.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    options.add_argument(
+        "--only", nargs="+", type=part, default=[(name, 0) for name in PARTS], metavar="PART[:SECONDS]"
+    )
+    options.add_argument("--method", default="simclr", help="of training, resume and step")
+    options.add_argument("--recipe", default="cifar", help="training recipe; default: cifar")
     options.add_argument("--encoder", default="resnet18")
     options.add_argument("--epochs", type=int, default=200)
     options.add_argument("--batch", type=int, default=512)
+    options.add_argument("--scores", nargs="+", default=["knn", "linear_probe"])
+    options.add_argument("--label-epochs", type=int, default=30)
+    options.add_argument("--label-batch", type=int, default=256)
+    options.add_argument("--quality", type=int, default=40, help="of the files of recompressed")
     options.add_argument("--rows", type=int, default=131_072)
-    options.add_argument("--steps", type=int, default=20)
+    options.add_argument("--steps", type=int, default=200)
+    options.add_argument("--first-steps", type=int, default=FIRST, help="steps that are not timed")
+    options.add_argument("--modes", nargs="+", choices=list(MODES), default=list(MODES), help="of step")
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--workers", type=int, default=_machine.cores())
-    options.add_argument("--no-compile", action="store_true")
     args = options.parse_args(argv)
     args.images = args.images.resolve()
     return args
@@ -349,6 +313,8 @@ def main(argv: list[str] | None = None) -> None:
         made += ["| work | ours | peer | ratio | note |", "|---|---|---|---|---|"]
         for row in rows(args):
             made.append(line(row))
+            with args.out.with_suffix(".jsonl").open("a") as lines:
+                lines.write(json.dumps({**row._asdict(), "at": round(time.time())}) + "\n")
             print(made[-1], flush=True)
             atomic.write_bytes(args.out, ("\n".join(made) + "\n").encode())  # so far
     print(f"written: {args.out}")

@@ -22,13 +22,13 @@ import torch
 
 from benchmarks._training import synchronize
 from contrastive_core import losses, methods
+from contrastive_core.base.device import memory_bytes
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.device import memory_bytes
-from contrastive_core.distributed.collectives import World
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.training.global_batch import GradientBuckets
-from contrastive_core.training.loop import compute_step
-from contrastive_core.training.optim import create_optimizer
+from contrastive_core.ops.collectives import World
+from contrastive_core.train.global_batch import GradientBuckets
+from contrastive_core.train.loop import compute_step
+from contrastive_core.train.optim import create_optimizer
 
 SIZE = 32
 

@@ -34,8 +34,8 @@ from PIL import Image, ImageOps
 
 from benchmarks._machine import cores
 from benchmarks._timing import alternate, figure, limit, summary
-from contrastive_core.data import datasets, image_cache, image_folder
-from contrastive_core.records.train_config import ImageForm
+from contrastive_core.data import datasets, image_decoding, image_folder
+from contrastive_core.data.image_form import ImageForm
 
 BATCH = 64
 TREE, BRANCH = 200_000, 1000  # files that are only listed, and of these in a folder
@@ -198,7 +198,7 @@ def main() -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--share", type=float, default=1.0, help="of the pictures")
     args = options.parse_args()
-    image_cache.processes = lambda: args.workers
+    image_decoding.processes = lambda: args.workers
     lines = []
     for full in SETS:
         pictures = Pictures(int(full.n * args.share), *list(vars(full).values())[1:])

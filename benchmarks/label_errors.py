@@ -35,9 +35,9 @@ from benchmarks import wrong_label_encoders as encoders
 from benchmarks.wrong_label_peers import interval_of_difference, judged, peers_of
 from benchmarks.wrong_label_report import report
 from benchmarks.wrong_label_sets import KINDS, weak_classifier, wrong_labels
-from contrastive_core.ops.neighbors import nearest_together
-from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 RATES = (0.03, 0.08, 0.18, 0.4)
 TRAINED = {"digits": (0.08, 0.18), "shapes": (0.18,), "cifar": (0.18,)}  # rates, see --train
@@ -50,7 +50,7 @@ def compare(features: np.ndarray, given: np.ndarray, truth: np.ndarray) -> Figur
     """All figures of one set of rows: (n, d), their labels, and the right ones."""
     wrong = given != truth
     rows = EmbeddingSet(features.astype(np.float32), given)
-    graph = nearest_together(rows.features, None, min(60, len(rows) - 1))
+    graph = nearest(rows.features, None, min(60, len(rows) - 1))
     result = find_label_errors(rows, graph)
     peers, counts = peers_of(features, given, graph.index[:, :20])
     lists = {"list": result.probability, **result.by_voter, **peers}
@@ -71,13 +71,10 @@ def compare(features: np.ndarray, given: np.ndarray, truth: np.ndarray) -> Figur
 
 
 def counted(result: LabelErrors, truth: np.ndarray, wrong: np.ndarray) -> Figures:
-    """How many are wrong as the list says, and what is above the cut-off."""
+    """What is above the cut-off."""
     above = result.probability > CUT
     none = float("nan")
     return {
-        "number": result.number,
-        "from": result.interval[0],
-        "to": result.interval[1],
         "above": int(above.sum()),
         "expected": float(result.probability[above].mean()) if above.any() else none,
         "precision": float(wrong[above].mean()) if above.any() else none,

@@ -1,4 +1,4 @@
-"""From a move of the knob to the painted frame, in a real browser, with all parts of the view open.
+"""From a move of the knob to the painted frame, in a real browser, with a setting pinned.
 
     python -m benchmarks.loss_lab [--moves 120] [--rounds 3] [--rows 256] [--real-time]
 
@@ -31,8 +31,8 @@ from benchmarks._timing import limit, summary
 from benchmarks.browser import ROOT, chromium, p95, serving
 
 SCRIPT = ROOT / "tests" / "browser" / "live_script.py"
-VIEWS = (("softmax", "grads"), ("softmax", "two"), ("softmax", "curves"), ("pair", "formula"), ("triplet", "scores"))
-TOWERS = tuple((f"towers{loss}", panel) for loss in ("", " hard", " siglip") for panel in ("grads", "pushes"))
+VIEWS = (("softmax", "matrix"), ("softmax", "star"), ("softmax", "curves"), ("pair", "matrix"), ("triplet", "curves"))
+TOWERS = tuple((f"towers{loss}", stage) for loss in ("", " hard", " siglip") for stage in ("matrix", "curves"))
 GOALS = {256: 16.0, 512: 33.0, 1024: None}
 
 # A message posted from an animation frame arrives when that frame has been painted.
@@ -79,14 +79,15 @@ def _schedule(threads: list[int], policy: int, priority: int) -> None:
 
 @contextmanager
 def dragging(
-    browser: Any, address: str, n: int, kind: str, panel: str
+    browser: Any, address: str, n: int, kind: str, stage: str
 ) -> Iterator[tuple[Any, dict[str, float], list[Any]]]:
     """A page with the mouse down on the slider, where that is, and the messages that it sends."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
     sent: list[Any] = []
     page.on("websocket", lambda ws: ws.on("framesent", lambda f: sent.append(f)))
     page.goto(f"{address}/?n={n}&kind={kind}")
-    page.locator(f"button[data-key={panel}]").click()
+    page.locator(f"button[data-key={stage}]").click()
+    page.get_by_role("button", name="Pin as A").click()
     page.wait_for_timeout(1500)
     slider = page.locator(".knob input").first
     slider.evaluate(WATCH)
@@ -128,11 +129,11 @@ def main() -> None:
     found, priority = [], before_others if args.real_time else nullcontext
     home = tempfile.TemporaryDirectory()
     with home as path, chromium() as browser, serving(SCRIPT, Path(path)) as address:
-        for n, (kind, panel) in itertools.product(args.rows, VIEWS + TOWERS):
-            with dragging(browser, address, n, kind, panel) as (page, box, sent), priority():
+        for n, (kind, stage) in itertools.product(args.rows, VIEWS + TOWERS):
+            with dragging(browser, address, n, kind, stage) as (page, box, sent), priority():
                 rounds = [drag(page, box, sent, args.moves) for _ in range(args.rounds)]
             best = min(rounds, key=lambda one: one["p95_ms"]) | {"messages": max(one["messages"] for one in rounds)}
-            found.append({"rows": n, "loss": kind, "panel": panel, **best})
+            found.append({"rows": n, "loss": kind, "stage": stage, **best})
             print(json.dumps(found[-1]), flush=True)
     print(f"load {os.getloadavg()[0]:.1f}")
     lines = []

@@ -25,11 +25,11 @@ import numpy as np
 
 from benchmarks._training import trained
 from contrastive_core import methods
-from contrastive_core.evaluation.embed import data_of, embed_run, random_encoder
-from contrastive_core.evaluation.evaluate import evaluate_sets
-from contrastive_core.evaluation.paired_tests import difference
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
+from contrastive_core.compare.embed import data_of, embed_run, random_encoder
+from contrastive_core.compare.evaluate import evaluate_sets
+from contrastive_core.compare.verdicts import difference
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 
 def correct(train: EmbeddingSet, test: EmbeddingSet) -> np.ndarray:

@@ -37,18 +37,18 @@ import torch
 from benchmarks._lightly import PEERS, peer_batches
 from benchmarks._methods_report import report
 from benchmarks._training import rows_of
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.compare.embed import load_model, raw_pixels
+from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.evaluation.embed import load_model, raw_pixels
-from contrastive_core.evaluation.evaluate import evaluate_sets
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.records import runs
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.storage import json_files
-from contrastive_core.training.loop import compute_step
-from contrastive_core.training.optim import create_optimizer, learning_rate, set_learning_rate
-from contrastive_core.training.setup import TrainSetup, prepare
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.train.loop import compute_step
+from contrastive_core.train.optim import create_optimizer, learning_rate, set_learning_rate
+from contrastive_core.train.setup import TrainSetup, prepare
 
 SECONDS = {"digits": 30.0, "shapes": 60.0, "cifar10": 60.0}
 OTHERS = ("moco_v3", "swav", "lejepa", "moco_v1", "inst_disc", "inva_spread", "cpc")

@@ -28,15 +28,15 @@ from PIL import Image
 from sklearn.metrics import average_precision_score
 
 from benchmarks._training import trained
+from contrastive_core.base.paths import data_home
+from contrastive_core.compare.embed import embed_run, load_model
 from contrastive_core.data import caption_sources, datasets
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.overrides import take
-from contrastive_core.evaluation.embed import embed_run, load_model
-from contrastive_core.paths import data_home
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
-from contrastive_core.records.towers import TEXT, Towers, joined, towers_of
+from contrastive_core.runs.run import Run
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import TEXT, Towers, joined, towers_of
 
 TRAINED = "trained on"
 SETS = {TRAINED: 0.05, "new": 0.05, "same class": 0.05, "short": 0.05, "20 %": 0.2}

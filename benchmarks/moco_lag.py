@@ -23,16 +23,16 @@ from torch import Tensor
 from benchmarks._lightly import PeerMoCo
 from benchmarks._training import rows_of
 from contrastive_core import metrics, pairs
+from contrastive_core.base.errors import CannotScore
 from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.dataset import Dataset
-from contrastive_core.errors import CannotScore
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.training.loop import compute_step
-from contrastive_core.training.optim import create_optimizer, learning_rate, set_learning_rate
-from contrastive_core.training.setup import TrainSetup, prepare
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.loop import compute_step
+from contrastive_core.train.optim import create_optimizer, learning_rate, set_learning_rate
+from contrastive_core.train.setup import TrainSetup, prepare
 
 AT = (1, 2, 4, 8, 12, 16)
 WIDTH: dict[str, Any] = {"width": 0.5}

@@ -47,7 +47,7 @@ def one_side(side: str, folder: Path, threads: int) -> dict[str, Any]:
     """Seconds and peak megabytes of one search; its neighbors go into the folder."""
     import torch
 
-    from contrastive_core.device import memory_bytes
+    from contrastive_core.base.device import memory_bytes
     from contrastive_core.ops.neighbors import Approximation, nearest
     from contrastive_core.ops.similarity import unit_rows
 

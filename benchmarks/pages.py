@@ -31,7 +31,7 @@ import psutil
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, serving
-from contrastive_core.paths import SHIPPED
+from contrastive_core.base.paths import SHIPPED
 
 PAGES = {
     "Home": "",
@@ -142,7 +142,7 @@ def shipped() -> list[str]:
 
 def begun(home: Path) -> int:
     """Tasks that the server has begun."""
-    return len(list((home / "runs" / ".jobs").glob("*.json")))
+    return len(list((home / "home" / "jobs").glob("*/*.json")))
 
 
 def preparing(context: Any, app: str, home: Path) -> list[dict[str, Any]]:

@@ -10,10 +10,9 @@ from cleanlab.outlier import OutOfDistribution
 from cleanlab.rank import get_label_quality_scores
 from PIL import Image
 from scipy.fft import dctn
-from scipy.stats import entropy
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 
-__all__ = ["ambiguous_peers", "duplicate_peers", "label_peers", "outlier_peers"]
+__all__ = ["duplicate_peers", "label_peers", "outlier_peers"]
 
 LABEL_SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
 K = 20  # neighbors, as in our lists
@@ -23,12 +22,6 @@ Scores = dict[str, np.ndarray]
 def label_peers(labels: np.ndarray, p: np.ndarray) -> Scores:
     """cleanlab's label scores, of class probabilities (n, classes)."""
     return {m: -get_label_quality_scores(labels, p, method=m) for m in LABEL_SCORES}
-
-
-def ambiguous_peers(p: np.ndarray) -> Scores:
-    """Entropy of the same probabilities, and how near the two likeliest classes are."""
-    two = np.sort(p, 1)[:, -2:]
-    return {"entropy": entropy(p, axis=1), "two likeliest": two[:, 0] - two[:, 1]}
 
 
 def outlier_peers(features: np.ndarray, pixels: np.ndarray) -> Scores:

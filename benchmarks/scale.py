@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._rows import Figures, Work, main, sets_of
+from contrastive_core.spaces.space import Space
 
 PEER_ROWS = 100_000  # the most that the peers are given
 NAMES = ("features", "other")  # the two files
@@ -25,7 +26,7 @@ NAMES = ("features", "other")  # the two files
 
 def prepare(folder: Path) -> None:
     """Write and open the files, with two columns that are known of each row, below `folder`."""
-    from contrastive_core.embeddings.open_vectors import open_vectors
+    from contrastive_core.spaces.open_vectors import open_vectors
 
     _home(folder)
     labels = np.load(folder / "labels.npy")
@@ -42,7 +43,7 @@ def prepare(folder: Path) -> None:
 
 def project(folder: Path) -> Figures:
     """The UMAP map of an opened file, with its judgment."""
-    from contrastive_core.engine.results import MAP_DEFAULTS
+    from contrastive_core.spaces.results import MAP_DEFAULTS
 
     meta, _ = _made("map", folder, {"space": _spaces(folder)[0], "kind": "umap", **MAP_DEFAULTS})
     return {"landmarks": meta["settings"].get("landmarks"), **meta["quality"]}
@@ -70,8 +71,8 @@ def compare(folder: Path) -> Figures:
 
 def samples(folder: Path) -> Figures:
     """All that the Samples page asks for: losses, lists and voters by SupCon, kept and read."""
-    from contrastive_core.records import sample_table
-    from contrastive_core.samples.table_builder import SampleInputs, build_table
+    from contrastive_core.samples import sample_table
+    from contrastive_core.samples.issues import SampleInputs, build_table
 
     rows, start = sets_of(folder, 0)[1], time.perf_counter()
     stages: dict[str, float] = {}
@@ -90,7 +91,7 @@ def umap_learn(folder: Path) -> Figures:
     """umap-learn's map, with its own neighbors and start, judged as ours is."""
     from umap import UMAP
 
-    from contrastive_core.evaluation.map_quality import judge
+    from contrastive_core.compare.projection import judge
 
     x = np.load(folder / "features.npy")
     xy = UMAP(metric="cosine", random_state=0, n_jobs=1).fit_transform(x)
@@ -136,9 +137,8 @@ def _made(kind: str, folder: Path, values: Figures) -> tuple[Figures, dict[str, 
 
 
 def _spaces(folder: Path) -> list[Figures]:
-    from contrastive_core.records import embedding_ref
 
-    return [embedding_ref.of_vectors(key).values for key in json.loads((folder / "keys.json").read_text())]
+    return [Space.of_vectors(key).values for key in json.loads((folder / "keys.json").read_text())]
 
 
 def _home(folder: Path) -> None:

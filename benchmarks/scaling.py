@@ -32,13 +32,14 @@ import torch.multiprocessing as mp
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from contrastive_core import losses, methods
+from contrastive_core.base.large_arrays import part_of
+from contrastive_core.base.local_processes import environment_of
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.distributed import collectives
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.storage.large_arrays import part_of
-from contrastive_core.training import global_batch
-from contrastive_core.training.optim import create_optimizer
+from contrastive_core.ops import collectives
+from contrastive_core.train import global_batch
+from contrastive_core.train.optim import create_optimizer
 
 SIZE, VIEWS, WORLDS = 32, 2, (1, 2, 4)
 STRONG, WEAK = 512, 128  # images of the whole batch, and of each process
@@ -67,9 +68,9 @@ class Work:
     overlaps: bool = True
 
 
-def worker(rank: int, size: int, port: int, work: Work, folder: str) -> None:
+def worker(rank: int, size: int, work: Work, folder: str) -> None:
     batch, steps = work.batch, work.steps
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ |= environment_of(rank, size, Path(folder, "rendezvous"))
     torch.set_num_threads(1)
     world = collectives.init_process_group() if size > 1 else collectives.World()
     method = methods.create(
@@ -130,11 +131,8 @@ def received() -> int:
 
 def measure(size: int, work: Work) -> Step:
     """A step in `size` processes, as the first of them saw it."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(worker, (size, port, work, folder), nprocs=size)
+        mp.spawn(worker, (size, work, folder), nprocs=size)
         return Step(*json.loads(Path(folder, "out.json").read_text()))
 
 

@@ -31,9 +31,9 @@ import numpy as np
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import ROOT, chromium, homes_in, p95, serving
-from contrastive_core.engine import results
-from contrastive_core.records import embedding_ref, loaded_vectors
-from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.spaces import loaded_vectors, results
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 
 SCRIPT = ROOT / "tests" / "browser" / "scatter_script.py"
@@ -111,7 +111,7 @@ def keep(n: int) -> str:
     names = tuple(f"class {k}" for k in range(CLASSES))
     rows = EmbeddingSet(features, label.astype(np.int64), classes=names)
     key = loaded_vectors.save_vectors(rows, f"made-{n}")
-    values = {"space": embedding_ref.of_vectors(key).values}
+    values = {"space": Space.of_vectors(key).values}
     of_map = results.Result({"settings": {"kind": "pca"}, "quality": {}}, {"xy": xy})
     results.write("map", {**values, "kind": "pca"}, of_map)
     results.write("scores", values, results.Result({"scores": {}, "how": ""}))
@@ -151,6 +151,7 @@ def zoom_frames(page: Any, element: Any, moves: int) -> list[list[float]]:
     """Milliseconds of frames, from the event heard and from its stamp."""
     box = element.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.keyboard.down("Control")  # alone the wheel scrolls the page
     start = time.perf_counter()
     page.evaluate("window.taken.length = 0")
     for k in range(moves + WARM):
@@ -161,6 +162,7 @@ def zoom_frames(page: Any, element: Any, moves: int) -> list[list[float]]:
         page.evaluate("0")  # until it is free again
         if k > WARM + 2 and time.perf_counter() - start > LONGEST:
             break
+    page.keyboard.up("Control")
     frames: list[list[float]] = page.evaluate("window.taken")
     return frames
 

@@ -1,6 +1,6 @@
 """Copy trained runs to checkpoints/shipped: what a page needs of each, as small as it can be.
 
-    CONTRASTIVE_LAB_RUNS=FOLDER python -m contrastive_core sweep checkpoints/shipped.toml
+    CONTRASTIVE_LAB_RUNS=FOLDER contrastive-lab sweep checkpoints/shipped.toml
     CONTRASTIVE_LAB_RUNS=FOLDER python -m benchmarks.ship [--only simclr-digits ...]
     python -m benchmarks.ship --rescore    # after a change of a metric: the scores alone
     python -m benchmarks.ship --prepare    # what pages open at once, from the shipped weights
@@ -16,7 +16,7 @@ that the run was trained with, in float32 (Samples), and that loss on a batch (L
 z of both, and what Explore, Samples and Compare ask of its pairs. Once for all runs of a data set, in
 checkpoints/images: its decoded test images, and the thumbnails of the Loss Lab's batches. The published
 figures are of float32 rows; those in float16 give the same at the digits shown
-(tests/engine/test_shipped_results.py).
+(tests/unit/engine/test_shipped_results.py).
 A sweep leaves out what ships already: to train all anew, empty checkpoints/shipped first.
 """
 
@@ -32,41 +32,40 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core import runs
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.base.progress import ignore_progress
+from contrastive_core.compare.embed import embed_run
+from contrastive_core.compare.evaluation import read_evaluation
 from contrastive_core.data import datasets
-from contrastive_core.engine import answers, catalog, results
+from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import scores
-from contrastive_core.engine.results import Result
-from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.reproduce import ScoreCache, computed_anew
-from contrastive_core.loss_lab.batch import load_batch
-from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
-from contrastive_core.progress import ignore_progress
-from contrastive_core.records import embedding_ref, lab_files, runs, sample_table
-from contrastive_core.records.embedding_ref import TOWERS
-from contrastive_core.records.evaluation import read_published, write_evaluation
-from contrastive_core.records.lab_towers import DIRECTIONS
-from contrastive_core.records.lab_view import BatchRequest
-from contrastive_core.records.run import Run
-from contrastive_core.records.towers import DEFAULT_TEMPLATES
+from contrastive_core.lab import lab_view
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import DIRECTIONS, BatchRequest
+from contrastive_core.lab.view import compute_view
 from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.samples import sample_table
 from contrastive_core.samples.run_samples import samples_of_run
-from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.sweeps import spec as sweep_spec
+from contrastive_core.spaces import results
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import TOWERS, Space, layers_of
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
+from contrastive_core.sweeps import sweep_file
 from contrastive_lab import loss_setting
 from contrastive_lab.loss_lab import lessons
 from contrastive_lab.loss_lab.choices import FIRST_SIZE
-from contrastive_lab.loss_lab.towers import request_of_towers
 from contrastive_lab.samples import example
 
-SCORES = ("knn", "linear_probe", "alignment", "uniformity", "rankme")  # quick ones; others on demand
 PARTS = ("encoder.", "head.", "text_tower.", "text_head.", "temperature.", "bias")  # of the weights
 ROWS = 90  # images of a snapshot: what 20 runs have room for
 LIMIT = 34 << 20  # bytes of all shipped runs and their test images
 
 
-def ship(run: Run, known: ScoreCache) -> Run:
+def ship(run: Run) -> Run:
     """One run, copied, scored and drawn."""
     target = SHIPPED / run.name
     shutil.rmtree(target, ignore_errors=True)
@@ -81,8 +80,7 @@ def ship(run: Run, known: ScoreCache) -> Run:
     used = {k: v for k, v in weights.items() if k.startswith(PARTS)}
     checkpoints.save_weights(made, used, half=True)
     _snapshots(run, made)
-    rescore(made, known)
-    prepare(made, known)
+    prepare(made)
     return made
 
 
@@ -98,24 +96,19 @@ def _snapshots(run: Run, made: Run) -> None:
         made.save_snapshot(known[at], **{k: v[:ROWS] for k, v in found.items()}, **captions)
 
 
-def rescore(run: Run, cache: ScoreCache | None = None) -> None:
-    """The scores of a shipped run, computed anew from its weights and kept beside them."""
-    write_evaluation(run, computed_anew(run, SCORES, device="cpu", cache=cache), run.path)
-
-
-def prepare(run: Run, known: ScoreCache) -> None:
+def prepare(run: Run) -> None:
     """What pages open at once: rows, maps, every score, how alike the snapshots are."""
     shutil.rmtree(data_home() / "embeddings" / run.name, ignore_errors=True)
     for folder in ("embeddings", *results.FOLDERS.values()):
         shutil.rmtree(run.path / folder, ignore_errors=True)
-    for layer in embedding_ref.layers_of(run):
+    for layer in layers_of(run):
         arrays = embed_run(run, "test", layer, "cpu").arrays()
         arrays["features"] = arrays["features"].astype(np.float16)
         _write_small(run.path / "embeddings" / f"test-{layer}.npz", arrays)
-    keep_scores(run, known)
+    keep_scores(run)
     epochs, weights = run.snapshots(), run.weights_hash()
-    for layer in embedding_ref.layers_of(run):
-        space = embedding_ref.of_run(run, "test", layer).values
+    for layer in layers_of(run):
+        space = Space.of_run(run, "test", layer).values
         for kind in ("pca", "umap"):
             _keep("map", answers.with_defaults({"space": space, "kind": kind}))
         if layer == TOWERS:
@@ -128,7 +121,7 @@ def prepare(run: Run, known: ScoreCache) -> None:
 
 def keep_pairs(run: Run) -> None:
     """What pages ask of two towers: recall, zero-shot accuracy, the lists of pairs, and what training changed."""
-    space, epochs = {"space": embedding_ref.of_run(run, "test", TOWERS).values}, run.snapshots()
+    space, epochs = {"space": Space.of_run(run, "test", TOWERS).values}, run.snapshots()
     _keep("towers", space)
     _keep("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)})
     _keep("tower_pairs", space)
@@ -143,7 +136,7 @@ def _keep(kind: str, values: JsonObject) -> None:
 
 
 def keep_table(run: Run) -> None:
-    """The table of the training images by the run's own loss, and that loss over its snapshots."""
+    """The table of the training images by the run's own loss."""
     _write_tables(run, run.path / "samples")
     if run.name == example.SOURCE:
         _write_tables(example.make(), run.path / example.TABLES)
@@ -153,16 +146,14 @@ def _write_tables(run: Run, folder: Path) -> None:
     loss = str(run.config["loss"])
     shutil.rmtree(folder, ignore_errors=True)
     samples_of_run(run, loss, "train", device="cpu")
-    for what in ("samples", "snapshots"):
-        made = sample_table.path_of(run, what, loss, "train")
-        if made.exists():
-            columns = json_files.read_npz(made)  # and facts, which are no columns
-            _write_small(folder / made.name, {k: v if v.ndim == 0 else _single(v) for k, v in columns.items()})
+    made = sample_table.path_of(run, "samples", loss, "train")
+    columns = json_files.read_npz(made)  # and facts, which are no columns
+    _write_small(folder / made.name, {k: v if v.ndim == 0 else _single(v) for k, v in columns.items()})
 
 
 def keep_loss_lab(run: Run) -> None:
     """What the Loss Lab opens on: the run's own loss on a batch, and those of the lessons."""
-    shutil.rmtree(run.path / lab_files.FOLDER, ignore_errors=True)
+    shutil.rmtree(run.path / lab_view.FOLDER, ignore_errors=True)
     weights, cards = run.weights_hash(), catalog.read()["losses"]
     request, pairing = _first_batch(run)
     batch = load_batch(run, request)
@@ -171,20 +162,20 @@ def keep_loss_lab(run: Run) -> None:
         known = {name: first.get(name, knob["default"]) for name, knob in cards[loss]["knobs"].items()}
         asked = {name: value for name, value in known.items() if value is not None}
         knobs = loss_setting.knobs_to_compute(cards[loss], asked)
-        question = lab_files.question(weights, request, pairing, loss, json.dumps(knobs, sort_keys=True))
+        question = lab_view.question(weights, request, pairing, loss, json.dumps(knobs, sort_keys=True))
         view = compute_view(batch, pairing, loss, knobs)
         view = replace(view, extras={})  # matrices of all dimensions, which the browser computes
-        _write_small(lab_files.path_of(run, loss), lab_files.view_arrays(question, view))
-    shared = lab_files.thumbs_path(batch.thumbs)
-    _write_small(shared, {lab_files.THUMBS: batch.thumbs})
-    thumbs = lab_files.with_meta(lab_files.question(weights, request), {"file": shared.name})
-    _write_small(lab_files.path_of(run, lab_files.THUMBS), thumbs)
+        _write_small(lab_view.path_of(run, loss), lab_view.view_arrays(question, view))
+    shared = lab_view.thumbs_path(batch.thumbs)
+    _write_small(shared, {lab_view.THUMBS: batch.thumbs})
+    thumbs = lab_view.with_meta(lab_view.question(weights, request), {"file": shared.name})
+    _write_small(lab_view.path_of(run, lab_view.THUMBS), thumbs)
 
 
 def _first_batch(run: Run) -> tuple[BatchRequest, str]:
     """The batch that the Loss Lab opens on, and its pairing or direction."""
     if run.has_towers:
-        return request_of_towers(TOWERS, FIRST_SIZE, 0), DIRECTIONS[0]
+        return BatchRequest(TOWERS, FIRST_SIZE, 1, 0), DIRECTIONS[0]
     pairing = loss_setting.default_pairing(run)
     return loss_setting.request_of("z", pairing, FIRST_SIZE, 0), pairing
 
@@ -212,12 +203,12 @@ def _knobs(card: dict[str, Any], address: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def keep_scores(run: Run, known: ScoreCache) -> None:
-    """Every score of the test images. `known`: those of references that were met."""
+def keep_scores(run: Run) -> None:
+    """Every score of the test images."""
     shutil.rmtree(run.path / results.FOLDERS["scores"], ignore_errors=True)
-    for layer in embedding_ref.layers_of(run):
-        values = {"space": embedding_ref.of_run(run, "test", layer).values}
-        made = scores(values, ignore_progress, "cpu", known)
+    for layer in layers_of(run):
+        values = {"space": Space.of_run(run, "test", layer).values}
+        made = scores(values, ignore_progress, "cpu")
         small = {k: _narrow(v) for k, v in made.arrays.items()}
         path = results.shipped_path("scores", run.name, "test", layer)
         _write_small(path, results.arrays_of(Result(made.meta, small)))
@@ -258,17 +249,16 @@ def main() -> None:
     options.add_argument("--loss-lab", action="store_true", help="what the Loss Lab opens on alone")
     options.add_argument("--tables", action="store_true", help="the tables alone, of what is shipped")
     args = options.parse_args()
-    named = [cell.run for cell in sweep_spec.load(ROOT / "checkpoints" / "shipped.toml").cells()]
-    cache, known, trained = ScoreCache(), ScoreCache(), runs_home()
+    named = [cell.run for cell in sweep_file.load(ROOT / "checkpoints" / "shipped.toml").cells()]
+    trained = runs_home()
     os.environ["CONTRASTIVE_LAB_RUNS"] = str(SHIPPED)  # a name means the shipped run, not the one it is a copy of
     for name in args.only or named:
         if args.rescore or args.prepare or args.tables or args.loss_lab:
             made = runs.load(name)
             if args.rescore:
-                rescore(made, cache)
-                keep_scores(made, known)
+                keep_scores(made)
             if args.prepare:
-                prepare(made, known)
+                prepare(made)
             elif args.tables:
                 keep_table(made)
             elif args.loss_lab:
@@ -278,8 +268,8 @@ def main() -> None:
             if not (source / "run.json").exists():
                 print(f"{name}: not trained yet, left out")
                 continue
-            made = ship(Run(source, json_files.read_json(source / "run.json")), known)
-        evaluation = read_published(made)
+            made = ship(Run(source, json_files.read_json(source / "run.json")))
+        evaluation = read_evaluation(made)
         assert evaluation is not None
         knn = {k: f"{100 * (evaluation.value(k, 'knn') or 0):.1f}" for k in evaluation.scores}
         print(f"{name}: {size(made.path) / 1e6:.2f} MB, kNN {knn}", flush=True)

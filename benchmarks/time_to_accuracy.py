@@ -34,14 +34,13 @@ from scipy import stats
 from benchmarks._lightly import PeerSimCLR
 from benchmarks._training import rows_of
 from benchmarks.methods_table import prepared
-from contrastive_core import metrics
+from contrastive_core import metrics, runs
+from contrastive_core.base.json_files import read_json, write_json
 from contrastive_core.data import datasets
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.records import runs
-from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.storage.json_files import read_json, write_json
-from contrastive_core.training.loop import train
-from contrastive_core.training.setup import prepare
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.loop import train
+from contrastive_core.train.setup import prepare
 
 GOAL = 4.0
 SIDES = ("ours", "lightly")

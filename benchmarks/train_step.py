@@ -30,17 +30,16 @@ from benchmarks._machine import cores
 from benchmarks._timing import Seconds, alternate, figure, limit, summary
 from benchmarks._training import synchronize
 from benchmarks.augment import peer
-from contrastive_core import losses, methods
+from contrastive_core import losses, methods, runs
+from contrastive_core.base.device import wants_bf16
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.device import wants_bf16
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.records import runs
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.training.loop import compute_step, train
-from contrastive_core.training.optim import create_optimizer
-from contrastive_core.training.setup import prepare
-from contrastive_core.training.state import EpochTotals, StateWriter, TrainPosition, save
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.loop import compute_step, train
+from contrastive_core.train.optim import create_optimizer
+from contrastive_core.train.setup import prepare
+from contrastive_core.train.state import StateWriter, TrainPosition, new_totals, save
 
 BATCH, SIZE, TAU = 256, 32, 0.2
 RECIPE = Recipe(crop_low=0.2, hue=0.1, blur=0.5)  # the peer's, see benchmarks/augment.py
@@ -164,7 +163,7 @@ def seconds_of_save(encoder: str, optimizer: str, threads: int, repeats: int = 3
     taken: dict[str, list[float]] = {"wait": [], "write": [], "lost": []}
     with tempfile.TemporaryDirectory() as folder, StateWriter() as writer:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder
-        run, totals = runs.create("saved", p.config.to_dict()), EpochTotals(p.device)
+        run, totals = runs.create("saved", p.config.to_dict()), new_totals(p.device)
         for _ in range(repeats + 1):
             step()
             start, steps = time.perf_counter(), 0

@@ -36,9 +36,9 @@ def one_side(side: str, n: int, threads: int) -> dict[str, float]:
     import torch
 
     torch.set_num_threads(threads)
-    from contrastive_core.embeddings.pca import pca
-    from contrastive_core.evaluation import projection
-    from contrastive_core.evaluation.map_quality import judge
+    from contrastive_core.compare import projection
+    from contrastive_core.compare.projection import judge
+    from contrastive_core.spaces.pca import pca
 
     x, taken = some(n), {}
     start = time.perf_counter()

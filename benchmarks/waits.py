@@ -27,13 +27,13 @@ from benchmarks import _waiting_device as pretend
 from contrastive_core import losses, methods
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.captions import Captions, Vocabulary
-from contrastive_core.distributed.collectives import World
 from contrastive_core.losses import _base, _softmax
 from contrastive_core.models.encoders import create_encoder
-from contrastive_core.training.global_batch import GradientBuckets
-from contrastive_core.training.loop import compute_step
-from contrastive_core.training.optim import create_optimizer
-from contrastive_core.training.state import EpochTotals
+from contrastive_core.ops.collectives import World
+from contrastive_core.train.global_batch import GradientBuckets
+from contrastive_core.train.loop import compute_step
+from contrastive_core.train.optim import create_optimizer
+from contrastive_core.train.state import new_totals
 
 __all__ = ["Case", "build", "cases", "counted", "take_step"]
 
@@ -67,7 +67,7 @@ def counted(name: str, case: Case) -> dict[str, int]:
     _softmax.BLOCK = 1 if name.endswith(TILED) else _base.BLOCK
     with pretend.waits():
         setup, batch = build(case, torch.device(pretend.DEVICE, 0))
-        totals = EpochTotals(batch.images.device)
+        totals = new_totals(batch.images.device)
         take_step(setup, batch, totals)  # makes the optimizer's state
     with pretend.waits() as found:
         take_step(setup, batch, totals)
@@ -78,8 +78,8 @@ def counted_on_cuda(name: str, case: Case, device: torch.device) -> tuple[preten
     """The waits of the third step of a case by line, and how far the first loss is from the CPU's, relatively."""
     _softmax.BLOCK = 1 if name.endswith(TILED) else _base.BLOCK
     on_cpu, mine = build(case, torch.device("cpu")), build(case, device)
-    first = [take_step(*one, EpochTotals(one[1].images.device)) for one in (on_cpu, mine)]
-    totals = EpochTotals(device)
+    first = [take_step(*one, new_totals(one[1].images.device)) for one in (on_cpu, mine)]
+    totals = new_totals(device)
     take_step(*mine, totals)  # cuDNN has searched
     torch.cuda.set_sync_debug_mode("warn")
     with warnings.catch_warnings(record=True) as said:
@@ -91,10 +91,10 @@ def counted_on_cuda(name: str, case: Case, device: torch.device) -> tuple[preten
     return collections.Counter(lines), abs(found / expected - 1) if expected else abs(found)
 
 
-def take_step(setup: Any, batch: Batch, totals: EpochTotals) -> torch.Tensor:
+def take_step(setup: Any, batch: Batch, totals: torch.Tensor) -> torch.Tensor:
     """A step between two log lines; returns its loss."""
     step = compute_step(setup, batch, looks=False)
-    totals.add(step.loss, step.gradient_norm)
+    totals += torch.stack([step.loss, step.gradient_norm, torch.ones_like(step.gradient_norm)]).to(totals)
     setup.optimizer.step()
     setup.method.after_step(step.pairs)
     return step.loss

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks._training import trained
+from contrastive_core import runs
+from contrastive_core.base.paths import ROOT, data_home
+from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.evaluation import embed
-from contrastive_core.paths import ROOT, data_home
-from contrastive_core.records import runs
 
 __all__ = ["ARCHIVE", "cifar_folder", "trained_on", "without_labels"]
 

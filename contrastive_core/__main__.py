@@ -4,12 +4,15 @@ import os
 import signal
 import sys
 
+from contrastive_core.base import local_processes
 from contrastive_core.cli.main import main, stopped
 
 if __name__ == "__main__":
+    if local_processes.RENDEZVOUS in os.environ:
+        local_processes.end_with_parent()
     signal.signal(signal.SIGTERM, stopped)  # until a training's loop listens
     code = main()
-    if "TORCHELASTIC_RUN_ID" in os.environ:  # started by torchrun: gloo's threads can abort at exit
+    if "RANK" in os.environ:  # one of several processes: gloo's threads can abort at exit
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

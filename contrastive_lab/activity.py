@@ -1,13 +1,13 @@
-"""The sidebar's activity strip: running, queued and failed; refreshed each second while a run is active."""
+"""What runs, waits and failed, behind a pill in the bar at the top; refreshed each second while a run is active."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from contrastive_core.advice.plan import is_trial
 from contrastive_core.engine import activity as activities
 from contrastive_core.engine.activity import Activity, AtWork, Failed, Waits
-from contrastive_core.records.advice import is_trial
 from contrastive_lab import format, locale
 from contrastive_lab.locale import _
 from contrastive_lab.train.watch import watch_next
@@ -53,7 +53,8 @@ def _draw(now: Activity) -> None:
         (now.waiting, _waits, _("waiting")),
         (now.failed, _failed, _("failed")),
     ]
-    with st.container(border=True, gap="xsmall", key="activity"):
+    counts = " · ".join(f"{len(entries)} {what}" for entries, _draw_one, what in kinds if entries)
+    with st.popover(counts, key="activity-pill", width="content"), st.container(gap="xsmall", key="activity"):
         for entries, draw, what in kinds:
             for entry in entries[:SHOWN]:
                 draw(entry)

@@ -1,27 +1,28 @@
-"""Caches of the pages: results, embeddings, images, the catalog. Tasks make them (progress.py follows
+"""Caches of the pages: results, embeddings, images, the catalog. Jobs make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
-import contextlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine import client, results
+from contrastive_core import runs
+from contrastive_core.compare.evaluation import read_accuracies, read_evaluation
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
+from contrastive_core.engine import calls
 from contrastive_core.engine.catalog import read as read_catalog
-from contrastive_core.engine.images import datasets
-from contrastive_core.engine.results import Result
-from contrastive_core.engine.vectors import images_of_towers, pca, read_images, read_rows
-from contrastive_core.records import UnusableEmbedding, embedding_ref, loaded_vectors, recorded_rows, runs
-from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import read_accuracies, read_evaluation
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import SampleTable, read_arrays
-from contrastive_core.records.towers import Towers, towers_of
-from contrastive_core.records.train_config import USUAL, ImageForm, form_of, visible
+from contrastive_core.runs.run import Run
+from contrastive_core.samples.sample_request import SampleRequest, request_of
+from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.spaces import results
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.pca import pca
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
+from contrastive_core.spaces.towers import Towers, towers_of
+from contrastive_lab.components.scatter.crowds import crowds as crowds_of
 from contrastive_lab.components.scatter.rows import medoids as medoids_of
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest as digest
@@ -35,7 +36,7 @@ AXES_FROM = 2000  # rows that the axes of a quick map are taken from where rows 
 # --- what was computed -------------------------------------------------------------------------
 
 
-def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
+def embedding(space: Space) -> EmbeddingSet | None:
     """The rows of an embedding; None while a run's have not been made. Raises ValueError for what is gone."""
     try:
         return _embedding(space)
@@ -44,9 +45,9 @@ def embedding(space: EmbeddingRef) -> EmbeddingSet | None:
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _embedding(space: EmbeddingRef) -> EmbeddingSet:
+def _embedding(space: Space) -> EmbeddingSet:
     try:
-        rows = read_rows(space)
+        rows = space.rows()
     except FileNotFoundError:
         raise ValueError(_("these vectors are gone; open their file again")) from None
     if rows is None:
@@ -55,15 +56,13 @@ def _embedding(space: EmbeddingRef) -> EmbeddingSet:
 
 
 def towers(rows: EmbeddingSet) -> Towers | None:
-    """The two towers of some rows; None where they are of one, or of more than two."""
+    """The two towers of some rows; None where they are none."""
     return _towers(rows.content_hash, rows)
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def _towers(content: str, _rows: EmbeddingSet) -> Towers | None:
-    with contextlib.suppress(UnusableEmbedding):
-        return towers_of(_rows)
-    return None
+    return towers_of(_rows)
 
 
 def result(kind: str, values: dict[str, Any]) -> Result | None:
@@ -95,16 +94,16 @@ def medoids(content: str, _xy: np.ndarray) -> list[int]:
     return [int(i) for i in medoids_of(_xy)]
 
 
-def snapshot_map(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The map (n, 2) of a run's fixed sample after an epoch, which forms on Train, with labels and rows in the training
-    split (n); made once. Raises what `Run.snapshot` and `pca` raise."""
-    return _snapshot_map(str(run.path), (run.path / "snapshots").stat().st_mtime_ns, epoch, run)
+@st.cache_data(max_entries=24, show_spinner=False)
+def crowds(content: str, _xy: np.ndarray, _labels: np.ndarray) -> list[tuple[int, int, float]]:
+    """Crowds of one class on a map: the row above which each is named, its class, and its share of the crowd."""
+    return crowds_of(_xy, _labels)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _snapshot_map(path: str, changed: int, epoch: int, _run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    snapshot = _run.snapshot(epoch)
-    return pca(snapshot["z"]), snapshot["labels"], snapshot["index"]
+@st.cache_data(max_entries=24, show_spinner=False)
+def nearest(content: str, row: int, count: int, _rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
+    """The rows most similar to one, and their cosines."""
+    return nearest_of(_rows, row, min(count, len(_rows) - 1))
 
 
 # --- images ------------------------------------------------------------------------------------
@@ -120,7 +119,7 @@ def dataset_of(run: Run, split: str) -> datasets.Dataset:
     return dataset(str(config.get("dataset")), split, config.get("root"), form_of(config))
 
 
-def images(space: EmbeddingRef) -> np.ndarray | None:
+def images(space: Space) -> np.ndarray | None:
     """Images (n, c, h, w) of the rows, in their order; None where vectors came without."""
     if space.run is None:
         return _vector_images(space)
@@ -129,11 +128,11 @@ def images(space: EmbeddingRef) -> np.ndarray | None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _vector_images(space: EmbeddingRef) -> np.ndarray | None:
-    return read_images(space)
+def _vector_images(space: Space) -> np.ndarray | None:
+    return space.images()
 
 
-def thumbnails(space: EmbeddingRef, rows: np.ndarray | None = None) -> ThumbnailSheet:
+def thumbnails(space: Space, rows: np.ndarray | None = None) -> ThumbnailSheet:
     """Thumbnails of the images of all rows, or of these (int64); a data set's are the same for all its runs."""
     run = space.run
     content = repr(space)
@@ -195,33 +194,19 @@ def sample_table(request: SampleRequest, path: str) -> SampleTable:
     return table
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def losses_ahead(loss: str, knobs: dict[str, Any] | None, *sizes: int) -> dict[str, int]:
-    """What the losses of a set will be, of its sizes as `samples.losses.outlook` takes them."""
-    return dict(client.call("contrastive_core.samples.losses:outlook", loss, knobs, *sizes))
-
-
 @st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Analyzing its loss…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
-    return client.call("contrastive_core.samples.explanation:explain_sample", request, sample)
+    return calls.explain_sample(request, sample)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def sample_images(name: str, split: str) -> tuple[Any, dict[str, int]]:
-    """Images of a run's data set, or of loaded vectors (None where none came along), and where each sample stands."""
-    if not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
+def sample_images(name: str, split: str, pairs: bool = False) -> tuple[Any, dict[str, int]]:
+    """Images of a run's data set, or of loaded vectors (None where none came along), and where each sample stands;
+    of `pairs` those of the rows of both towers."""
+    if not pairs and not Space(name).is_loaded:
         data = dataset_of(runs.load(name), split)
         return data.images, {sample: i for i, sample in enumerate(data.ids)}
-    space = embedding_ref.of_name(name, split)
+    space = request_of(name, split, pairs=pairs).embedding
     rows = embedding(space)
     return images(space), {sample: i for i, sample in enumerate(rows.ids if rows else ())}
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def snapshot_losses(path: str) -> dict[str, np.ndarray]:
-    """The loss of a run's fixed sample over its snapshots. Raises LookupError without one."""
-    losses = read_arrays(Path(path))
-    if losses is None:
-        raise LookupError(path)
-    return losses

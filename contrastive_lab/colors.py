@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import RESERVED, TOWER
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import RESERVED, TOWER
 from contrastive_lab.locale import N_, _
 
 # From the answer "scores": name on the page → its array.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.results import MAP_DEFAULTS
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_lab import cache, format, locale, number_inputs, pictures, state
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import MAP_DEFAULTS
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, format, locale, pictures, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
-from contrastive_lab.components.map_pictures import bring_pictures
+from contrastive_lab.components.map_pictures import bring_pictures, tell_nearest
 from contrastive_lab.components.scatter import (
     MAX_IMAGES,
     MAX_LINES,
@@ -31,6 +31,8 @@ JUDGED = N_(
     "Trustworthiness: points that are near on the map are near in the embedding. Continuity: points that are near in "
     "the embedding are near on the map. 1 is perfect for both."
 )
+PURE = 0.9  # share above which a crowd has its class's name alone
+NEAREST = 11  # samples that are tied to the selected one
 AGREE = N_("Draws this map with two more seeds and counts the neighbors on it that all three share.")
 
 
@@ -48,10 +50,8 @@ def settings(kind: str) -> dict[str, Any]:
     if kind != "umap":
         return {}
     now = dict(st.session_state.get("umap", MAP_DEFAULTS))
-    drawn_before = st.session_state.get("umap-drawn", 0)  # a new key closes the popover
-    box = st.popover(_("Settings"), icon=":material/tune:", key=f"umap-settings-{drawn_before}")
-    with box, st.form(f"umap-form-{drawn_before}", border=False):
-        seed, of_seed = number_inputs.form_number(st.number_input, _("Seed"), 0, 10_000, int(now["seed"]))
+    with st.form("umap-form", border=False):
+        seed = st.number_input(_("Seed"), 0, 10_000, int(now["seed"]))
         neighbors = st.slider(
             _("Neighbors"), 2, 100, int(now["neighbors"]), help=_("small: local detail; large: the coarse layout")
         )
@@ -61,14 +61,13 @@ def settings(kind: str) -> dict[str, Any]:
         metric = st.segmented_control(
             _("Metric"), ["cosine", "euclidean"], default=now["metric"], format_func=_, required=True
         )
-        if st.form_submit_button(_("Draw this map"), type="primary") and not of_seed:
+        if st.form_submit_button(_("Draw this map")):
             st.session_state["umap"] = {"seed": seed, "neighbors": neighbors, "min_dist": dist, "metric": metric}
-            st.session_state["umap-drawn"] = drawn_before + 1
             st.rerun()
     return now
 
 
-def map_of(space: EmbeddingRef, kind: str, map_settings: Mapping[str, Any], rows: EmbeddingSet) -> DrawnMap:
+def map_of(space: Space, kind: str, map_settings: Mapping[str, Any], rows: EmbeddingSet) -> DrawnMap:
     """The map; PCA without its quality while it is being made."""
     values = question(space, kind, map_settings)
     result = answer_or_wait("map", values, message("{kind} map of {title}", kind=kind.upper(), title=space.title))
@@ -82,7 +81,7 @@ def quick_map(rows: EmbeddingSet) -> DrawnMap:
     return DrawnMap(cache.map_pca(rows.content_hash, rows.features), {"kind": "pca"})
 
 
-def question(space: EmbeddingRef, kind: str, map_settings: Mapping[str, Any]) -> dict[str, Any]:
+def question(space: Space, kind: str, map_settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"space": space.values, "kind": kind, **map_settings}
 
 
@@ -93,7 +92,7 @@ def caption(drawn_map: DrawnMap, of: str = "") -> None:
     st.caption(text + _("Scores are computed in the embedding, not on the map."), help=help)
 
 
-def agreement(space: EmbeddingRef, map_settings: Mapping[str, Any]) -> None:
+def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
     """Whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
@@ -114,7 +113,7 @@ def agreement(space: EmbeddingRef, map_settings: Mapping[str, Any]) -> None:
 
 
 def draw(
-    space: EmbeddingRef,
+    space: Space,
     rows: EmbeddingSet,
     drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
@@ -134,11 +133,22 @@ def draw(
     if data.pictured is not None:
         images, all_rows = pictures.of(space), np.arange(len(rows)) if drawn_rows is None else drawn_rows
         bring_pictures(data.content, len(data.ids), lambda some: thumbnail_sheet(images, rows=all_rows[some]), key)
-    return state.selection(place)
+    chosen = state.selection(place)
+    if len(chosen) == 1 and chosen[0] < len(rows):
+        _tell_nearest(rows, chosen[0], data.content, drawn_rows, key)
+    return chosen
+
+
+def _tell_nearest(rows: EmbeddingSet, row: int, content: str, drawn_rows: np.ndarray | None, key: str) -> None:
+    """Tell the map which points are the nearest of the selected one, as far as they are drawn."""
+    near, similarity = cache.nearest(rows.content_hash, row, NEAREST, rows)
+    at = drawn_places([row, *near.tolist()], drawn_rows)
+    if len(at) == 1 + len(near):
+        tell_nearest(content, at[0], at[1:], similarity.tolist(), key)
 
 
 def _scatter_data(
-    space: EmbeddingRef,
+    space: Space,
     rows: EmbeddingSet,
     drawn_map: DrawnMap,
     color: tuple[str, dict[str, np.ndarray]],
@@ -151,7 +161,7 @@ def _scatter_data(
     if drawn_rows is not None:
         xy, ids = xy[drawn_rows], tuple(rows.ids[i] for i in drawn_rows)
         values = None if values is None else values[drawn_rows]
-        note = _("{drawn_rows} of {rows} points, by class").format(drawn_rows=f"{len(ids):,}", rows=f"{len(rows):,}")
+        note = _("{count} of {total} points, by class").format(count=f"{len(ids):,}", total=f"{len(rows):,}")
     if extra is not None:
         xy, ids, values, names = _with_extra(xy, ids, values, names, extra)
     with_pictures = extra is None and pictures.are_decoded(space)
@@ -159,47 +169,42 @@ def _scatter_data(
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
     pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
     shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]
-    partners, count = _partners(rows, drawn_rows)
+    partners, count = None, 0
+    if (towers := cache.towers(rows)) is not None:
+        partners, count = towers.partner_pairs(MAX_LINES)
+        if drawn_rows is not None:
+            partners = np.searchsorted(drawn_rows, partners[np.isin(partners, drawn_rows).all(1)])
+    named = (space.title.rsplit(".", 1)[0], space.split) if space.is_loaded else (space.title, space.layer, space.split)
     return ScatterData(
         xy,
         ids,
         color=values,
         names=names,
-        palette=PALETTE if extra is None else _with_dark(len(names)),
+        palette=PALETTE if extra is None else [*(PALETTE[i % len(PALETTE)] for i in range(len(names) - 1)), DARK],
         content=cache.digest(rows.content_hash, str(used), with_pictures, extra and extra[1]),
-        title=_title(space, used["kind"]),
-        file="-".join(filter(None, (used["kind"], *_names(space)))),
+        title=_("{kind} map of the rows of {title}, {layer} {split}").format(
+            kind=used["kind"].upper(), title=space.title, layer=space.layer, split=space.split
+        ),
+        file="-".join(filter(None, (used["kind"], *named))),
         note=note,
         hints=hints_of(rows) if drawn_rows is None else (),
         thumbnails=cache.thumbnails(space, shown) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
         medoids=middles,
+        crowds=_crowds(rows, drawn_map) if extra is None and drawn_rows is None else [],
+        rows_key=place if extra is None else "",
         partners=partners,
         partner_count=count,
     )
 
 
-def _title(space: EmbeddingRef, kind: str) -> str:
-    template = _("{kind} map of the rows of {title}, {layer} {split}")
-    return template.format(kind=kind.upper(), title=space.title, layer=space.layer, split=space.split)
-
-
-def _partners(rows: EmbeddingSet, drawn_rows: np.ndarray | None) -> tuple[np.ndarray | None, int]:
-    """Points (m, 2) of partners in two towers, and how many pairs there are; None where there are no towers."""
-    if (towers := cache.towers(rows)) is None:
-        return None, 0
-    pairs, count = towers.partner_pairs(MAX_LINES)
-    if drawn_rows is not None:
-        pairs = pairs[np.isin(pairs, drawn_rows).all(1)]
-        pairs = np.searchsorted(drawn_rows, pairs)
-    return pairs, count
-
-
-def _names(space: EmbeddingRef) -> tuple[str, ...]:
-    """What a file made of a space is named for."""
-    if space.is_loaded:
-        return (space.title.rsplit(".", 1)[0], space.split)
-    return (space.title, space.layer, space.split)
+def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
+    """The names of crowds by their class, with its share where others are among them."""
+    if rows.labels is None:
+        return []
+    found = cache.crowds(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
+    names = [(row, rows.class_name(label), share) for row, label, share in found]
+    return [{"row": row, "name": n if share > PURE else f"{n} {100 * share:.0f} %"} for row, n, share in names]
 
 
 def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]) -> np.ndarray | None:
@@ -215,11 +220,6 @@ def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarr
     if drawn_rows is None:
         return chosen[chosen < n]
     return drawn_rows[chosen[chosen < len(drawn_rows)]]
-
-
-def _with_dark(n: int) -> list[str]:
-    """Colors of n categories, the last of which are other samples."""
-    return [*(PALETTE[i % len(PALETTE)] for i in range(n - 1)), DARK]
 
 
 def _with_extra(

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.engine.vectors import nearest
-from contrastive_core.records import BATCH, data_home, safe_cell
-from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.base import atomic
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.tables import BATCH, safe_cell
+from contrastive_core.spaces import nearest
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 K = 15  # neighbors that are written
 COLUMNS = 2 * K + 5  # values of a row of a table, about
@@ -68,7 +70,7 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
     plain = re.sub(r"[^\w.-]+", "-", name)
     path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(path.parent)
     rows.save(path)
     return path
 

@@ -1,19 +1,24 @@
-"""Plotly figures on a page, each with a dialog that saves it as SVG or PDF in a size and font for a paper."""
+"""Plotly figures on a page, each with a dialog that saves it as SVG or PDF in a size and font for a paper.
 
+A table of a page: heads in the session's language over names that stay.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 
 import streamlit as st
 
-from contrastive_lab import plots
+from contrastive_core.base.score import Score
+from contrastive_lab import format, plots
 from contrastive_lab.components.figure_file import draw_buttons
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.locale import N_, _
+from contrastive_lab.locale import N_, Message, _, text
 
 WIDTHS, HEIGHTS = (85, 120, 180), (50, 70, 100, 140)  # mm; a column is about 85 wide, a page 180
 FONTS = {
-    "Helvetica": "Helvetica, Arial, sans-serif",
-    "Times": "'Times New Roman', Times, serif",
-    "Courier": "'Courier New', Courier, monospace",
+    "Helvetica": "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif",
+    "Times": "'Times New Roman', Times, 'Liberation Serif', serif",
+    "Courier": "'Courier New', Courier, 'Liberation Mono', monospace",
 }
 SIZES = (6, 7, 8, 9, 10, 12)  # points
 CORNERS = {N_("top right"): (1, 1), N_("top left"): (0, 1), N_("bottom right"): (1, 0), N_("bottom left"): (0, 0)}
@@ -57,3 +62,29 @@ def for_paper(figure: Any, size_mm: tuple[int, int], font: str, size: int, corne
     for update in (copy.update_xaxes, copy.update_yaxes):
         update(automargin=True, title_font=letters)
     return copy
+
+
+def draw_table(rows: Any, column_config: dict[str, Any] | None = None, **options: Any) -> Any:
+    """`st.dataframe` of rows, a frame or a styled frame. Its columns keep their English names, by which selections and
+    sorting go; messages in cells are translated. Args: column_config, options: as `st.dataframe` takes them."""
+    if isinstance(rows, list):
+        rows = [{k: text(v) if isinstance(v, Message) else v for k, v in row.items()} for row in rows]
+        names = list(dict.fromkeys(k for row in rows for k in row))
+    else:
+        names = list(getattr(rows, "data", rows).columns)
+    settings = dict(column_config or {})
+    for name in names:
+        if isinstance(given := settings.get(name), dict):
+            more = {k: text(given[k]) for k in ("label", "help") if given.get(k)}
+            settings[name] = {**given, "label": text(name), **more}
+        elif name not in settings and text(str(name)) != name:
+            settings[name] = text(str(name))
+    return st.dataframe(rows, column_config=settings or None, **options)
+
+
+def draw_definitions(scores: Iterable[Score]) -> None:
+    """Show the meaning of each score, or why it has no value."""
+    sides = st.columns(2, gap="medium")
+    for number, score in enumerate(scores):
+        missing = f" *{format.plain(score.missing)}.*" if score.missing else ""
+        sides[number % 2].caption(f"**{format.plain(score.title)}**: {format.plain(score.reading)}{missing}")

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from contrastive_core.records import safe_cell
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import Evaluation
-from contrastive_core.records.score import ClassShare, Score, recall_text
+from contrastive_core.base.score import ClassShare, Score, recall_text
+from contrastive_core.base.tables import safe_cell
+from contrastive_core.compare.evaluation import Evaluation
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import locale
 from contrastive_lab.locale import N_, _, ngettext
 

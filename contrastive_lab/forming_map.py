@@ -1,39 +1,96 @@
-"""The map that forms on Train: a run's fixed sample after an epoch. Explore shows it while its own is made."""
+"""The map that forms on Train: a run's fixed sample after an epoch, each map aligned to the one before. Explore shows
+it while its own is made."""
+
+import contextlib
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.images import datasets
-from contrastive_core.records import Damaged, UnusableEmbedding
-from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import form_of
+from contrastive_core.base.errors import Damaged, UnusableEmbedding
+from contrastive_core.compare.representation_similarity import procrustes_chain
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.pca import pca
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
+UNREADABLE = (Damaged, UnusableEmbedding, OSError)
+MOST_FRAMES = 40  # epochs that the strip goes through, spread over all
 
-def draw(run: Run, epoch: int, *, with_images: bool = False) -> None:
-    """The map after an epoch, each made once; why not, where its rows cannot be read."""
+
+@dataclass(frozen=True, eq=False)
+class Forming:
+    """Maps of a run's fixed sample: each is turned, mirrored and sized like that of the epoch before."""
+
+    epochs: list[int]  # that have a map of the newest one's rows
+    maps: list[np.ndarray]  # (n, 2) each
+    labels: np.ndarray  # (n)
+    index: np.ndarray  # (n) rows in the training split
+
+
+def draw(run: Run, *, with_images: bool = False) -> None:
+    """The newest map, with a strip of those before it or with images; why not, where its rows cannot be read."""
     try:
-        xy, labels, index = cache.snapshot_map(run, epoch)
-    except (Damaged, UnusableEmbedding, OSError) as error:
+        found = forming(run)
+    except UNREADABLE as error:
         st.warning(format.plain(error))
         return
+    xy, epoch, index, labels = found.maps[-1], found.epochs[-1], found.index, found.labels
     images = _images(run, index) if with_images else None
-    name = cache.digest(run.name, epoch, images is not None)
+    shown = sorted({round(k) for k in np.linspace(0, len(found.maps) - 1, MOST_FRAMES)})
+    has_strip = len(shown) > 1 and not with_images
+    text = _("PCA of z, {count} training images, each epoch aligned to the one before (Procrustes)")
+    if not has_strip:
+        text = _("PCA of z after epoch {epoch}, {count} training images")
     data = ScatterData(
         xy,
         [str(i) for i in index],
-        name,
+        cache.digest(run.name, epoch, images is not None, xy.tobytes()),
         labels if (labels >= 0).any() else None,
         run.manifest.get("classes") or [],
+        rows_key=f"forming {run.name}",
         title=_("PCA of z after epoch {epoch}").format(epoch=epoch),
-        note=_("PCA of z after epoch {epoch}, {count} training images").format(epoch=epoch, count=len(xy)),
+        note=text.format(epoch=epoch, count=f"{len(xy):,}"),
         thumbnails=thumbnail_sheet(images),
-        medoids=[] if images is None else cache.medoids(name, xy),
+        medoids=[] if images is None else cache.medoids(cache.digest(xy.tobytes()), xy),
+        frames=np.stack([found.maps[k] for k in shown]) if has_strip else None,
+        frame_names=[_("epoch {epoch}").format(epoch=found.epochs[k]) for k in shown] if has_strip else [],
     )
-    draw_scatter(data, height=360, fits=with_images, key="forming")
+    draw_scatter(data, fits=True, key="forming")
+
+
+def forming(run: Run) -> Forming:
+    """The maps of all epochs that can be read. Raises what `Run.snapshot` and `pca` raise of the newest."""
+    return _forming(str(run.path), (run.path / "snapshots").stat().st_mtime_ns, run)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _forming(path: str, changed: int, _run: Run) -> Forming:
+    *before, newest = _run.snapshots()
+    last, labels, index = _map_of(_run, newest)
+    epochs, maps = [], []
+    for epoch in before:
+        with contextlib.suppress(*UNREADABLE):
+            xy, _labels, rows = _map_of(_run, epoch)
+            if np.array_equal(rows, index):
+                epochs.append(epoch)
+                maps.append(xy)
+    return Forming([*epochs, newest], procrustes_chain([*maps, last]), labels, index)
+
+
+def _map_of(run: Run, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    changed = run.snapshot_path(epoch).stat().st_mtime_ns
+    return _pca_map(str(run.path), epoch, changed, run)
+
+
+@st.cache_resource(max_entries=2000, show_spinner=False)
+def _pca_map(path: str, epoch: int, changed: int, _run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    snapshot = _run.snapshot(epoch)
+    return pca(snapshot["z"]), snapshot["labels"], snapshot["index"]
 
 
 def show_last(run: Run) -> None:
@@ -42,7 +99,7 @@ def show_last(run: Run) -> None:
     if epochs:
         text = _("Until then Train's map after epoch {epochs}: training images, after the head (z).")
         st.caption(text.format(epochs=epochs[-1]))
-        draw(run, epochs[-1], with_images=True)
+        draw(run, with_images=True)
 
 
 def _images(run: Run, index: np.ndarray) -> np.ndarray | None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from contrastive_core.records import LabError, Locked, explained
+from contrastive_core.base.errors import LabError, Locked, explained
 from contrastive_lab import format
 from contrastive_lab.locale import _
 

@@ -1,103 +1,152 @@
-"""The front page: one sentence, three entry points, a moving circle and the recent runs."""
+"""The front page: the star, four entry points, and the way back to the newest run."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import streamlit as st
 
-from contrastive_core.engine import catalog, training
-from contrastive_core.records import runs
-from contrastive_core.records.advice import is_trial
-from contrastive_core.records.run import Run
-from contrastive_lab import format, guard, locale, state
-from contrastive_lab.components.circle import CircleStart, CircleView, draw_circle
+from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
+from contrastive_core.base.messages import Message
+from contrastive_core.engine import training
+from contrastive_core.lab import lab_view
+from contrastive_core.runs.run import Run
+from contrastive_lab import door_pictures, format, load_vectors, locale, state
+from contrastive_lab.components.shared.thumbnails import TILE, thumbnail_sheet
+from contrastive_lab.components.star import StarView, draw_star, pressed_button
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.loss_lab import lesson_panel
-from contrastive_lab.loss_lab.lessons import LESSONS
+from contrastive_lab.loss_lab.lessons import LESSONS, RUN
 from contrastive_lab.samples.example import NAME as EXAMPLE
+from contrastive_lab.samples.example import OFFERED
+
+ANCHORS = (36, 1, 39, 31)  # of the star, one after the other: a cross with a false negative, a disc with a hard one, …
+STAR = "home-star"
+PRESSED = "home-star-pressed"  # of the session: the button of the star that was pressed
+DROPPED = "home-dropped"  # the field for files that covers the page while one is dragged over it
 
 
 @dataclass(frozen=True)
 class Door:
-    """A way in: a card whose title leads to a page. `more` and `more_address`: a second link on it."""
+    """A way in: a card whose title leads to a page."""
 
     title: str
     text: str
     page: str
     address: dict[str, str]
-    icon: str
-    more: str = ""
-    more_address: dict[str, str] = field(default_factory=dict)
 
 
-SUSPECTS = N_(
-    "Review suspects one by one, next to images of the class they resemble. Keep, relabel or drop each with a key."
+LEARN = Door(N_("Learn it"), N_("{total} lessons, two minutes each: {done} of {total} done."), "loss_lab", {})
+LABELS = Door(
+    title=N_("Find wrong labels"),
+    text=N_("Try it on digits with thirteen wrong labels."),
+    page="samples",
+    address={"example": "wrong-labels"},
 )
-DOORS = (
-    Door(
-        N_("Learn in ten short lessons"),
-        N_("Drag τ and watch which images are pushed away, and how hard. Opens on lesson {number}: {title}."),
-        "loss_lab",
-        {"lesson": "1"},
-        ":material/tune:",
-        N_("See why temperature matters (lesson 3)"),
-        {"lesson": "3"},
-    ),
-    Door(
-        N_("Train on my images"),
-        N_(
-            "Choose a folder, check its images and train an encoder on them. Or let the adviser find the method and "
-            "the temperature."
-        ),
-        "train",
-        {"data": "folder"},
-        ":material/play_circle:",
-    ),
-    Door(
-        N_("Find wrong labels"),
-        message("{suspects} It opens on an example with thirteen labels changed on purpose.", suspects=SUSPECTS),
-        "samples",
-        {"example": "wrong-labels"},
-        ":material/image_search:",
-    ),
+VECTORS = Door(
+    title=N_("Open my embeddings"),
+    text=N_("Drop a .npy, .npz, .parquet or .csv file anywhere on this page."),
+    page="explore",
+    address={},
 )
-KERNEL = {"family": "softmax", "knob": "temperature", "temperature": 0.2, "denominator": "all", "aggregate": "out"}
-KERNEL |= {"scale": "none", "base": None, "sign": 1}  # NT-Xent's, known without torch; tests/lab/test_home.py holds it
-LATEST = 3
+TRAIN = Door(
+    title=N_("Train on my images"),
+    text=N_("Choose a folder and watch its map form."),
+    page="train",
+    address={"data": "folder"},
+)
+DOORS = (LEARN, VECTORS, LABELS, TRAIN)
+
+
+def star() -> None:
+    """Draw the star; its buttons open the first lesson that is not done, and the newest run."""
+    st.title("Contrastive Lab")
+    if (view := _star_view()) is None:
+        return
+    lesson, mine = lesson_panel.next_step(), _own_runs()
+    buttons = [lesson["text"], *(_("Continue: {name} →").format(name=run.name) for run in mine[:1])]
+    draw_star(replace(view, buttons=buttons), STAR, _press)
+    match st.session_state.pop(PRESSED, None):
+        case 0:
+            st.switch_page("pages/loss_lab.py", query_params={"lesson": str(lesson["number"])})
+        case 1 if mine:
+            is_at_work = training.status_of(mine[0])["status"] in ("running", "starting", "queued")
+            page, name = ("train", "watch") if is_at_work else ("explore", "run")
+            st.switch_page(f"pages/{page}.py", query_params={name: mine[0].name})
+
+
+def _press() -> None:
+    st.session_state[PRESSED] = pressed_button(STAR)
+
+
+@st.cache_resource(show_spinner=False)
+def _star_view() -> StarView | None:
+    """The batch that the Loss Lab opens on; None without the shipped run."""
+    run = next((run for run in runs.list_runs() if run.name == RUN), None)
+    view = None if run is None else lab_view.opening_view(run, "nt_xent")
+    if view is None:
+        return None
+    batch, thumbs = view
+    return StarView(
+        scores=batch.scores,
+        mask=batch.mask,
+        classes=[str(one.values["label"]) for one in batch.names if isinstance(one, Message)],
+        thumbnails=thumbnail_sheet(thumbs[batch.row_thumbs], tile=TILE),
+        places=_places(len(batch.names) // 2),
+        anchors=ANCHORS,
+        buttons=(),
+        source=RUN,
+    )
+
+
+def _places(images: int) -> np.ndarray:
+    """Where both views of the batch's images stand on the run's map."""
+    places, labels = door_pictures.map_of_run()
+    chosen, _others = lab_view.images_of_batch(labels, images, np.random.default_rng(0))
+    return np.repeat(2 * places[chosen] - 1, 2, 0)
 
 
 def doors() -> None:
-    """Show the introduction and the entry points."""
-    st.title("Contrastive Lab")
-    text = _(
-        "**Contrastive learning trains an encoder by comparison: two views of one image are pulled together, all "
-        "others are pushed apart.** See what each loss does with every pair, train encoders on your own images, and "
-        "evaluate them."
-    )
-    st.markdown(text)
-    for door in (_lessons_door(DOORS[0]), *DOORS[1:-1], _labels_door(DOORS[-1])):
-        with st.container(border=True, key=f"door-{door.page}"):
-            title = f"**{locale.text(door.title)}**"
-            st.page_link(f"pages/{door.page}.py", label=title, icon=door.icon, query_params=door.address)
-            st.caption(format.plain(locale.text(door.text)))
-            if door.more:
-                st.page_link(f"pages/{door.page}.py", label=locale.text(door.more), query_params=door.more_address)
+    """Show the entry points side by side."""
+    st.session_state[OFFERED] = True
+    pictures = door_pictures.all_pictures()
+    with st.container(key="doors", horizontal=True, gap="small"):
+        for door, picture in zip((_lessons_door(), VECTORS, _labels_door(), TRAIN), pictures, strict=True):
+            with st.container(border=True, key=f"door-{door.page}"):
+                st.html(picture)
+                if door is VECTORS:
+                    load_vectors.opener(_look_at)
+                else:
+                    title = f"**{locale.text(door.title)}**"
+                    st.page_link(f"pages/{door.page}.py", label=title, query_params=door.address)
+                st.caption(format.plain(locale.text(door.text)))
 
 
-def _lessons_door(door: Door) -> Door:
+def drop_target() -> None:
+    """Open a file of vectors that is dropped anywhere on the page."""
+    with st.container(key="drop-target"):
+        load_vectors.open_dropped(DROPPED, _look_at)
+
+
+def _look_at(key: str) -> None:
+    """Go to the map of vectors that were opened here."""
+    load_vectors.look_at(key)
+    st.switch_page("pages/explore.py", query_params={"vectors": key})
+
+
+def _lessons_door() -> Door:
     """To the first lesson that is not done."""
-    number = lesson_panel.next_lesson()
-    text = message(door.text, number=number, title=LESSONS[number - 1].title)
-    return replace(door, text=text, address={"lesson": str(number)})
+    text = message(LEARN.text, done=lesson_panel.number_done(), total=len(LESSONS))
+    return replace(LEARN, text=text, address={"lesson": str(lesson_panel.next_step()["number"])})
 
 
-def _labels_door(example: Door) -> Door:
+def _labels_door() -> Door:
     """The newest run of one's own that has labels; the example where there is none."""
     mine = next((run for run in _own_runs() if run.weights.exists() and run.manifest.get("classes")), None)
     if mine is None:
-        return example
-    text = message("{suspects} It opens on your run {name}.", suspects=SUSPECTS, name=mine.name)
-    more = N_("See an example with thirteen wrong labels")
-    return replace(example, text=text, address={"run": mine.name}, more=more, more_address=example.address)
+        return LABELS
+    text = message("Review suspects with one key each. Opens on your run {name}.", name=mine.name)
+    return replace(LABELS, text=text, address={"run": mine.name})
 
 
 def _own_runs() -> list[Run]:
@@ -105,38 +154,11 @@ def _own_runs() -> list[Run]:
     return [run for run in runs.list_runs() if not run.shipped and not is_trial(run.name) and run.name != EXAMPLE]
 
 
-def circle() -> None:
-    """Points that move by themselves."""
-    draw_circle(CircleView(KERNEL, "dot", start=CircleStart(groups=3, speed=350), bare=True), "home-circle")
-    text = _(
-        "Points that follow the gradient of NT-Xent: equal shapes attract, different shapes repel. Drag a point away "
-        "and watch it return."
-    )
-    st.caption(text)
-    st.page_link("pages/loss_lab.py", label=_("Play with it"), query_params={"on": "circle"})
-
-
-def last_at_work() -> None:
-    """One's own runs, the newest first; or that there are examples."""
-    st.header(_("Recent runs"))
-    mine = _own_runs()
-    for run in mine[:LATEST]:
-        with guard.on_its_own(run.name):
-            _line(run)
-    if not mine:
-        st.markdown(_("No runs yet. The app includes trained examples:"))
-        row = st.container(horizontal=True)
+def examples() -> None:
+    """Trained examples, until there is a run of one's own."""
+    if _own_runs():
+        return
+    with st.container(key="examples", horizontal=True, vertical_alignment="center"):
+        st.caption(_("No runs yet. The app includes trained examples:"), width="content")
         for name in (state.DEFAULT_RUN, "sup_con-digits", "moco_v2-shapes"):
-            label, icon = _("{name} · example").format(name=name), ":material/scatter_plot:"
-            row.page_link("pages/explore.py", label=label, icon=icon, query_params={"run": name})
-
-
-def _line(run: Run) -> None:
-    status = str(training.status_of(run)["status"])
-    row = st.container(horizontal=True, vertical_alignment="center")
-    at_work = status in ("running", "starting", "queued")
-    where, address = ("train", {"watch": run.name}) if at_work else ("explore", {"run": run.name})
-    row.page_link(f"pages/{where}.py", label=format.plain(run.name), query_params=address)
-    made = str(run.manifest.get("created", ""))[:16].replace("T", " ")
-    about = ", ".join(filter(None, [catalog.title("methods", str(run.config.get("method") or "")), made, status]))
-    row.caption(format.plain(about))
+            st.page_link("pages/explore.py", label=name, icon=":material/scatter_plot:", query_params={"run": name})

@@ -1,38 +1,29 @@
-"""Open vector files by upload or path, with one sentence per fault."""
+"""Open vector files by upload or path, with one sentence per fault.
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+The fields of a second file of vectors: the other tower, the names of both, and the column that pairs their rows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine.vectors import OtherTower, file_formats, label_files, open_vectors, uploaded
-from contrastive_core.records import loaded_vectors, printable
-from contrastive_lab import format, query_params, tower_fields
+from contrastive_core.base.regular_files import printable
+from contrastive_core.spaces import file_formats, label_files, loaded_vectors
+from contrastive_core.spaces.open_vectors import open_vectors, uploaded
+from contrastive_core.spaces.other_tower import OtherTower
+from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
 
-class Given(NamedTuple):
+class File(NamedTuple):
     """A file that is to be read: where it lies, and what a person calls it."""
 
     path: str
     name: str
-
-
-class OpenRequest(NamedTuple):
-    """What the popover's fields say when its button is pressed."""
-
-    vectors: Given
-    labels: Given | None
-    other: OtherTower | None
-    pictures: str
-    left_out: list[str]
-
-    @property
-    def files(self) -> list[Given]:
-        other = [] if self.other is None else [Given(str(self.other.path), self.other.name)]
-        return [self.vectors, *other, *([] if self.labels is None else [self.labels])]
 
 
 def chosen() -> str | None:
@@ -69,18 +60,58 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
         is_asked = st.button(_("Look at it"), type="primary", disabled=not (upload or path))
         said = st.container()
         with st.expander(_("The other tower, if there is one")):
-            second = tower_fields.draw(number)
+            other_upload, other_path, towers, by = _tower_fields(number)
         with st.expander(_("Labels, pictures and columns")):
             label_upload, label_path, pictures, left_out = _more_fields(number)
         if is_asked:
             with said, ExitStack() as copies:
-                vectors, labels = _given(copies, upload, path), _given(copies, label_upload, label_path)
-                other = _given(copies, second.upload, second.path)
-                if vectors is not None:
-                    request = OpenRequest(vectors, labels, other and second.tower(*other), pictures, left_out)
-                    _open(request, on_open or look_at)
+                vectors, labels = _file(copies, upload, path), _file(copies, label_upload, label_path)
+                other = _file(copies, other_upload, other_path)
+                with _errors_of([file for file in (vectors, other, labels) if file]):
+                    assert vectors is not None  # the button is off without it
+                    with st.spinner(_("Reading {name}…").format(name=format.plain(vectors.name))):
+                        tower = other and OtherTower(other.path, other.name, towers, by)
+                        rest = (pictures or None, left_out, labels and labels.path, tower)
+                        key = open_vectors(vectors.path, vectors.name, *rest)
+                    (on_open or look_at)(key)
+                    _close()
+                    st.rerun()
         if on_open is None:
             _recent_files()
+
+
+def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
+    """A field for one file of vectors, which is opened when it is there. key: of the field."""
+    upload = st.file_uploader(_("Drop a file of vectors to open it"), _kinds(file_formats.ENDINGS), key=key)
+    if upload is None:
+        return
+    with ExitStack() as copies:
+        file = _file(copies, upload, "")
+        assert file is not None
+        with _errors_of([file]), st.spinner(_("Reading {name}…").format(name=format.plain(file.name))):
+            on_open(open_vectors(file.path, file.name))
+
+
+def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
+    """The other tower's file as it was uploaded, and the path of one; the towers' names; the column that pairs rows."""
+    help = _(
+        "For example the captions of the images, or the answers to the questions, from an encoder into the same space. "
+        "A table with two columns of vectors, or an .npz with two arrays, needs no second file. A column named text "
+        "contains the captions."
+    )
+    label, kinds = _("File of the other tower"), _kinds(file_formats.ENDINGS)
+    upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)
+    path = st.text_input(_("or the path of the other tower"), key=f"vectors-other-path-{number}").strip()
+    a, b = st.columns(2)
+    first = a.text_input(_("Name of the first"), key=f"vectors-tower-a-{number}", placeholder=_("its file's name"))
+    other = b.text_input(_("Name of the other"), key=f"vectors-tower-b-{number}", placeholder=_("its file's name"))
+    help = _(
+        "A column of both files whose value partners share; several partners are fine. Empty: the first of pair, group "
+        "and id that both files have, else row by row. Enter row to pair row by row anyway."
+    )
+    label = _("Column that pairs the rows")
+    by = st.text_input(label, key=f"vectors-by-{number}", placeholder=_("pair, group or id"), help=help)
+    return upload, path, (first.strip(), other.strip()), by.strip()
 
 
 def _more_fields(number: int) -> tuple[Any, str, str, list[str]]:
@@ -108,43 +139,33 @@ def _kinds(endings: Iterable[str]) -> list[str]:
     return [ending.removeprefix(".") for ending in endings]
 
 
-def _given(copies: ExitStack, upload: Any, path: str) -> Given | None:
+def _file(copies: ExitStack, upload: Any, path: str) -> File | None:
     """What was named: a path counts before an upload, which is read from a copy."""
     if path:
-        return Given(path, Path(path).name)
+        return File(path, Path(path).name)
     if upload is None:
         return None
-    return Given(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
+    return File(str(copies.enter_context(uploaded(upload.name, upload.getbuffer(), upload.file_id))), upload.name)
 
 
-def _open(request: OpenRequest, on_open: Callable[[str], None]) -> None:
-    vectors, labels = request.vectors, request.labels
-    files = request.files
+@contextmanager
+def _errors_of(files: list[File]) -> Iterator[None]:
+    """Say why files cannot be read, by the names that a person knows."""
     try:
-        with st.spinner(_("Reading {name}…").format(name=format.plain(vectors.name))):
-            key = open_vectors(
-                vectors.path,
-                vectors.name,
-                request.pictures or None,
-                request.left_out,
-                labels and labels.path,
-                request.other,
-            )
-    except FileNotFoundError:
-        gone = [f.path for f in files if not Path(f.path).expanduser().exists()] or [vectors.path]
-        st.error(format.plain(_("There is no file {gone}.").format(gone=gone[0])))
-    except IsADirectoryError:
-        folder = [f.path for f in files if Path(f.path).expanduser().is_dir()] or [vectors.path]
-        st.error(format.plain(_("{folder} is a folder; give the path of a file in it.").format(folder=folder[0])))
+        yield
     except (ValueError, OSError) as error:
-        said = str(error)
-        for file in files:  # of what was uploaded, a copy with another name was read
-            said = said.replace(Path(file.path).name, printable(file.name))
+        paths = [Path(file.path).expanduser() for file in files]
+        if isinstance(error, FileNotFoundError):
+            gone = next((path for path in paths if not path.exists()), paths[0])
+            said = _("There is no file {gone}.").format(gone=gone)
+        elif isinstance(error, IsADirectoryError):
+            folder = next((path for path in paths if path.is_dir()), paths[0])
+            said = _("{folder} is a folder; give the path of a file in it.").format(folder=folder)
+        else:
+            said = str(error)
+            for file in files:  # of what was uploaded, a copy with another name was read
+                said = said.replace(Path(file.path).name, printable(file.name))
         st.error(format.plain(said))
-    else:
-        on_open(key)
-        _close()
-        st.rerun()
 
 
 def _recent_files() -> None:
@@ -159,11 +180,19 @@ def _recent_files() -> None:
         if a.button(format.plain(text), key=f"open-{key}", disabled=key == now, width="stretch"):
             look_at(key)
             st.rerun()
-        if b.button("", icon=":material/close:", key=f"forget-{key}", help=_("Forget")):
-            loaded_vectors.forget(key)
-            if key == now:
-                look_at(None)
-            st.rerun()
+        _forget_button(b, key, now)
+    for key, why in list(loaded_vectors.damaged().items())[:8]:
+        a, b = st.columns([5, 1])
+        a.warning(format.plain(why))
+        _forget_button(b, key, now)
+
+
+def _forget_button(column: DeltaGenerator, key: str, now: str | None) -> None:
+    if column.button("", icon=":material/close:", key=f"forget-{key}", help=_("Forget")):
+        loaded_vectors.forget(key)
+        if key == now:
+            look_at(None)
+        st.rerun()
 
 
 def about_left_out(key: str) -> str:

@@ -3,9 +3,10 @@
 import contextlib
 from typing import Any
 
-from contrastive_core.records import recorded_rows
-from contrastive_core.records.lab_view import MEMORIES, SNAPSHOT, STEP, BatchRequest, LabView
-from contrastive_core.records.run import Run
+from contrastive_core.base.cards import LossEntry
+from contrastive_core.lab.lab_view import MEMORIES, SNAPSHOT, STEP, BatchRequest, LabView
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import recorded_rows
 from contrastive_lab.components.loss_view import ComputedLoss, LossSetting
 from contrastive_lab.components.shared.transport import SliderKnob
 from contrastive_lab.locale import N_, _
@@ -53,23 +54,23 @@ FROM_ZERO = (
 PAIRED_BY = {"moco_v1": "queue", "moco_v2": "queue", "inst_disc": "bank", "sup_con": "classes", "metric": "classes"}
 
 
-def live_knob(about: dict[str, Any]) -> str | None:
+def live_knob(about: LossEntry) -> str | None:
     """The name of the knob that is dragged. about: the loss's entry in the catalog."""
     return next((k for k in LIVE if k in about["knobs"]), None)
 
 
-def further_knobs(about: dict[str, Any]) -> list[str]:
+def further_knobs(about: LossEntry) -> list[str]:
     """Names of the knobs that are dragged below the first one. about: the loss's entry in the catalog."""
     in_browser = about.get("kernel") or about.get("matrix")
     return [name for name in LIMITS if name in about["knobs"]] if in_browser else []
 
 
-def dragged(about: dict[str, Any]) -> list[str]:
+def dragged(about: LossEntry) -> list[str]:
     """Names of all knobs that are dragged."""
     return [*filter(None, [live_knob(about)]), *further_knobs(about)]
 
 
-def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, Any]:
+def knobs_to_compute(about: LossEntry, knobs: dict[str, Any]) -> dict[str, Any]:
     """The knobs that the library computes a batch with: those that are dragged at their defaults where the browser
     computes every other value."""
     if about["kernel"] or about.get("matrix"):
@@ -77,7 +78,7 @@ def knobs_to_compute(about: dict[str, Any], knobs: dict[str, Any]) -> dict[str, 
     return knobs
 
 
-def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
+def knob_of(about: LossEntry, live: str, value: float) -> SliderKnob:
     """Return the dragged knob: its label, range and value."""
     k = about["knobs"][live]
     low, high = (0.01, 10.0) if live == "temperature" else (k["low"], min(k["high"], 4.0))
@@ -86,7 +87,7 @@ def knob_of(about: dict[str, Any], live: str, value: float) -> SliderKnob:
     return SliderKnob(label, low, high, value, k["log"])
 
 
-def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[SliderKnob]:
+def further_knobs_of(about: LossEntry, knobs: dict[str, Any]) -> list[SliderKnob]:
     """Return the further knobs that are dragged and change something, with their values."""
     found = []
     for name in further_knobs(about):
@@ -97,16 +98,36 @@ def further_knobs_of(about: dict[str, Any], knobs: dict[str, Any]) -> list[Slide
         held = None if value is None else min(high, max(low, float(value)))
         is_log = name in FROM_ZERO or (about["knobs"][name]["log"] and low > 0)
         is_whole = isinstance(about["knobs"][name]["default"], int)
-        found.append(SliderKnob(_(LABELS[name]), low, high, held, is_log, name, first, is_whole))
+        found.append(
+            SliderKnob(
+                label=_(LABELS[name]),
+                low=low,
+                high=high,
+                value=held,
+                log=is_log,
+                name=name,
+                first=first,
+                is_whole=is_whole,
+            )
+        )
     return found
 
 
-def setting_of(view: LabView, about: dict[str, Any], knobs: dict[str, Any], content: str) -> LossSetting:
+def setting_of(view: LabView, about: LossEntry, knobs: dict[str, Any], content: str) -> LossSetting:
     """A loss with its knobs on a batch; `content` changes when the batch does."""
     knob = knob_of(about, live, knobs[live]) if (live := live_knob(about)) else None
-    pairs, computed = (view.scores, view.mask, view.kernel), ComputedLoss(view.weight, view.grad, view.per_anchor)
-    more = further_knobs_of(about, knobs) if view.kernel is not None or about.get("matrix") else []
-    return LossSetting(content, *pairs, computed, knob, view.value, view.score_name, view.reason, more)
+    return LossSetting(
+        content=content,
+        scores=view.scores,
+        mask=view.mask,
+        kernel=view.kernel,
+        computed=ComputedLoss(view.weight, view.grad, view.per_anchor),
+        knob=knob,
+        loss=view.value,
+        score_name=view.score_name,
+        reason=view.reason,
+        more=further_knobs_of(about, knobs) if view.kernel is not None or about.get("matrix") else [],
+    )
 
 
 def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:

@@ -1,26 +1,89 @@
-"""A field for a path; an address fills it only by the id of a path that a person named (command_files.py)."""
+"""A field for a path; an address fills it only by the id of a path that a person named (command_files.py).
+
+Files that a person named on the command line, under a number that nobody can guess.
+
+A page that reads a path from its address could be made to open any file by a link in another page.
+So the command writes the path into a file of its owner's, and the address has that file's name.
+"""
 
 import contextlib
+import os
+import re
+import secrets
 from pathlib import Path
 
 import streamlit as st
 
-from contrastive_lab import command_files, query_params
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged
+from contrastive_core.base.json_schema import fields, text
+from contrastive_core.base.paths import data_home
+from contrastive_lab import query_params
 
-FILLS = 3  # runs that fill the field from the address: those after a refresh may be cut off before the browser has it
+ID = re.compile(r"[A-Za-z0-9_-]{22}")
+MOST = 200  # that are kept
+SHAPE = fields({"path": text})
+
+
+def remember(path: Path) -> str:
+    """The id of a path, the same as before for one that is known. Raises OSError."""
+    path = path.expanduser().absolute()
+    if path_id := id_of(str(path)):
+        return path_id
+    for old in _newest_first()[MOST - 1 :]:
+        old.unlink(missing_ok=True)
+    name = secrets.token_urlsafe(16)
+    json_files.write_json(_folder() / f"{name}.json", {"path": os.fsencode(path).decode("latin-1")})
+    return name
+
+
+def path_of(name: str | None) -> Path | None:
+    """The path behind an id; None for what was not remembered here."""
+    if not name or not ID.fullmatch(name):
+        return None
+    try:
+        encoded = json_files.read_object(_folder() / f"{name}.json", SHAPE)["path"]
+        return Path(os.fsdecode(encoded.encode("latin-1")))
+    except (OSError, Damaged, UnicodeError):
+        return None
+
+
+def id_of(path: str) -> str | None:
+    """The id of a path, if it was remembered."""
+    return next((p.stem for p in _newest_first() if path and path_of(p.stem) == Path(path)), None)
+
+
+def address_of(dataset: str) -> dict[str, str]:
+    """What the address of the Train page says to choose a data set, which may be a folder or a list. Raises OSError."""
+    _kind, is_path, path = dataset.partition(":")
+    return {"data": "folder", "folder": remember(Path(path))} if is_path else {"data": dataset}
+
+
+def folders() -> list[Path]:
+    """Folders that were named here and are still there, the last one first."""
+    paths = dict.fromkeys(path_of(p.stem) for p in _newest_first())
+    return [path for path in paths if path is not None and path.is_dir()]
+
+
+def _folder() -> Path:
+    return data_home() / "app" / "opened"
+
+
+def _newest_first() -> list[Path]:
+    entries = [(p.stat().st_mtime, p) for p in _folder().glob("*.json")]
+    return [p for _, p in sorted(entries, reverse=True)]
 
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
     """What is typed into it, or what the address's parameter `name` stands for."""
-    key, count = f"path-{name}", f"fills-{name}"
-    path, fills = command_files.path_of(query_params.kept_value(name)), st.session_state.get(count, 0)
-    if path is not None and fills < FILLS and st.session_state.get(key, str(path)) == str(path):
-        st.session_state[key], st.session_state[count] = str(path), fills + 1
-    typed = st.text_input(label, placeholder=placeholder, key=key, help=help).strip()
+    key = f"path-{name}"
+    if path := path_of(query_params.take(name)):
+        query_params.choose(key, str(path))
+    typed = query_params.text(st.text_input, label, name="", key=key, placeholder=placeholder, help=help).strip()
     path_id = None
     with contextlib.suppress(OSError, ValueError, RuntimeError):
         path = Path(typed).expanduser()
         if path.is_absolute() and path.exists():
-            path_id = command_files.remember(path)  # it outlives a refresh
+            path_id = remember(path)  # it outlives a refresh
     query_params.keep(**{name: path_id})
     return typed

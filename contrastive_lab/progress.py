@@ -1,16 +1,17 @@
-"""Follow a question or a task: its progress, its failure, and the page drawn anew at its end."""
+"""Follow a job: its progress, its failure, and the page drawn anew at its end."""
 
 from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import catalog, questions, queue
-from contrastive_core.engine.client import Question
-from contrastive_core.engine.results import Result
-from contrastive_core.engine.training import Task
-from contrastive_core.records import Locked, Progress, embedding_ref
-from contrastive_core.records.run import Run
+from contrastive_core.base.errors import Locked
+from contrastive_core.base.progress import Progress
+from contrastive_core.engine import catalog, jobs, queue
+from contrastive_core.engine.jobs import Job
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_lab import cache, format
 from contrastive_lab.locale import _, message, sentence
 
@@ -21,7 +22,7 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool 
     """The result of an analysis, or how far it is in its place."""
     result = cache.result(kind, values)
     if result is None:
-        follow(questions.analysis(kind, values), what, may_stop)
+        follow(jobs.analysis(kind, values), what, may_stop)
     return result
 
 
@@ -29,7 +30,7 @@ def catalog_or_wait() -> dict[str, Any] | None:
     """Return the catalog, or show the progress of the process that reads it after a change."""
     if catalog.is_ready():
         return cache.catalog()
-    follow(questions.analysis(catalog.KIND, catalog.values()), message("Methods and losses (once)"))
+    follow(jobs.analysis(catalog.KIND, catalog.values()), message("Methods and losses (once)"))
     return None
 
 
@@ -40,7 +41,7 @@ def scored_or_wait(run: Run) -> bool:
     try:
         if cache.scores(run) is not None:
             return True
-        follow(questions.evaluation(run), message("Preparing {name} (once)", name=run.name))
+        follow(jobs.evaluation(run), message("Preparing {name} (once)", name=run.name))
     except ValueError as error:
         st.warning(format.plain(error))
     return False
@@ -49,21 +50,21 @@ def scored_or_wait(run: Run) -> bool:
 def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
     """Whether a split is embedded; else shows the progress, of the task that also scores a run without scores."""
     try:
-        space = embedding_ref.of_run(run, split, layer)
+        space = Space.of_run(run, split, layer)
         if cache.embedding(space) is not None:
             return True
-        if layer != embedding_ref.TOWERS and cache.scores(run) is None:
+        if layer != TOWERS and cache.scores(run) is None:
             label = message("Preparing {name} (once)", name=run.name)
-            follow(questions.evaluation(run), label, until=lambda: _is_there(space))
+            follow(jobs.evaluation(run), label, until=lambda: _is_there(space))
         else:
             label = message("Embedding {name}, {split} (once)", name=run.name, split=split)
-            follow(questions.embedding(run, split, layer), label)
+            follow(jobs.embedding(run, split, layer), label)
     except ValueError as error:
         st.warning(format.plain(error))
     return False
 
 
-def _is_there(space: embedding_ref.EmbeddingRef) -> bool:
+def _is_there(space: Space) -> bool:
     try:
         return cache.embedding(space) is not None
     except ValueError:  # the run is gone: the page says so
@@ -71,53 +72,44 @@ def _is_there(space: embedding_ref.EmbeddingRef) -> bool:
 
 
 def follow(
-    task: Question | Task,
-    label: str,
-    may_stop: bool = False,
-    until: Callable[[], bool] | None = None,
-    said: str | None = None,
+    job: Job, label: str, may_stop: bool = False, until: Callable[[], bool] | None = None, said: str | None = None
 ) -> None:
-    """Start a task whose result the page lacks, unless it runs; draw how far it is, or why it failed (unless that
+    """Start a job whose result the page lacks, unless it runs; draw how far it is, or why it failed (unless that
     was `said` elsewhere) with a button to try again. The page is drawn anew at its end, or `until` is true."""
-    mark = f"starts of {task.key}"
+    mark = f"starts of {job.key}"
     tries = st.session_state.get(mark, 0)
-    if not task.is_running():
-        if problem := _problem(task, tries, label):
+    if not job.is_running():
+        problem = job.failure() if tries else None
+        if problem is None and tries >= TRIES:
+            problem = message("its result cannot be read")
+        if problem is None:
+            try:
+                job.start(label=label)
+            except (OSError, Locked) as error:
+                problem = sentence(error)
+        if problem:
             if problem != said:
                 st.warning(format.plain(message("{label}: {problem}", label=label, problem=problem)))
-            if st.button(_("Try again"), key=f"again-{task.key}"):
+            if st.button(_("Try again"), key=f"again-{job.key}"):
                 st.session_state.pop(mark, None)
-                task.forget()
+                job.forget()
                 st.rerun()
             return
         tries += 1
     st.session_state[mark] = max(1, tries)
-    follow_begun(task, label, may_stop, until)
-
-
-def _problem(task: Question | Task, tries: int, label: str) -> str | None:
-    """Why a task cannot be followed; None where it has been started."""
-    if tries and (problem := task.failure()):
-        return problem
-    if tries >= TRIES:
-        return message("its result cannot be read")
-    try:
-        task.start(label=label)
-    except (OSError, Locked) as error:
-        return sentence(error)
-    return None
+    follow_begun(job, label, may_stop, until)
 
 
 @st.fragment(run_every=1.0)
-def follow_begun(task: Question | Task, label: str, may_stop: bool, until: Callable[[], bool] | None = None) -> None:
-    """Draw how far a task is that was started before. The page is drawn anew at its end, or when `until` is true."""
-    progress = task.progress()
+def follow_begun(job: Job, label: str, may_stop: bool, until: Callable[[], bool] | None = None) -> None:
+    """Draw how far a job is that was started before. The page is drawn anew at its end, or when `until` is true."""
+    progress = job.progress()
     if progress is None or (until is not None and until()):
         st.rerun()
     place, button = st.columns([6, 1]) if may_stop else (st, st)
     bar(progress, label, place)
-    if may_stop and button.button(_("Stop"), icon=":material/stop:", key=f"stop-{task.key}"):
-        task.stop()
+    if may_stop and button.button(_("Stop"), icon=":material/stop:", key=f"stop-{job.key}"):
+        job.stop()
 
 
 def bar(progress: Progress, label: str, place: Any = st) -> None:

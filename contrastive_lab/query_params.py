@@ -1,17 +1,13 @@
-"""Choices that stand in the page's address: one way for every widget of the app.
+"""Choices of a page: they last for the session, and the address holds those that somebody shares.
 
     view = query_params.one_of(st.segmented_control, "View", VIEWS, name="view")
 
-The widget always gets a key: without one, a `default` that follows its last value makes it another widget for
-Streamlit, which drops the next choice. What a person chose is kept for the session, so that a page shows again what it
-showed last; an address that names more than the run stands for itself. Nothing in an address is trusted: a value that
-is not among the options gives the default.
+A link may name any parameter; `write` puts only those of ADDRESS, and the knobs of the loss in the Loss Lab, into the
+address. Nothing in an address is trusted: a value that is not among the options gives the default.
 
-`arrive` is called before a page is drawn and `write` after it (app.py). In one run the address is written once, with
-what was drawn: parameters of widgets that are gone leave it.
-
-Streamlit's own `bind="query-params"` (1.67) writes an option as it is shown, so that a link would depend on the
-language; it names a parameter by the widget's key, which pages would share.
+`arrive` is called before a page is drawn and `write` after it (app.py). Streamlit's own `bind="query-params"` (1.67)
+writes an option as it is shown: a link would depend on the language. Its `persist_state` knows no default that follows
+the page until somebody chooses.
 """
 
 import contextlib
@@ -26,25 +22,43 @@ from contrastive_lab import locale
 from contrastive_lab.locale import _
 
 T = TypeVar("T")
-Then = Callable[[], object] | None  # what to do after a change
-SHARED = {"run", "lang"}  # parameters of all pages
+ADDRESS = frozenset(
+    "lang run runs vectors data folder file importing sweep watch method view features sample split list cut lesson on "
+    "step loss rows size batch pairing direction anchor second points groups towers scatter at play".split()
+)  # of the Loss Lab all that makes the same picture
+OF_ALL_PAGES = {"run", "lang"}
 SESSION = "address"  # the one entry of the session
 LONGEST = 1000  # characters of a text
 LISTS = ("selectbox", "multiselect")
 STARTS = {"selectbox": "index", "radio": "index"} | dict.fromkeys(
     ("segmented_control", "pills", "multiselect"), "default"
 )
+# A page writes its address after it was reached, for which Streamlit adds a second entry to the browser's history:
+# the first Back would change the address alone. Until the visitor acts, the page keeps one entry.
+ONE_ENTRY = """<script>
+if (!window.hasOneEntryAPage) {
+  window.hasOneEntryAPage = true;
+  let isArriving = true;
+  for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => { isArriving = false; }, true);
+  addEventListener("popstate", () => { isArriving = true; }, true);
+  const push = history.pushState;
+  history.pushState = (state, title, url) => {
+    const isOtherPage = new URL(url, location).pathname !== location.pathname;
+    isArriving ||= isOtherPage;
+    (isArriving && !isOtherPage ? history.replaceState : push).call(history, state, title, url);
+  };
+}
+</script>"""
 
 
 @dataclass
 class Session:
-    page: str = ""  # where one is
-    is_back: bool = False  # one came here by "Back"
-    asked: dict[str, str] = field(default_factory=dict)  # of the page's address, not yet taken
-    values: dict[str, dict[str, Any]] = field(default_factory=dict)  # what was chosen, by page and key
-    shown: dict[str, str] = field(default_factory=dict)  # the parameters drawn in this run
-    names: set[str] = field(default_factory=set)  # of the parameters drawn in this visit
-    wrong: dict[str, str] = field(default_factory=dict)  # what is wrong with number inputs; "" until drawn in this run
+    page: str = ""
+    asked: dict[str, str] = field(default_factory=dict)  # the address on arrival, as far as no widget has taken it
+    values: dict[str, dict[str, Any]] = field(default_factory=dict)  # choices by page and key
+    shown: dict[str, str] = field(default_factory=dict)  # parameters drawn in this run
+    keys: dict[str, str] = field(default_factory=dict)  # parameter of each key drawn
+    knobs: set[str] = field(default_factory=set)  # parameters in the address besides ADDRESS
     sent: set[str] = field(default_factory=set)  # keys of widgets that the browser was sent
 
 
@@ -66,43 +80,51 @@ def key_of(name: str) -> str:
 
 
 def arrive(page: str) -> None:
-    """A run of the app begins on this page; coming to a page, its address is read."""
+    """Begin a run of the app on this page; read the address on arrival and after Back."""
     session, context = current_session(), get_script_run_ctx()
-    session.wrong = {key: "" for key in session.wrong if key in st.session_state}
     session.shown = {}
     is_back = context is not None and context.is_history_navigation
     if page == session.page and not is_back:
         return
-    session.page, session.is_back, session.names = page, is_back, set()
-    session.asked = st.query_params.to_dict()
-    if is_back or set(session.asked) - SHARED:  # else one comes through the menu: what was shown last
+    session.page, session.asked = page, st.query_params.to_dict()
+    if is_back:  # what the address leaves out had no value then; what it never holds stays
+        values = page_values()
+        session.values[page] = {key: values[key] for key in values if not _is_shared(session.keys.get(key, ""))}
+    elif set(session.asked) - OF_ALL_PAGES:  # a link; the menu shows the page as it was left
         session.values[page] = {}
 
 
+def share(names: Iterable[str]) -> None:
+    """Put the parameters of these names into the address too."""
+    current_session().knobs.update(names)
+
+
 def write() -> None:
-    """The address says what was drawn; not after "Back", which must leave the history alone."""
+    """Write what was drawn into the address, and what was asked for and is not drawn yet."""
     session = current_session()
-    if session.is_back:
-        session.is_back = False
-        return
-    now = st.query_params.to_dict()
-    others = {name: text for name, text in now.items() if name not in session.names}
-    if (target := {**others, **session.shown}) != now:
+    asked = {name: text for name, text in session.asked.items() if _is_shared(name)}
+    if (target := asked | session.shown) != st.query_params.to_dict():
         st.query_params.from_dict(target)
 
 
-def show(name: str, value: Any) -> None:
-    if not name:
-        return
+def _is_shared(name: str) -> bool:
+    return name in ADDRESS or name in current_session().knobs
+
+
+def _show(name: str, key: str, value: Any) -> None:
     session, context = current_session(), get_script_run_ctx()
-    session.names.add(name)
+    session.keys[key] = name
     session.shown.pop(name, None)
-    if isinstance(value, bool):
-        session.shown[name] = "yes" if value else "no"
-    elif value is not None and value != "":
-        session.shown[name] = f"{value:g}" if isinstance(value, float) else str(value)
+    if _is_shared(name) and value is not None and value != "":
+        session.shown[name] = _as_text(value)
     if context is not None and context.fragment_ids_this_run:  # nobody else will
         write()
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def choose(key: str, value: Any) -> None:
@@ -112,7 +134,7 @@ def choose(key: str, value: Any) -> None:
 
 
 def chosen(key: str) -> Any:
-    """Store the choice of the widget of this key, for its `on_change`."""
+    """Return the choice of the widget of this key, for its `on_change`."""
     return page_values()[key]
 
 
@@ -133,17 +155,18 @@ def ask(parameters: dict[str, str]) -> None:
 
 
 def begin(parameters: dict[str, str]) -> None:
-    """The page begins anew, as if one had come to it by a link with these parameters."""
+    """Begin the page anew, as if one had come to it by a link with these parameters."""
     session = current_session()
     session.values[session.page] = {}
     session.asked = dict(parameters)
 
 
 def keep(**values: Any) -> None:
-    """Put what no widget holds (a component reports it) into the address; None and "" are left out."""
+    """Store what no widget holds (a component reports it); None and "" forget it."""
     for name, value in values.items():
-        show(name, value)
-        page_values()[f"kept {name}"] = current_session().shown.get(name)
+        key = f"kept {name}"
+        page_values()[key] = None if value is None or value == "" else _as_text(value)
+        _show(name, key, value)
         take(name)
 
 
@@ -161,7 +184,7 @@ def kept_number(name: str, default: Any = None, low: float = 0, high: float = 1e
     return default if value != value else min(high, max(low, value))
 
 
-# --- choices and texts ---------------------------------------------------------------------------
+# --- widgets -------------------------------------------------------------------------------------
 
 
 def one_of(
@@ -177,17 +200,17 @@ def one_of(
 ) -> T:
     """One of some options, by a selectbox, radio, segmented control, pills or select slider.
 
-    Args: widget: `st.selectbox`, or that of a container; name: the address's parameter ("": it has none); default:
-        else the first option; key: of the widget, if its choice belongs to something besides the page; text: how an
-        option stands in the address.
+    Args: widget: `st.selectbox`, or that of a container; name: the parameter ("": none); default: else the first
+        option; key: of the widget, if its choice belongs to something besides the page; text: how an option stands
+        in the address.
     """
     choices, key = list(options), key or key_of(name)
     if widget.__name__ in ("segmented_control", "pills"):
         more["required"] = True  # a second click on the choice is no choice
     fallback = default if default in choices else choices[0]
-    value = value_of(name, key, fallback, lambda word: {text(o): o for o in choices}[word], choices.__contains__)
+    value = _value(name, key, fallback, lambda word: {text(o): o for o in choices}[word], choices.__contains__)
     picked: T = _draw(widget, label, choices, key=key, value=value, **more)
-    show(name, text(picked))
+    _show(name, key, text(picked))
     return picked
 
 
@@ -196,9 +219,9 @@ def one_or_none(
 ) -> str | None:
     """One of some options or, at first and after a second click on it, none; by a segmented control or pills."""
     choices, key = list(options), key_of(name)
-    value = value_of(name, key, None, {str(o): o for o in choices}.__getitem__, choices.__contains__)
+    value = _value(name, key, None, {str(o): o for o in choices}.__getitem__, choices.__contains__)
     picked: str | None = _draw(widget, label, choices, key=key, value=value, **more)
-    show(name, picked)
+    _show(name, key, picked)
     return picked
 
 
@@ -225,19 +248,17 @@ def many_of(
     values = page_values()
     if key in values:  # options can go
         values[key] = [v for v in values[key] if v in choices]
-    value = value_of(name, key, list(default), read, lambda value: isinstance(value, list))
+    value = _value(name, key, list(default), read, lambda value: isinstance(value, list))
     picked = list(_draw(widget, label, choices, key=key, value=value, **more))
-    show(name, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked))
+    _show(name, key, ",".join(p.replace("%", "%25").replace(",", "%2C") for p in picked))
     return picked
 
 
 def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
-    """What is written into a text input or text area; so many characters stand in the address."""
+    """What is written into a text input or text area."""
     key = key or key_of(name)
-    value = value_of(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
-    picked = str(_draw(widget, label, key=key, value=value, **more) or "")
-    show(name, picked if len(picked) <= LONGEST else None)
-    return picked
+    value = _value(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
+    return str(_draw(widget, label, key=key, value=value, **more) or "")
 
 
 def switch(
@@ -245,9 +266,44 @@ def switch(
 ) -> bool:
     """On or off, by a toggle or a checkbox; yes and no in the address."""
     key = key or key_of(name)
-    value = value_of(name, key, default, {"yes": True, "no": False}.__getitem__, lambda v: isinstance(v, bool))
+    value = _value(name, key, default, {"yes": True, "no": False}.__getitem__, lambda v: isinstance(v, bool))
     picked = bool(_draw(widget, label, key=key, value=value, **more))
-    show(name, picked)
+    _show(name, key, picked)
+    return picked
+
+
+def number(
+    widget: Callable[..., Any],
+    label: str,
+    low: float,
+    high: float,
+    *,
+    name: str,
+    default: float | None,
+    key: str = "",
+    **more: Any,
+) -> Any:
+    """A number between low and high, whole if they are, by a number input; None for an empty field, where `default`
+    is None. The browser keeps a number outside to itself and says why."""
+    kind, key = type(low if default is None else default), key or key_of(name)
+    low, high = kind(low), kind(high)
+
+    def clipped(number: float) -> Any:
+        return kind(min(high, max(low, number)))
+
+    def read(word: str) -> Any:
+        if (number := float(word)) != number:
+            raise ValueError(_("not a number"))
+        return kind(number) if default is None else clipped(number)
+
+    def is_valid(number: Any) -> bool:
+        return default is None if number is None else bool(low <= number <= high)
+
+    value = _value(name, key, None if default is None else clipped(default), read, is_valid)
+    picked = _draw(
+        widget, label, key=key, value=value, is_optional=default is None, min_value=low, max_value=high, **more
+    )
+    _show(name, key, picked)
     return picked
 
 
@@ -257,9 +313,8 @@ def current(name: str, options: Iterable[str], default: str, key: str = "") -> s
     return str(value) if value in list(options) else default
 
 
-def value_of(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
-    """What was chosen, else what the address asks for, else a default that may change with the
-    page until somebody chooses."""
+def _value(name: str, key: str, default: Any, read: Callable[[str], Any], is_valid: Callable[[Any], bool]) -> Any:
+    """What was chosen, else what the address asks for, else a default that may change with the page until then."""
     values, word = page_values(), take(name)
     if key not in values and word is not None:
         with contextlib.suppress(KeyError, ValueError, OverflowError):
@@ -275,40 +330,43 @@ def _draw(
     *,
     key: str,
     value: Any,
-    on_change: Then = None,
+    is_optional: bool = False,
+    on_change: Callable[[], object] | None = None,
     **more: Any,
 ) -> Any:
-    """The widget with its value, in the session's language: the value that it starts from, or, where
-    the browser has it already and may show another, that of the session (Streamlit allows no start
-    beside it). With another page Streamlit forgets a widget of the sidebar, the browser does not."""
-    kind, session = widget.__name__, current_session()
+    """The widget with its value, in the session's language: the value that it starts from, which each run sends, or,
+    where the browser has the widget and may show another value, that of the session, which would undo a choice on its
+    way. With another page Streamlit forgets a widget of the sidebar, the browser does not."""
+    kind, language, sent = widget.__name__, locale.language(), current_session().sent
     # What is chosen in a list stands in the browser as a text, which would stay in the old language.
-    drawn = f"{key}-{locale.language()}" if kind in LISTS and locale.language() != "en" else key
-    if (drawn in st.session_state or drawn in session.sent) and st.session_state.get(drawn) != value:
-        st.session_state[drawn] = value
-    elif options is not None and STARTS.get(kind) == "index":
-        more["index"] = None if value is None else options.index(value)
-    else:
-        more[STARTS.get(kind, "value")] = value
-    session.sent.add(drawn)
-    if options is not None and locale.language() != "en":
-        more = _translated(kind, options, more)
+    drawn = f"{key}-{language}" if kind in LISTS and language != "en" else key
+    is_known = drawn in st.session_state or drawn in sent
+    if is_set := is_known and st.session_state.get(drawn) != value:
+        st.session_state[drawn] = value  # Streamlit allows no start beside it
+    if is_known and is_optional:
+        more["value"] = None
+    elif not is_set:
+        start = STARTS.get(kind, "value")
+        more[start] = options.index(value) if options and start == "index" else value
+    sent.add(drawn)
     more |= {name: locale.text(more[name]) for name in ("help", "placeholder") if more.get(name)}
+    if options is not None and language != "en":
+        more = _translated(kind, options, more)
     arguments = [locale.text(label)] if options is None else [locale.text(label), options]
-    return widget(*arguments, key=drawn, on_change=_changed, args=(key, on_change, drawn), **more)
+
+    def change() -> None:
+        page_values()[key] = st.session_state[drawn]
+        if on_change is not None:
+            on_change()
+
+    return widget(*arguments, key=drawn, on_change=change, **more)
 
 
 def _translated(kind: str, options: Sequence[Any], more: dict[str, Any]) -> dict[str, Any]:
-    """The widget's arguments with the options' texts in the session's language: the browser reports
-    a text back, so that two may not become the same."""
-    text = more.get("format_func", str)
-    shown = {option: locale.text(text(option)) for option in options}  # of this session, wherever it is asked for
+    """The widget's arguments in the session's language; the browser reports an option's text back, so that two may
+    not become the same."""
     if kind in LISTS:
         more = {"placeholder": _("Choose an option"), **more}  # Streamlit has no Chinese of its own
+    text = more.get("format_func", str)
+    shown = {option: locale.text(text(option)) for option in options}  # of this session, wherever it is asked for
     return more if len({*shown.values()}) < len(options) else {**more, "format_func": lambda o: shown.get(o, str(o))}
-
-
-def _changed(key: str, then: Then, drawn: str) -> None:
-    page_values()[key] = st.session_state[drawn]
-    if then is not None:
-        then()

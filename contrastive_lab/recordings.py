@@ -5,13 +5,13 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records import embedding_ref, runs
-from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
-from contrastive_core.records.evaluation import OF_TOWERS
-from contrastive_core.records.recorded_rows import PROBE, STEP, Recorded, kinds_of
-from contrastive_core.records.run import Run
-from contrastive_core.records.run_metrics import MetricsReader
-from contrastive_core.records.towers import are_tower_names
+from contrastive_core import runs
+from contrastive_core.compare.evaluation import OF_TOWERS
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader
+from contrastive_core.spaces.recorded_rows import PROBE, STEP, Recorded, kinds_of
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import are_tower_names
 from contrastive_lab import cache, format, locale, plots, query_params
 from contrastive_lab.locale import N_, _
 
@@ -30,10 +30,10 @@ def place_of(run: Run) -> Recorded | None:
     return Recorded(run, kind, kinds[kind][-1] if chosen == NEWEST else int(chosen))
 
 
-def space_of(place: Recorded) -> EmbeddingRef:
+def space_of(place: Recorded) -> Space:
     """The rows of a place, in the layer that is asked for where there are two."""
     layers = ("h", "z") if place.has_h() else ("z",)
-    return embedding_ref.of_recording(place, query_params.current("features", layers, layers[0]))
+    return Space.of_recording(place, query_params.current("features", layers, layers[0]))
 
 
 def choose_place(run: Run, place: Recorded) -> None:
@@ -153,20 +153,21 @@ def follow(name: str, drawn: dict[str, list[int]]) -> None:
         st.rerun()
 
 
-@st.fragment(run_every=1.0)
-def _growing_figures(name: str) -> None:
-    _figures(_growing(name))
+def offer_figures() -> None:
+    """The switch of the figures below the stage."""
+    query_params.switch(st.toggle, _("Figures over the steps"), name="figures")
 
 
 def figures(run: Run) -> None:
-    """The newest figures, and how each came about; they follow while it grows."""
-    if run.is_alive():
-        _growing_figures(run.name)
-    else:
-        _figures(run)
+    """The newest figures, and how each came about, once they are asked for; they follow while it grows."""
+    if not query_params.page_values().get(query_params.key_of("figures")):
+        return
+    is_growing = run.is_alive()
+    st.fragment(_figures, run_every=1.0 if is_growing else None)(run.name, is_growing)
 
 
-def _figures(run: Run) -> None:
+def _figures(name: str, is_growing: bool) -> None:
+    run = _growing(name) if is_growing else runs.load(name)
     st.caption(format.plain(describe(run)))
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
@@ -174,7 +175,8 @@ def _figures(run: Run) -> None:
     if not reader.steps:
         st.info(_("No step has been recorded yet."))
         return
-    towers = _tower_names(run)
+    names = run.manifest.get("recording", {}).get("towers")
+    towers = {"a": names[0], "b": names[1]} if are_tower_names(names) else {}  # as texts name them
     _newest(reader.latest[-1], towers)
     lines = sorted([*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs], key=lambda line: int(line["step"]))
     known = set().union(*lines)
@@ -186,12 +188,6 @@ def _figures(run: Run) -> None:
             st.markdown(f"**{title}**")
             figure = plots.curves(series, "step", unit, height=220)
             st.plotly_chart(figure, key=f"recorded-{run.name}-{title}", config=plots.SVG)
-
-
-def _tower_names(run: Run) -> dict[str, str]:
-    """What a recording calls its two towers, as texts name them: {a} and {b}; {} of one encoder."""
-    names = run.manifest.get("recording", {}).get("towers")
-    return {"a": names[0], "b": names[1]} if are_tower_names(names) else {}
 
 
 def _named(text: str, towers: dict[str, str]) -> str:

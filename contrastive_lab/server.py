@@ -5,10 +5,10 @@ on the websocket only, accepts a websocket without an Origin, and may be framed 
 to the names of this computer (`server.allowedHosts`), a websocket to the origin of the page that it serves, and every
 answer carries headers that keep other pages from framing it and the browser from fetching anything from elsewhere.
 
-On a machine with several users, a token: with CONTRASTIVE_LAB_TOKEN set (to a word of your own, or to `new` for one
-that is made and printed), the app opens only at the address that ends in `?token=…`; a cookie, which other sites cannot
-send, then stands in for it. The command `contrastive-lab` always sets one, and opens its window by a ticket
-(desktop/tickets.py), for which the browser gets the cookie and the address without the ticket."""
+Other users of the computer are kept out. On Linux the owner of each connection is asked for (peers.py). With a token
+(CONTRASTIVE_LAB_TOKEN: a word of your own, or `new` for one that is made and printed; the command `contrastive-lab`
+always makes one) the app opens only at the address that ends in `?token=…`. The browser gets a cookie for it, which is
+another secret, and goes on to the address without the token."""
 
 import base64
 import hashlib
@@ -18,21 +18,20 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
-from urllib.parse import quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import streamlit
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
-from contrastive_lab import locale, scrolling
-from contrastive_lab.desktop import tickets
-
-PUBLIC = ("/_stcore/health",)  # asked by launchers and tests that hold no token
+from contrastive_lab import locale, peers, query_params, scrolling
+from contrastive_lab.locale import N_
 
 HEADERS = {
     "x-frame-options": "DENY",
@@ -41,7 +40,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-USED = "This address has opened the app once: call contrastive-lab again for a new one."
+PROXIES = ("x-forwarded-for", "x-forwarded-proto", "forwarded")  # by these uvicorn would believe another address
 INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -77,66 +76,91 @@ class Guard:
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], policy: str, token: str | None = None) -> None:
         self.app, self.hosts, self.token = app, hosts, token
+        self.session = secrets.token_urlsafe(24)
         self.headers = {"content-security-policy": policy, **HEADERS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
-        request = HTTPConnection(scope)
-        added, ticket = dict(self.headers), request.query_params.get("ticket")
-        if self.token and self._is_token(request.query_params.get("token", "")):
-            added["set-cookie"] = self._cookie(request)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(added)
+                MutableHeaders(scope=message).update(self.headers)
             await send(message)
 
-        if self.token and ticket and scope.get("method") == "GET" and not self._foreign(request):
-            await self._admission(request, ticket)(scope, receive, send)
-        elif not (reason := self._refusal(request)):
-            await self.app(scope, receive, with_headers)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+        request = HTTPConnection(scope)
+        if reason := self._foreign(request):
+            await self._refuse(reason, request, receive, send)
+        elif self._shows_token(request):
+            await self._admit(request)(scope, receive, with_headers)
+        elif self.token and not _is_equal(request.cookies.get(_cookie_name(request), ""), self.session):
+            reason = N_("Open the address with its token, which was printed at the start.")
+            await self._refuse(reason, request, receive, send)
         else:
-            await PlainTextResponse(reason, 403, self.headers)(scope, receive, send)
+            await self.app(scope, receive, with_headers)
 
     def _foreign(self, request: HTTPConnection) -> str:
-        """Why a request by its host or origin is refused, in a sentence; "" where it is not."""
+        """Why a request is refused whatever token it shows, in a sentence; "" where it is not."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if _name_of(f"//{host}") not in self.hosts:
-            return "This server answers under the names of its own computer only."
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            return "Another page may not speak to this server."
+            return N_("This server answers only to 127.0.0.1 and localhost.")
+        if origin is not None and _place_of(origin) != host.lower():
+            return N_("Requests from other sites are refused.")
+        if any(name in request.headers for name in PROXIES):
+            return N_("Requests through a proxy are refused.")
+        is_own = peers.is_own(request.scope.get("client"), request.scope.get("server"))
+        if is_own is False:
+            return N_("Contrastive Lab is running for another user of this computer. Start your own.")
+        if is_own is None and not self.token and peers.is_supported():
+            return N_(
+                "The owner of this connection is unknown. Start contrastive-lab or set CONTRASTIVE_LAB_TOKEN=new."
+            )
+        if request.scope["type"] == "websocket" and origin is None:
+            return N_("A WebSocket needs an Origin header.")
         return ""
 
-    def _refusal(self, request: HTTPConnection) -> str:
-        """Why a request is refused, in a sentence; "" where it is not."""
-        if reason := self._foreign(request):
-            return reason
-        if request.scope["type"] == "websocket" and "origin" not in request.headers:
-            return "A websocket must say which page opens it."
-        tokens = (request.query_params.get("token", ""), _cookie_token(request))
-        if self.token and request.scope["path"] not in PUBLIC and not any(map(self._is_token, tokens)):
-            return "Open the address that was printed at the start, with its token."
-        return ""
+    async def _refuse(self, reason: str, request: HTTPConnection, receive: Receive, send: Send) -> None:
+        if request.scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+            return
+        answer = HTMLResponse(_page(reason, request), 403, {**self.headers, "cache-control": "no-store"})
+        await answer(request.scope, receive, send)
 
-    def _admission(self, request: HTTPConnection, ticket: str) -> Response:
-        """Whoever comes with a ticket gets the cookie, and the address without the ticket."""
-        client, server = (int((request.scope.get(end) or ("", 0))[1]) for end in ("client", "server"))
-        has_cookie = self._is_token(_cookie_token(request))
-        if not has_cookie and not (tickets.is_own_connection(client, server) and tickets.redeem(ticket)):
-            return PlainTextResponse(USED, 403, self.headers)
-        others = urlencode([(k, v) for k, v in request.query_params.multi_items() if k != "ticket"])
+    def _shows_token(self, request: HTTPConnection) -> bool:
+        is_page = request.scope.get("method") == "GET"
+        return bool(self.token) and is_page and _is_equal(request.query_params.get("token", ""), str(self.token))
+
+    def _admit(self, request: HTTPConnection) -> HTMLResponse:
+        """The cookie for whoever shows the token, and a page that goes on to the address without it. An answer by 303
+        would come without the cookie where a file led here: to the browser that is another site."""
+        others = urlencode([(k, v) for k, v in request.query_params.multi_items() if k != "token"])
         place = quote("/" + request.scope["path"].lstrip("/")) + (f"?{others}" if others else "")
-        return RedirectResponse(place, 303, {**self.headers, "set-cookie": self._cookie(request)})
+        head = f'<meta http-equiv="refresh" content="0; url={escape(place)}">'
+        cookie = f"{_cookie_name(request)}={self.session}; Path=/; HttpOnly; SameSite=Strict"
+        headers = {"set-cookie": cookie, "cache-control": "no-store"}
+        return HTMLResponse(_page(N_("Opening Contrastive Lab…"), request, head), 200, headers)
 
-    def _cookie(self, request: HTTPConnection) -> str:
-        return f"{_cookie_name(request)}={quote(str(self.token), safe='')}; Path=/; HttpOnly; SameSite=Strict"
 
-    def _is_token(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode(), str(self.token).encode())
+def _is_equal(shown: str, secret: str) -> bool:
+    return hmac.compare_digest(shown.encode("utf-8", "replace"), secret.encode())
+
+
+def _page(sentence: str, request: HTTPConnection, head: str = "") -> str:
+    """A page with one sentence, in the browser's language."""
+    is_chinese = request.headers.get("accept-language", "").lower().startswith("zh")
+    language = "zh" if is_chinese else "en"
+    title = f'<!doctype html><html lang="{language}"><meta charset="utf-8"><title>Contrastive Lab</title>'
+    text = escape(locale.catalog(language).gettext(sentence))
+    return f'{title}{head}<body style="font: 1.1rem sans-serif; margin: 4rem auto; max-width: 40rem"><p>{text}</p>'
+
+
+def _place_of(origin: str) -> str:
+    """Host and port of an origin; "" for what is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def _name_of(address: str) -> str:
@@ -151,12 +175,8 @@ def _name_of(address: str) -> str:
 
 
 def _cookie_name(request: HTTPConnection) -> str:
-    """Cookies are shared by all ports of a computer: each server has its own name for its token."""
+    """Cookies are shared by all ports of a computer: each server has its own name for its session."""
     return f"contrastive-lab-{(request.scope.get('server') or ('', 0))[1]}"
-
-
-def _cookie_token(request: HTTPConnection) -> str:
-    return unquote(request.cookies.get(_cookie_name(request), ""))
 
 
 def token_from_environment() -> str | None:
@@ -172,5 +192,5 @@ def guards() -> list[Middleware]:
     """The middleware of the app, by Streamlit's configuration and the environment."""
     hosts = [str(h).lower() for h in config.get_option("server.allowedHosts")]
     page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
-    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()) + scrolling.SCRIPT)
+    rules = policy(hosts, page + "".join(locale.SCRIPTS.values()) + scrolling.SCRIPT + query_params.ONE_ENTRY)
     return [Middleware(Guard, hosts=hosts, policy=rules, token=token_from_environment())]

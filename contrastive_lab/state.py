@@ -3,23 +3,26 @@
 import ctypes
 import runpy
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from contrastive_core.records import BUNDLE, loaded_vectors, runs
-from contrastive_core.records.advice import is_trial
-from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
-from contrastive_core.records.recorded_rows import PROBE
-from contrastive_core.records.run import Run
+from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
+from contrastive_core.base.paths import BUNDLE
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.recorded_rows import PROBE
+from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_lab import guard, locale, query_params
 from contrastive_lab.locale import _
 
 DEFAULT_RUN = "simclr-shapes"
 RUN = "run-picker"
+PICKER_WIDTH = 240  # pixels
 APP = BUNDLE / "app.py"
 SEEN_LANG = "language in the address"
 LANGUAGE_SWITCH = "language-switch"  # the key of its widget
@@ -47,66 +50,50 @@ def all_runs() -> list[Run]:
 
 
 def chosen_run() -> Run | None:
-    """The run of the sidebar's picker."""
+    """The chosen run."""
     return next((run for run in all_runs() if run.name == st.session_state.get("run")), None)
 
 
-def pick_run() -> None:
-    """The sidebar's run picker, kept in the address; pages choose by `session_state["run"]`."""
-    names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
-    asked = (query_params.requested("run"), st.session_state.get("run"))
-    names = [name for name in names if name in asked or not is_trial(name)]
-    if not names:
-        st.sidebar.info(_("No runs yet. Start one on the Train page."))
-        return
+def settle_run() -> None:
+    """Make the run of the address the session's, or leave that, or else take the first."""
+    names = _names_of_runs()
     if (name := query_params.requested("run")) in names:
         st.session_state["run"] = name
-    elif st.session_state.get("run") not in names:
+    elif names and st.session_state.get("run") not in names:
         st.session_state["run"] = DEFAULT_RUN if DEFAULT_RUN in names else names[0]
+
+
+def _names_of_runs() -> list[str]:
+    """Runs that can be chosen; a trial of the adviser only by its name."""
+    names = [run.name for run in all_runs() if run.weights.exists() or not run.shipped]
+    asked = (query_params.requested("run"), st.session_state.get("run"))
+    return [name for name in names if name in asked or not is_trial(name)]
+
+
+def pick_run() -> None:
+    """The run picker of a toolbar, kept in the address; pages choose by `session_state["run"]`."""
+    names = _names_of_runs()
+    if not names:
+        st.caption(_("No runs yet. Start one on the Train page."))
+        return
     query_params.choose(RUN, st.session_state["run"])
     labels = {run.name: _label(run) for run in all_runs()}
-    if vectors := _vectors_shown():
-        _pick_instead(names, labels, vectors)
+    look: dict[str, Any] = {"format_func": lambda name: labels.get(name, name), "label_visibility": "collapsed"}
+    look["width"] = PICKER_WIDTH
+    box, vectors = st.selectbox, query_params.requested("vectors") or st.session_state.get("vectors")
+    about = loaded_vectors.loaded().get(str(vectors)) if query_params.current_session().page == "explore" else None
+    if about is None:
+        look["on_change"] = lambda: choose_run(query_params.chosen(RUN))
+        query_params.one_of(box, _("Run"), names, name="run", key=RUN, **look)
         return
+    key = "run-instead-of-vectors"  # no run is chosen: a choice leaves the vectors
 
-    def label(name: str) -> str:
-        return labels.get(name, name)
-
-    query_params.one_of(
-        st.sidebar.selectbox, _("Run"), names, name="run", key=RUN, format_func=label, on_change=_run_picked
-    )
-
-
-def _vectors_shown() -> str:
-    """The name of the loaded vectors that Explore shows in place of a run; "" for none."""
-    key = query_params.requested("vectors") or st.session_state.get("vectors")
-    about = loaded_vectors.loaded().get(str(key)) if query_params.current_session().page == "explore" else None
-    return str(about["name"]) if about else ""
-
-
-def _pick_instead(names: Sequence[str], labels: Mapping[str, str], vectors: str) -> None:
-    """The same picker with no run chosen: a choice leaves the vectors."""
-    key = "run-instead-of-vectors"
-
-    def pick() -> None:
+    def leave() -> None:
         query_params.choose(RUN, st.session_state[key])
         choose_run(st.session_state[key])
 
-    shown = _("none: {vectors} is shown").format(vectors=vectors)
-    box = st.sidebar.selectbox
-    box(
-        _("Run"),
-        names,
-        index=None,
-        key=key,
-        placeholder=shown,
-        format_func=lambda name: labels.get(name, name),
-        on_change=pick,
-    )
-
-
-def _run_picked() -> None:
-    choose_run(query_params.chosen(RUN))
+    shown = _("none: {vectors} is shown").format(vectors=about["name"])
+    box(_("Run"), names, index=None, key=key, placeholder=shown, on_change=leave, **look)
 
 
 def choose_run(name: str) -> None:
@@ -139,19 +126,19 @@ def take_language() -> None:
 
 
 def pick_language() -> None:
-    """The switch in the sidebar, kept in the address (`lang=zh`). Its words are those of the languages themselves."""
+    """The switch in the bar at the top, kept in the address (`lang=zh`). Each language has its own name."""
     chosen = locale.language()
     query_params.keep(lang=chosen if chosen != "en" or locale.browser_language() != "en" else None)
     if st.session_state.get(LANGUAGE_SWITCH) != chosen:
         st.session_state[LANGUAGE_SWITCH] = chosen
-    pick = partial(st.sidebar.segmented_control, "Language", list(locale.LANGUAGES), label_visibility="collapsed")
-    title_of = locale.LANGUAGES.__getitem__
-    pick(format_func=title_of, key=LANGUAGE_SWITCH, required=True, on_change=_language_picked)
 
+    def take() -> None:
+        st.session_state[locale.SESSION] = st.session_state[LANGUAGE_SWITCH]
+        st.session_state[SEEN_LANG] = st.query_params.get("lang")
 
-def _language_picked() -> None:
-    st.session_state[locale.SESSION] = st.session_state[LANGUAGE_SWITCH]
-    st.session_state[SEEN_LANG] = st.query_params.get("lang")
+    look: dict[str, Any] = {"label_visibility": "collapsed", "format_func": locale.LANGUAGES.__getitem__}
+    options = list(locale.LANGUAGES)
+    st.segmented_control("Language", options, key=LANGUAGE_SWITCH, required=True, on_change=take, **look)
 
 
 def selection(data: str | None = None) -> list[int]:
@@ -177,23 +164,18 @@ def stamp(key: str) -> str:
 
 def _own_data() -> str:
     chosen = chosen_run()
-    return data_key(chosen) if chosen else ""
+    return chosen.data_key if chosen else ""
 
 
-def data_key(run: Run) -> str:
-    """Return the key that runs on the same samples share."""
-    return f"{run.config.get('dataset')} {run.config.get('root') or ''}"
-
-
-def data_of(space: EmbeddingRef) -> str:
+def data_of(space: Space) -> str:
     """What embeddings of the same samples have in common; loaded vectors have it for themselves."""
     run = space.run
     if place := space.recorded:  # the probe set has the same rows at all steps
         return _("recording {name}").format(name=place.content.rpartition("-")[0] if place.kind == PROBE else place.key)
-    return data_key(run) if run else _("vectors {key}").format(key=space.key)
+    return run.data_key if run else _("vectors {key}").format(key=space.key)
 
 
-def place_of(space: EmbeddingRef) -> str:
+def place_of(space: Space) -> str:
     """The name under which a selection of these rows is kept."""
     data = data_of(space)
     parts = [data, *([] if space.split in ("test", "") else [space.split])]

@@ -6,15 +6,16 @@ import torch
 
 from contrastive_core import losses, pairs
 
-WIDTH, HEIGHT, GAP = 640, 90, 34
+WIDTH, HEIGHT, GAP, LEGEND = 640, 90, 34, 24
 PULL, PUSH = "#2f7fd0", "#d9792b"
+GROUPS = {True: 3, False: 12}  # of the batch: classes where the loss pairs by label, else images with two views
 
 
-def batch():
-    """One fixed batch (24 rows) of three classes on the unit sphere, and its labels."""
+def batch(groups=3):
+    """One fixed batch (24 rows) of some classes, or images, on the unit sphere, and its labels."""
     generator = torch.Generator().manual_seed(3)
-    labels = torch.arange(24) % 3
-    centers = torch.randn(3, 8, generator=generator)
+    labels = torch.arange(24) % groups
+    centers = torch.randn(groups, 8, generator=generator)
     z = centers[labels] + 0.9 * torch.randn(24, 8, generator=generator)
     return torch.nn.functional.normalize(z, dim=1), labels
 
@@ -33,7 +34,7 @@ def settings_of(name):
 
 def gradient_figure(name, anchor=0):
     """The gradient on each candidate of one anchor, the most similar first, for three values of the knob."""
-    z, labels = batch()
+    z, labels = batch(GROUPS[losses.get(name).card.by_label])
     knob, values = settings_of(name)
     rows = []
     for value in values:
@@ -47,7 +48,7 @@ def gradient_figure(name, anchor=0):
 
 def _bars(rows, title):
     """Small bar charts below each other, each scaled to its own largest bar."""
-    height = len(rows) * (HEIGHT + GAP)
+    height = len(rows) * (HEIGHT + GAP) + LEGEND
     parts = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(title)}" class="figure">']
     for number, (label, values) in enumerate(rows):
         top, most = number * (HEIGHT + GAP) + GAP - 8, max(1e-12, *map(abs, values))
@@ -58,8 +59,14 @@ def _bars(rows, title):
             size = abs(value) / most * HEIGHT / 2
             y, color = (middle, PULL) if value < 0 else (middle - size, PUSH)
             parts.append(
-                f'<rect x="{i * step + 2:.1f}" y="{y:.1f}" width="{step - 4:.1f}" height="{size:.1f}" fill="{color}"/>'
+                f'<rect fill="{color}" x="{i * step + 2:.1f}" y="{y:.1f}" width="{step - 4:.1f}" height="{size:.1f}"/>'
             )
+    parts.append(f'<text x="0" y="{height - 6}" fill="currentColor">most similar</text>')
+    parts.append(f'<text x="{WIDTH}" y="{height - 6}" text-anchor="end" fill="currentColor">least similar</text>')
+    for place, word, color in ((-10, "pull", PULL), (10, "push", PUSH)):
+        anchor = "end" if place < 0 else "start"
+        x = WIDTH / 2 + place
+        parts.append(f'<text x="{x}" y="{height - 6}" text-anchor="{anchor}" fill="{color}">{word}</text>')
     return "".join([*parts, "</svg>"])
 
 

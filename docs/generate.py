@@ -16,12 +16,13 @@ import figures
 from gradients import GRADIENTS
 
 from contrastive_core import losses, methods, metrics
+from contrastive_core.base.registry import knobs_of
 from contrastive_core.cli.main import COMMANDS, COMMON, PROGRAM, parser
+from contrastive_core.data.dataset import KNOWN
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.models.encoders import encoder_names
-from contrastive_core.records import train_config
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.registry import knobs_of
+from contrastive_core.runs import train_config
 
 NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
@@ -37,6 +38,7 @@ SETTINGS = {
     "schedule": "learning-rate schedule; default: chosen by the method",
     "channels_last": "store images with channels last in memory",
     "compile": "compile the model with `torch.compile`",
+    "capture": "launch the encoder's kernels as CUDA graphs, on one GPU",
 }
 
 
@@ -97,10 +99,34 @@ INTRODUCTIONS = {
 
 
 FIGURE = """
-The figure shows one anchor of a fixed batch with three classes. Its positives are the rows of its class. Each bar is a
-candidate, the most similar first. A bar below the line is a pull (blue), a bar above it a push (orange). Each row has
-its own scale.
+The figure shows one anchor of a fixed batch of {batch} Each bar is a candidate, the most similar first. A bar below the
+line is a pull (blue), a bar above it a push (orange). Each row has its own scale.
 """
+BATCHES = {
+    True: "three classes. Its positives are the rows of its class.",
+    False: "twelve images with two views each. Its positive is the other view.",
+}
+# What a paper pairs, where it is neither rows of a class nor two views of an image.
+PAIRED = {
+    "info_nce": "a context with what follows it",
+    "nce": "an image with its slot in the memory bank",
+    "instance_softmax": "an image with its slot in the memory bank",
+    "swapped_prediction": "a view with the prototypes of the other view",
+    "siglip": "an image with its caption",
+}
+# Symbols of a formula that the notation of all losses lacks.
+SYMBOLS = {
+    "decoupled": 'where $c_{ip} = 1$ for `weighting="none"`. For `"von_mises"` it is 2 less the ratio of '
+    "$e^{s_{ip}/\\sigma}$ to the mean of $e^{s/\\sigma}$ over all positive pairs.",
+    "hard_negative": "where $K = |N(i)|$, $\\beta$ is `beta`, $\\tau^+$ is `tau_plus`, and $l$ runs over $N(i)$.",
+    "instance_softmax": "where $v_j$ is the stored vector of image $j$, $f_i$ the vector of the anchor, and $N$ the "
+    "number of images.",
+    "n_pair": "where $f_i$ is the vector of row $i$ and $\\lambda$ is `l2_penalty`.",
+    "nce": "where $K$ is the number of noise features, $N$ the number of slots that they are drawn from, $Z$ the "
+    "normalizer (`log_z` is its logarithm) and $\\sigma$ the logistic function.",
+    "soft_nearest_neighbor": "where $f_{ij}$ is the distance of rows $i$ and $j$ that `distance` chooses.",
+    "swapped_prediction": "where $k$ and $l$ run over prototypes and $q_{ik}$ is the code of the other view.",
+}
 
 
 def loss_page(name: str) -> str:
@@ -108,12 +134,12 @@ def loss_page(name: str) -> str:
     cls = losses.get(name)
     card, (latex, _, remark) = cls.card, GRADIENTS.get(name, ("", None, ""))
     gradient = f"## Gradient\n\n$$\n{latex}\n$$\n\n{remark}\n" if latex else "## Gradient\n"
-    rows = "rows of the same class" if card.by_label else "views of the same image"
-    compared, figure = f"The loss compares rows by {SCORES[card.score]}, {_of_rows(name)}.", ""
+    rows = PAIRED.get(name) or ("rows of the same class" if card.by_label else "views of the same image")
+    compared, figure = f"The loss compares rows by {SCORES[losses.create(name).score]}, {_of_rows(name)}.", ""
     if issubclass(cls, TwoViewLoss):
         compared = "The loss looks at the dimensions of both views over the batch, and not at scores of pairs."
-    else:
-        figure = f"{FIGURE}\n{figures.gradient_figure(name)}\n"
+    elif name != "swapped_prediction":  # its candidates are prototypes, which a batch has none of
+        figure = f"{FIGURE.format(batch=BATCHES[card.by_label])}\n{figures.gradient_figure(name)}\n"
     return f"""# {card.title}
 
 {card.summary}
@@ -125,6 +151,8 @@ Published in {card.year}: <{card.paper}>
 $$
 {card.formula}
 $$
+
+{SYMBOLS.get(name, "")}
 
 The paper pairs {rows}. {compared}
 
@@ -155,6 +183,11 @@ def method_page(name: str) -> str:
     cls = methods.get(name)
     card = cls.card
     labels = "The method needs labels." if card.needs_labels else "The method does not need labels."
+    if card.needs_captions:
+        labels = "The method needs captions, and no labels."
+    dataset = "shapes" if card.needs_captions else "digits"
+    usual = cls.defaults(DATA_SETS[dataset])
+    here = usual.get("method_knobs", ({}, ""))[0]
     return f"""# {card.title}
 
 {card.idea}
@@ -173,11 +206,11 @@ Published in {card.year}: <{card.paper}>
 
 Use them as `--set method.KEY=VALUE`.
 
-{knob_table(methods.knobs(name))}
+{knob_table(methods.knobs(name), here)}
 
-## Defaults on digits
+## Defaults on {dataset}
 
-{defaults(cls)}
+{defaults(usual)}
 
 ## The paper
 
@@ -186,14 +219,16 @@ Use them as `--set method.KEY=VALUE`.
 - Differences: {card.differences}
 
 ```
-python -m contrastive_core train --method {name} --dataset {"shapes" if card.needs_captions else "digits"}
+contrastive-lab train --method {name} --dataset {dataset}
 ```
 """
 
 
-def defaults(cls) -> str:
-    """The defaults for the digits data set with their reasons."""
-    usual = cls.defaults(methods.DatasetInfo((1, 8, 8), 1437, 10))
+DATA_SETS = {name: KNOWN[name] for name in ("digits", "shapes")}
+
+
+def defaults(usual) -> str:
+    """The defaults for a data set with their reasons."""
     rows = ["| setting | value | reason |", "|---|---|---|"]
     for key, (value, why) in usual.items():
         if key == "recipe":
@@ -219,11 +254,13 @@ def metric_list() -> str:
     return "\n".join(parts)
 
 
-def knob_table(knobs) -> str:
-    """The settings of a registered class as a table."""
+def knob_table(knobs, here=None) -> str:
+    """The settings of a registered class as a table. Args: here: other defaults, which short runs take."""
     if not knobs:
         return "No settings."
-    rows = ["| setting | default | values | meaning |", "|---|---|---|---|"]
+    short = {key: value for key, value in (here or {}).items() if value != knobs[key].default}
+    column, line = (" default in short runs |", "---|") if short else ("", "")
+    rows = [f"| setting | default |{column} values | meaning |", f"|---|---|{line}---|---|"]
     for key, knob in knobs.items():
         if knob.choices:
             values = ", ".join(f"`{choice}`" for choice in knob.choices)
@@ -231,18 +268,21 @@ def knob_table(knobs) -> str:
             values = f"{knob.low:g} to {knob.high:g}" if knob.high is not None else f"at least {knob.low:g}"
         else:
             values = "on, off" if isinstance(knob.default, bool) else "text"
-        rows.append(
-            f"| `{key}` | `{'none' if knob.default is None else knob.default}` | {values} | {cell(knob.help)} |"
-        )
+        default = "none" if knob.default is None else knob.default
+        other = f" `{short.get(key, default)}` |" if short else ""
+        rows.append(f"| `{key}` | `{default}` |{other} {values} | {cell(knob.help)} |")
     return "\n".join(rows)
 
 
 def notes(cls) -> str:
     """The docstring of the module of a class, with mathematics left as text."""
-    text = inspect.cleandoc(sys.modules[cls.__module__].__doc__ or "")
-    return (
-        html.escape(text, quote=False).replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("$", "\\$")
-    )
+    parts = re.split(r"(`[^`\n]+`)", inspect.cleandoc(sys.modules[cls.__module__].__doc__ or ""))
+    return "".join(part if i % 2 else plain(part) for i, part in enumerate(parts))
+
+
+def plain(text: str) -> str:
+    """Text whose characters mean nothing to Markdown."""
+    return re.sub(r"[|*_$]", r"\\\g<0>", html.escape(text, quote=False))
 
 
 def cell(value) -> str:

@@ -1,7 +1,7 @@
 """Pictures of the running app for the README and the tutorials: `python -m docs.screenshots [NAME ...]`.
 
-Each picture is a PNG in docs/pictures. labels.json holds the labels of the page that each one shows;
-tests/browser/test_screenshots.py compares them with the app, and fails when a picture has become old. The Chinese
+Each picture is a WebP in docs/pictures, at twice the pixels. labels.json holds the labels of the page that it shows;
+tests/release/test_screenshots.py compares them with the app, and fails when a picture has become old. The Chinese
 pictures need a Chinese font.
 """
 
@@ -28,7 +28,8 @@ FOLDER = Path(__file__).with_name("pictures")
 LABELS = FOLDER / "labels.json"
 PATIENCE = 120  # seconds
 PAUSE = 1.0  # seconds between two looks at a page; it is ready if they see the same
-COLORS = 256  # of the palette of a picture
+QUALITY = 60
+SCALE = 2  # pixels of a picture for each of the page
 BUSY = """[data-testid=stApp][data-test-script-state=running], [data-stale=true],
   [data-testid=stMain] :is([data-testid=stSkeleton], [data-testid=stProgress], [data-testid=stSpinner]):visible"""
 ROLES = "button|radio|checkbox|switch|tab|heading|slider|combobox|spinbutton|textbox"
@@ -43,37 +44,45 @@ class Picture:
 
     address: str
     ready: str
-    height: int = 860
-    width: int = 1280
+    height: int = 810
+    width: int = 1296
     theme: str = "light"
     language: str = "en"
     steps: int = 0
 
 
 PICTURES = {
-    "loss_lab": Picture("loss_lab?run=simclr-shapes", "Weight on each pair", 985),
-    "explore": Picture("explore?run=simclr-shapes", "kNN accuracy", 770, 1440),
-    "circle": Picture(
-        "loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Scatter again", 960, steps=24
-    ),
-    "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10", 1100),
-    "lesson_3": Picture("loss_lab?lesson=3", "Lesson 3 of 10", 1100),
-    "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 10", 1100),
+    "home": Picture("", "Find wrong labels"),
+    "loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "Negatives that matter, mean"),
+    "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, its neighbors"),
+    "explore": Picture("explore?run=simclr-shapes", "kNN accuracy"),
+    "circle": Picture("loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Trails", steps=24),
+    "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10"),
+    "lesson_3": Picture("loss_lab?lesson=3", "Lesson 3 of 10"),
+    "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 10"),
     "train": Picture("train?method=simclr&data=digits", "Start"),
-    "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "Where they disagree", 1150),
-    "suspect": Picture("samples?example=wrong-labels", "Likely mislabeled"),
+    "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "95 % interval over samples"),
+    "runs": Picture("runs", "Import"),
+    "methods": Picture("methods?method=simclr", "Builds on"),
+    "suspect": Picture("samples?example=wrong-labels", "Looks like"),
     "random_check": Picture("samples?example=wrong-labels&list=random", "Random check"),
     "zh_home": Picture("", "查找错误标签", language="zh"),
-    "zh_loss_lab": Picture("loss_lab?run=simclr-shapes", "样本对权重", 1000, theme="dark", language="zh"),
+    "zh_loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "权重", theme="dark", language="zh"),
 }
 
 
 def open_picture(page: Any, app: str, picture: Picture) -> None:
     """Open the page of a picture and wait until it is drawn."""
-    page.emulate_media(color_scheme=picture.theme)
+    page.emulate_media(color_scheme=picture.theme, reduced_motion="reduce")
     page.set_viewport_size({"width": picture.width, "height": picture.height})
     page.goto(f"{app}/{picture.address}{'&' if '?' in picture.address else '?'}lang={picture.language}")
-    page.get_by_text(picture.ready).filter(visible=True).first.wait_for(timeout=1000 * PATIENCE)
+    ready = page.get_by_text(picture.ready).filter(visible=True).first
+    example = page.get_by_role("button", name="Make the example")  # asked of who does not come from the front page
+    ready.or_(example).first.wait_for(timeout=1000 * PATIENCE)
+    if "example=" in picture.address and example.count():
+        example.click()
+        example.wait_for(state="detached", timeout=1000 * PATIENCE)  # until then the page shows another run
+    ready.wait_for(timeout=1000 * PATIENCE)
 
 
 def labels(page: Any) -> list[str]:
@@ -95,14 +104,14 @@ def ready_labels(page: Any) -> list[str]:
 
 
 def take(page: Any, app: str, picture: Picture) -> tuple[bytes, list[str]]:
-    """A PNG with a palette, and the labels."""
+    """A WebP, and the labels."""
     open_picture(page, app, picture)
     found = ready_labels(page)
-    for _ in range(picture.steps):
+    for step in range(1, picture.steps + 1):
         page.get_by_role("button", name="Step", exact=True).click()
-    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        page.get_by_text(f"Step {step}", exact=True).first.wait_for(timeout=1000 * PATIENCE)
     out = io.BytesIO()
-    image.quantize(COLORS, kmeans=3, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(out, "WEBP", quality=QUALITY, method=6)
     return out.getvalue(), found
 
 
@@ -112,10 +121,10 @@ def main(names: list[str]) -> None:
     stored = json.loads(LABELS.read_text("utf-8")) if LABELS.is_file() else {}
     with tempfile.TemporaryDirectory() as home, serving(ROOT / "app.py", Path(home)) as app, chromium() as browser:
         for name in names or PICTURES:
-            page = browser.new_page()
+            page = browser.new_page(device_scale_factor=SCALE)
             data, stored[name] = take(page, app, PICTURES[name])
             page.close()
-            (FOLDER / f"{name}.png").write_bytes(data)
+            (FOLDER / f"{name}.webp").write_bytes(data)
             print(f"{name}: {len(data) / 1000:.0f} kB, {len(stored[name])} labels", flush=True)
             kept = {known: stored[known] for known in PICTURES if known in stored}
             LABELS.write_text(json.dumps(kept, ensure_ascii=False, indent=1) + "\n", "utf-8")

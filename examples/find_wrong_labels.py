@@ -9,8 +9,8 @@ of them were changed.
 import numpy as np
 from sklearn.datasets import load_digits
 
-from contrastive_core.records.embedding_set import EmbeddingSet
 from contrastive_core.samples.issues import find_issues
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 
 def change_labels(labels: np.ndarray, share: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,14 +2,14 @@
 
     python examples/train_and_evaluate.py [EPOCHS]
 
-The script runs the same commands as `python -m contrastive_core train` and `evaluate`.
+The script runs the same commands as `contrastive-lab train` and `evaluate`.
 """
 
 import sys
 
+from contrastive_core import runs
 from contrastive_core.cli.main import main as command
-from contrastive_core.records import runs
-from contrastive_core.records.evaluation import read_evaluation
+from contrastive_core.compare.evaluation import read_evaluation
 
 SOURCES = {"raw": "raw pixels", "random": "untrained encoder", "h": "trained encoder"}
 
@@ -22,7 +22,7 @@ def main(epochs: int = 20, run: str = "example-simclr") -> None:
     if command(["evaluate", run, "--metrics", "knn"]):
         raise SystemExit(1)
 
-    evaluation = read_evaluation(runs.load(run))
+    evaluation = read_evaluation(runs.load(run), metrics=["knn"])
     assert evaluation is not None, "the command has just written it"
     print()
     for source, title in SOURCES.items():

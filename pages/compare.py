@@ -4,73 +4,118 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.records.comparison import Comparison
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_lab import guard, query_params, state
+from contrastive_core.compare.verdicts import ACCURACIES
+from contrastive_core.spaces.space import Space
+from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
     checkpoints,
     disagreements,
     maps,
+    overview,
     score_tables,
     setting_curves,
     similarity,
     space_picker,
+    verdict,
 )
-from contrastive_lab.compare.verdict import comparable, verdict, with_scores
+from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
-VIEWS = (
-    *(N_("Maps"), N_("Scores"), N_("Every test"), N_("By class")),
-    *(N_("Where they disagree"), N_("How alike"), N_("Plot by setting")),
-)
+VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
+CURVES = N_("Plot by setting")
+RARE = (CURVES, checkpoints.VIEW)  # reached from the last control of the toolbar
+# Views of older links.
+FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
+FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
 
 
 def page() -> None:
     st.title(_("Compare"))
+    if (former := query_params.requested("view")) in FORMER:
+        query_params.take("view")
+        query_params.ask({"view": FORMER[former]})
     ready = space_picker.ready()
-    names, layer = space_picker.choose(ready)
+    with stage.toolbar():
+        names, layer = space_picker.choose(ready)
+        samples, spaces, reason = None, [], ""
+        if len(names) > 1:
+            with guard.on_its_own(_("Candidates")):
+                spaces = space_picker.spaces(names, layer)
+                reason = verdict.comparable(spaces)
+                samples = None if reason else _samples(spaces)
+            view = _tools(names, spaces, layer, samples) if spaces and not reason else ""
     if len(names) < 2:
-        checkpoints.panel(names)
-        return
-    comparison, spaces = None, []
-    with guard.on_its_own(_("Candidates")):
-        spaces = space_picker.spaces(names, layer)
-        if not comparable(spaces):
-            return
-        comparison = verdict(spaces)
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        group = st.segmented_control
-        views = [*VIEWS, *([checkpoints.VIEW] if checkpoints.with_towers(names) else [])]
-        view = query_params.one_of(group, _("Show"), views, name="view", label_visibility="collapsed", width="content")
-        if comparison is not None:
-            button.offer(names, "test", layer)
-    if view == "Plot by setting":
-        setting_curves.axis(ready, layer, names)
+        overview.without_pair(names)
+    elif reason:
+        overview.without_common(reason, names, ready)
+    elif view == CURVES:
+        with stage.below():
+            setting_curves.axis(ready, layer, names)
     elif view == checkpoints.VIEW:
-        checkpoints.panel(names)
-    elif comparison is not None:
+        with stage.below():
+            checkpoints.panel(names)
+    elif view == "Overview" or samples is None:
+        overview.show(spaces, samples)
+    else:
         with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
-            show(view, spaces, comparison)
-            if view not in ("Scores", "Every test"):
-                with_scores(spaces, comparison)  # the linear probe's verdict comes with them
-    elif view == "Maps" and maps.can_be_drawn(spaces):  # they rest on no scores
-        maps.maps(spaces)
+            show(view, spaces, samples)
 
 
-def show(view: str, spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    match view:
-        case "Maps":
-            maps.maps(spaces)
-        case "Scores" | "Every test":
-            if scored := with_scores(spaces, comparison):
-                score_tables.tests(scored) if view == "Every test" else score_tables.table(spaces, scored)
-        case "By class":
-            disagreements.classes(spaces, comparison)
-        case "Where they disagree":
-            disagreements.disagree(spaces, comparison)
-        case _:
-            similarity.alike(spaces, comparison)
+def _samples(spaces: list[Space]) -> ComparedSamples | None:
+    """The samples by the accuracy that is chosen; None while nothing is known of them."""
+    comparison = verdict.known(spaces)
+    if comparison is None:
+        return None
+    accuracies = [*comparison.correct]
+    metric = query_params.current("by", accuracies, accuracies[0]) if accuracies else ""
+    return ComparedSamples(spaces[0], comparison, metric)
+
+
+def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedSamples | None) -> str:
+    """The right side of the toolbar: the views, the report, and what is rarely used; returns the view."""
+    st.space("stretch")
+    asked = query_params.current("view", [*VIEWS, *RARE], VIEWS[0])
+    views = [*VIEWS, *([asked] if asked in RARE else [])]
+    title = _("Disagreements {n}").format(n=f"{samples.one_right:,}") if samples and samples.metric else ""
+    view = query_params.one_of(
+        st.segmented_control,
+        _("Show"),
+        views,
+        name="view",
+        label_visibility="collapsed",
+        width="content",
+        format_func=lambda one: title if title and one == "Disagreements" else _(one),
+    )
+    with st.popover(_("Export")):
+        if view == VIEWS[0]:
+            draw_map_buttons("compare-map-file")
+        button.offer(names, "test", layer)
+    with stage.more():
+        maps.choose(spaces, samples)
+        if samples is not None and len(samples.comparison.correct) > 1:
+            box, accuracies = st.segmented_control, samples.comparison.correct
+            query_params.one_of(box, _("By"), accuracies, name="by", format_func=ACCURACIES.get)
+        st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
+        if checkpoints.with_towers(names):
+            st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")
+    return view
+
+
+def show(view: str, spaces: list[Space], samples: ComparedSamples) -> None:
+    """One of the views that rest on a comparison."""
+    if view == "Disagreements":
+        disagreements.disagree(samples)
+        return
+    with stage.below():
+        if view == "Similarity":
+            similarity.alike(spaces, samples.comparison)
+        elif scored := verdict.with_scores(spaces, samples.comparison):
+            score_tables.table(spaces, scored)
+            score_tables.tests(scored)
+            if samples.metric:
+                score_tables.classes(samples)
 
 
 state.run(page)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, forming_map, guard, load_vectors, recordings, state
-from contrastive_lab.explore import heading, scores, selection, space_map
+from contrastive_core.runs.run import Run
+from contrastive_lab import cache, embedding_map, format, forming_map, guard, load_vectors, recordings, stage, state
+from contrastive_lab.explore import heading, inspector, scores, selection, space_map
+from contrastive_lab.explore.inspector import Subject
+from contrastive_lab.explore.toolbar import Bar, View, split_and_layer
 from contrastive_lab.locale import _
 from contrastive_lab.progress import embedded_or_wait
-
-SHARES = (64, 36)  # of the map, and of what stands at its right
 
 
 def page() -> None:
@@ -31,69 +29,97 @@ def page() -> None:
 
 def of_vectors(key: str) -> None:
     space = space_map.space_of_vectors(key)
-    heading.of_vectors(space)
-    show(space, lambda: heading.scores_of_vectors(space))
+    heading.title(space.title)
+    subject = Subject(space, lambda: heading.scores_of_vectors(space), lambda: heading.about_vectors(space))
+    show(subject, Bar())
 
 
 def of_run(run: Run) -> None:
+    heading.title(run.meta().get("title") or run.name)
+    bar = Bar()
     if run.is_recording:
-        of_recording(run)
+        of_recording(run, bar)
         return
-    heading.of_run(run)
     if not run.weights.exists():
-        heading.left_out(run, "train")
-        heading.without_weights(run)
-        forming_map.show_last(run)
+        with heading.alone():
+            heading.about_run(run)
+            heading.left_out(run, "train")
+            heading.without_weights(run)
+            forming_map.show_last(run)
         return
     try:
         space = space_map.space_of_run(run)
     except ValueError as error:
         st.warning(format.plain(error))
         return
-    heading.left_out(run, space.split)
-    if embedded_or_wait(run, space.split, space.layer):
-        show(space, lambda: heading.scores_of_run(run, space))
-    else:
-        space_map.split_and_layer(space)  # the way back, while it is made
+
+    def about() -> None:
+        heading.about_run(run)
+        heading.left_out(run, space.split)
+
+    with (wait := heading.alone()):
+        is_there = embedded_or_wait(run, space.split, space.layer)
+    if is_there:
+        show(Subject(space, lambda: heading.scores_of_run(run, space), about), bar)
+        return
+    with bar.left:
+        split_and_layer(space)  # the way back, while it is made
+    with wait:
+        about()
         forming_map.show_last(run)
 
 
-def of_recording(run: Run) -> None:
+def of_recording(run: Run, bar: Bar) -> None:
     """A recording: its figures, and the rows that it keeps, at any step."""
-    heading.of_recording(run)
     chosen = recordings.place_of(run)
     if chosen is None:
-        st.info(_("No rows recorded yet. They appear here with the first step."))
+        with heading.alone():
+            heading.about_recording(run)
+            st.info(_("No rows recorded yet. They appear here with the first step."))
         return
     space = recordings.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
-        recordings.choose_place(run, chosen)
-        st.info(_("Fewer than three rows were kept of this step: too few for a map."))
+        with bar.left:
+            recordings.choose_place(run, chosen)
+        with heading.alone():
+            heading.about_recording(run)
+            st.info(_("Fewer than three rows were kept of this step: too few for a map."))
         return
-    side_by_side(space, rows, space_map.choose_recorded(run, chosen, space, rows))
+    about = partial(heading.about_recording, run)
+    subject = Subject(space, recordings.offer_figures, about, partial(recordings.figures, run))
+    side_by_side(subject, bar, bar.choose_recorded(run, chosen, space, rows))
 
 
-def show(space: EmbeddingRef, first_scores: Callable[[], None]) -> None:
-    """Choices, the map, and beside it the scores and the selection."""
-    rows = cache.embedding(space)
+def show(subject: Subject, bar: Bar) -> None:
+    """The map of a space and its inspector, once the space has rows."""
+    rows = cache.embedding(subject.space)
     if rows is None:
-        heading.not_embedded(space)
+        with heading.alone():
+            subject.about()
+            heading.not_embedded(subject.space)
         return
-    side_by_side(space, rows, space_map.choose(space, rows), first_scores)
+    side_by_side(subject, bar, bar.choose(subject.space, rows))
 
 
-def side_by_side(
-    space: EmbeddingRef, rows: EmbeddingSet, view: space_map.View, first_scores: Callable[[], None] = lambda: None
-) -> None:
-    """The map; at its right the scores and what is selected on it; below what is asked for."""
-    left, right = st.columns(SHARES, gap="medium")
-    with left:
-        xy, picked = space_map.draw(space, rows, view)
-    with right, st.container(gap="xsmall"):
-        first_scores()
-        selection.beside(space, rows, picked)
-    scores.more(space, rows, xy, picked)
+def side_by_side(subject: Subject, bar: Bar, view: View) -> None:
+    """The map; in the inspector the scores or what is selected on it; below what is asked for."""
+    space, rows = subject.space, cache.embedding(subject.space)
+    assert rows is not None
+    picture, beside = stage.columns()
+    with picture:
+        drawn_map, picked = space_map.draw(space, rows, view)
+    with beside:
+        inspector.draw(subject, rows, drawn_map, picked)
+    with stage.below():
+        scores.more(space, rows)
+        subject.below()
+    with bar.tools:
+        selection.out(space, rows, drawn_map.xy, picked)
+    with bar.more:
+        embedding_map.caption(drawn_map, view.of)
+        if drawn_map.settings["kind"] == "umap":
+            embedding_map.agreement(space, view.settings)
 
 
 state.run(page)

@@ -1,12 +1,15 @@
-"""Methods: a card each, in the order of their years, made from the method's own metadata."""
+"""Methods: their family tree, and beneath it the flow of one; its idea and loss beside it, made from its metadata."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from contrastive_lab import locale, query_params, state
+from contrastive_lab import query_params, stage, state
+from contrastive_lab.components.family import draw_family
 from contrastive_lab.locale import _
-from contrastive_lab.methods import card, family, side_by_side
+from contrastive_lab.methods import card, family, flow
 from contrastive_lab.progress import catalog_or_wait
 
 
@@ -15,33 +18,25 @@ def page() -> None:
     if (catalog := catalog_or_wait()) is None:
         return
     methods = catalog["methods"]
-    fitting = side_by_side.fitting(methods)
-    if not fitting:
-        st.info(_("No method has all of these. Take one away."))
-        return
-    name = query_params.one_of(
-        st.segmented_control,
-        _("Method"),
-        fitting,
-        name="method",
-        format_func=lambda n: f"{methods[n]['year']} {locale.text(methods[n]['title'])}",
-        label_visibility="collapsed",
-    )
-    others = side_by_side.choose_others(name, methods)
-    family.show(methods, [name, *others])
-    if others:
-        side_by_side.show([name, *others], catalog)
-        return
-    about = methods[name]
-    card.head(name, about)
-    card.loss(catalog["losses"][about["default_loss"]])
-    card.defaults(about)
-    left, right = st.columns(2)
-    with left:
-        card.measured_by_paper(about)
-    with right:
-        card.differences(about)
-    card.measured(name)
+    with stage.toolbar():
+        name = card.choose(methods)
+        st.space("stretch")
+        with stage.more():
+            others = card.choose_others(name, methods)
+    picture, inspector = stage.columns()
+    with picture:
+        has = (query_params.requested("has") or "").split(",")
+        draw_family(family.tree_of(methods, name, others, has), partial(card.take_click, name, others))
+        for each in (name, *others):
+            flow.drawing(each)
+    with inspector:
+        if others:
+            card.inspect_several([name, *others], catalog)
+        else:
+            card.inspect(name, catalog)
+    if not others:
+        with stage.below():
+            card.details(methods[name])
 
 
 state.run(page)

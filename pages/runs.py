@@ -1,53 +1,88 @@
-"""Runs: every run as a row, what waits, sweeps, and checkpoints from elsewhere."""
+"""Runs: a leaderboard for each data set, the details of one run beside it; sweeps and imports in dialogs."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
-from contrastive_core.records import data_home, runs_home
-from contrastive_lab import format, query_params, state
-from contrastive_lab.locale import N_, _, ngettext
-from contrastive_lab.runs import table
-from contrastive_lab.runs.detail import compare, details, difference
+from contrastive_core.base.paths import data_home, runs_home
+from contrastive_lab import format, query_params, stage, state
+from contrastive_lab.locale import _
+from contrastive_lab.report import button as report
+from contrastive_lab.runs import detail, table
 from contrastive_lab.runs.import_form import elsewhere
-from contrastive_lab.runs.queue import line
 from contrastive_lab.runs.sweeps import sweeps
 
-VIEWS = {"runs": N_("Runs"), "sweeps": N_("Sweeps"), "import": N_("Import from elsewhere")}
+VIEWS = ("runs", "sweeps", "import")
+STYLE = Path(table.__file__).with_name("runs.css")
 
 
 def page() -> None:
     st.title(_("Runs"))
-    text = _("View")
-    view = query_params.one_of(
-        st.segmented_control, text, VIEWS, name="view", format_func=lambda v: VIEWS[v], label_visibility="collapsed"
-    )
-    table.undo()
-    line()
-    {"runs": all_runs, "sweeps": sweeps, "import": elsewhere}[view]()
-    label = _("Runs are stored in {runs_home}, caches in {data_home}.")
-    st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
-
-
-def all_runs() -> None:
-    table.damage()
+    view = query_params.kept_value("view")
     listed = state.all_runs()
-    if not listed:
-        st.info(_("No runs yet. The first one takes less than a minute on digits."))
-        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+    with stage.toolbar():
+        some_runs = table.choose_data(listed) if listed else []
+        sought = table.search() if listed else ""
+        st.space("stretch")
+        for name, label in (("import", _("Import…")), ("sweeps", _("Sweeps…"))):
+            if st.button(label, key=f"open-{name}"):
+                view = name
+        with stage.more():
+            columns = table.choose_columns()
+            st.download_button(
+                _("Table as CSV"), lambda: table.as_csv(some_runs, sought), "runs.csv", "text/csv", on_click="ignore"
+            )
+            label = _("Runs are stored in {runs_home}, caches in {data_home}.")
+            st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
+    st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
+    query_params.keep(view=view if view in VIEWS else VIEWS[0])
+    leaderboard(some_runs, sought, columns)
+    if view == "sweeps":
+        st.dialog(_("Sweeps"), width="large", position="right", on_dismiss=close)(sweeps)()
+    elif view == "import":
+        st.dialog(_("Import from elsewhere"), width="large", position="right", on_dismiss=close)(elsewhere)()
+
+
+def close() -> None:
+    query_params.keep(view=VIEWS[0])
+
+
+def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> None:
+    """What is at work, the table, and beside it one run, or what two runs differ in."""
+    picture, inspector = stage.columns()
+    with picture:
+        with st.container(key="runs-notes"):
+            table.undo()
+            table.line()
+            table.damage()
+        found, chosen = table.table(some_runs, sought, columns) if some_runs else ([], [])
+        if len(chosen) > 1:
+            several(chosen)
+    with inspector:
+        if len(chosen) > 1:
+            detail.difference(chosen[:2])
+        elif chosen or found:
+            detail.details((chosen or found)[0])
+        else:
+            detail.nothing()
+    with stage.below():
         table.bin_of()
-        return
-    chosen = table.table(listed)
-    if len(chosen) == 1:
-        details(chosen[0])
-    elif chosen:
-        compare(chosen)
+
+
+def several(chosen: list[state.Run]) -> None:
+    """The bar over the table: what can be done with some runs."""
+    with st.container(key="runs-bar", horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(_("**{count} selected**").format(count=len(chosen)), width="content")
+        names = [run.name for run in chosen]
+        if st.button(_("Compare"), type="primary", icon=":material/compare_arrows:", key="compare-chosen"):
+            st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
+        if all(run.weights.exists() for run in chosen):
+            report.offer(names)
         mine = [run for run in chosen if not run.shipped]
-        label = ngettext("Delete {mine} run", "Delete {mine} runs", len(mine)).format(mine=len(mine))
-        if mine and st.button(label, icon=":material/delete:"):
+        if mine and st.button(_("Delete {mine}").format(mine=len(mine)), icon=":material/delete:", key="delete-chosen"):
             table.remove(mine)
-        difference(chosen[:2])
-    table.bin_of()
 
 
 state.run(page)

@@ -1,36 +1,64 @@
-"""Train: what to train on the left; its views, or the run at work, on the right;
-below them, where settings are in doubt, the adviser."""
+"""Train: the views that a training would see, beside the form that starts it; or a training while it runs."""
 
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_lab import state
+from contrastive_lab import stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.train.adviser import adviser
-from contrastive_lab.train.augmentations import preview
-from contrastive_lab.train.folder import contents
-from contrastive_lab.train.form import form
-from contrastive_lab.train.watch import comes_first, watch
+from contrastive_lab.train import augmentations, folder, folder_picker, watch
+from contrastive_lab.train.form import Draft, form
 
 
 def page() -> None:
     st.title(_("Train"))
-    left, right = st.columns([2, 3], gap="large")
-    with left:
-        data = form()
-    with right:
-        first, second = st.container(), st.container()
-        is_first = comes_first()
-        with second if is_first else first:
-            if values := st.session_state.get("preview"):
-                preview(values)
-            elif data.files:
-                contents(data.files)
-        with first if is_first else second:
-            watch()
-    if data.name and data.method and not data.download:
-        adviser(data.name, data.method)
+    if name := watch.shown():
+        watch.watch(name)
+    else:
+        new_run()
+
+
+def new_run() -> None:
+    """The form, and what its settings make of the images."""
+    bar = stage.toolbar()
+    with bar:
+        st.caption(_("What the encoder must learn to ignore:"), width="content")
+        chips = st.container(key="train-chips")
+        st.space("stretch")
+        draw = st.container(key="train-draw")
+        watch.way_back()
+    picture, inspector = stage.columns()
+    with inspector:
+        draft = form(chips)
+    with picture:
+        has_views = show_images(draft, draw)
+    if has_views and draft.data.files:
+        with stage.below():
+            folder.contents(draft.data.files)
+
+
+def show_images(draft: Draft, draw: DeltaGenerator) -> bool:
+    """The views of a real batch, and whether they can be shown; else a folder's images until somebody asks for their
+    views, or the place to drop one."""
+    data = draft.data
+    if not data.name:
+        with st.container(key="train-folder"):
+            folder_picker.drop_zone()
+        return False
+    is_asked = st.session_state.get(augmentations.ASKED) == data.name
+    if not draft.method or data.download or not (augmentations.is_quick(data.name, draft.config) or is_asked):
+        with st.container(key="train-folder"):
+            if data.files:
+                folder.contents(data.files)
+            if draft.method and not data.download:
+                augmentations.ask(data.name, draft.is_off)
+        return False
+    with draw:
+        augmentations.draw_again()
+    values = {"method": draft.method, "dataset": data.name, "set": draft.views}
+    augmentations.draw(None if draft.is_off else folder.with_change(values), draft.card)
+    return True
 
 
 state.run(page)

@@ -18,26 +18,37 @@ import pytest
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+pytest_plugins = ["served"]  # tests/helpers/served.py: the browser and the servers of the app
+
 # The slowest files first, so that no worker is left with one of them when the other has ended. Browser
 # tests mostly wait, other tests compute: their files take turns, so that a core has something to do.
 BROWSER = (
-    "browser/test_every_page.py",
+    "release/test_every_page.py",
+    "release/test_installed.py",
     "browser/test_runs_page.py",
-    "browser/test_long_import.py",
+    "release/test_long_import.py",
     "browser/test_samples_page",
-    "browser/test_app",
-    "browser/test_installed.py",
+    "browser/test_lessons_by_hand.py",
     "browser/",
 )
-OTHER = ("distributed/", "training/test_kills.py", "engine/", "sweeps/", "training/", "lab/", "hostile/")
+OTHER = (
+    "release/",
+    "process/test_distributed",
+    "process/test_kills.py",
+    "process/",
+    "unit/house/",
+    "unit/sweeps/",
+    "unit/train/",
+    "app/",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     browser: dict[str, list[pytest.Item]] = {}
     other: dict[str, list[pytest.Item]] = {}
     for item in items:
-        path = item.path.as_posix()
-        (browser if "tests/browser/" in path else other).setdefault(path, []).append(item)
+        kind = browser if item.get_closest_marker("browser") else other
+        kind.setdefault(item.path.as_posix(), []).append(item)
     first, second = slowest_first(browser, BROWSER), slowest_first(other, OTHER)
     items[:] = [item for pair in zip_longest(first, second, fillvalue=()) for file in pair for item in file]
 
@@ -73,7 +84,7 @@ def homes(tmp_path, monkeypatch):
 def described():
     """What is registered, read once."""
     from contrastive_core.engine import catalog
-    from contrastive_core.engine.results import Result
+    from contrastive_core.spaces.results import Result
 
     return Result(catalog.describe())
 
@@ -81,7 +92,8 @@ def described():
 @pytest.fixture
 def made_catalog(homes, described):
     """Pages find what is registered, and need not wait for a process that reads it."""
-    from contrastive_core.engine import catalog, results
+    from contrastive_core.engine import catalog
+    from contrastive_core.spaces import results
 
     results.write(catalog.KIND, catalog.values(), described)
 
@@ -90,8 +102,8 @@ def made_catalog(homes, described):
 def asked_questions():
     """No page shows what an earlier test asked."""
     yield
-    if client := sys.modules.get("contrastive_core.engine.client"):
-        client._asked.clear()
+    if jobs := sys.modules.get("contrastive_core.engine.jobs"):
+        jobs._asked.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +123,8 @@ def pytest_terminal_summary(terminalreporter):
     counts = [v for r in reports for k, v in r.user_properties if k == "hostile"]
     if counts:
         refused, read = (sum(count[i] for count in counts) for i in (1, 2))
+        kinds = {name: sum(a + b for other, a, b in counts if other == name) for name, *_ in counts}
         terminalreporter.write_line(
             f"hostile cases: {refused + read:,} ({refused:,} refused with a sentence, {read:,} "
-            f"read): {', '.join(f'{name} {a + b:,}' for name, a, b in counts)}"
+            f"read): {', '.join(f'{name} {count:,}' for name, count in kinds.items())}"
         )

@@ -1,232 +1,310 @@
-"""The candidates of each question: the settings to try, including the default.
+"""The candidates of each question, and a plan that gives each the same time.
 
-A candidate is a label and the settings that `train --set` takes. The curve through the scores of one number rests on
-values side by side scoring about the same: a Gaussian process (Rasmussen and Williams 2006, chapter 2) over the
-number's logarithm, with fixed length. Its noise is that of one run: the binomial's, or the spread of the seeds at one
-value where that is larger. Its height follows the scores. Its band contains seeds and images; there is none before one
-value has three seeds.
+A candidate is a label and the settings that `train --set` takes. Of several questions one is changed at a time.
 """
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from contrastive_core import losses, methods
-from contrastive_core.advice.fitting_methods import fitting_methods
+from contrastive_core.advice.held_out import held_out_rows
+from contrastive_core.advice.plan import (
+    NEEDS_LABELS,
+    NO_TIME,
+    OVERHEAD,
+    QUESTIONS,
+    SEEDS,
+    START,
+    Candidate,
+    Plan,
+    adviser_names,
+    load_plan,
+    trainings,
+)
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.data import datasets
+from contrastive_core.data.caption_sources import add_captions
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.errors import BadSetting
-from contrastive_core.evaluation.paired_tests import Z95
-from contrastive_core.evaluation.verdicts import ALPHA
-from contrastive_core.messages import N_, message
-from contrastive_core.records.advice import QUESTIONS, START
-from contrastive_core.records.advice_answer import CurvePlace
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.score import SEEDS
-from contrastive_core.training.defaults import usual_settings
+from contrastive_core.data.recipe import Recipe
+from contrastive_core.runs import free_name, new_name
+from contrastive_core.runs.references import named_on
+from contrastive_core.runs.run import data_key
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.loop import seconds_per_epoch
+from contrastive_core.train.settings import usual_settings
 
-TEMPERATURES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-MARGINS = (0.05, 0.1, 0.2, 0.5, 1.0)
+TEMPERATURES = (0.05, 1.0, 0.5, 0.1, 0.3, 0.7, 0.2)  # far from each other first: a short plan has no time for all
+MARGINS = (0.05, 1.0, 0.2, 0.5, 0.1)
 HEAD = {"nonlinear": N_("nonlinear head"), "linear": N_("linear head"), "none": N_("no head")}
 NEAR = 1.2  # a value within this factor of the default is the default
-FEWEST = 3  # places that a curve needs
-PLACES = 200  # of a curve that are looked at
-NEW = 1.05  # a value within this factor of one that was tried tells nothing new
-LENGTH = float(np.log(4))  # of the logarithm, over which scores stay alike
-AMPLITUDE = 2.0  # of the curve at least, in standard deviations of one run's score
+USUAL_BATCH = 128  # of `train`, where a method takes no other
+STEPS = 8  # of an epoch at least, for which smaller batches are worth having
+LARGE_BATCH = 64  # images; the least that a method of large batches is tried with
+LARGE = "large batch"  # of `records.cards.USES`
+EPOCHS = 20  # as `train` has it
+MINUTES = 30.0
+SHORTEST = 2  # epochs of the default at least
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One answer to one question. `settings` are {} for the default."""
+class AdviceRequest:
+    """A question to the adviser. `choose`, `minutes`, `methods`: None for the usual ones, or as the adviser `name` was
+    begun with. The default is `method`, or the first of `methods`."""
 
-    question: str
-    label: str
-    settings: dict[str, object]
-    value: float | None = None  # where it stands on a curve
+    dataset: str
+    minutes: float | None = None
+    choose: Sequence[str] | None = None
+    name: str = ""
+    method: str = "simclr"
+    epochs: int = EPOCHS
+    root: str | None = None
+    device: str = "auto"
+    references: list[str] | None = None  # runs on these images, judged as they are; None: those of the user's list
+    methods: Sequence[str] | None = None
 
 
-def check_questions(names: Sequence[str]) -> list[str]:
+# --- what is tried -----------------------------------------------------------------------------------
+
+
+def check_questions(names: Sequence[str]) -> tuple[str, ...]:
     """The names, each once. Raises BadSetting for one that is no question."""
-    for name in names:
-        if name not in QUESTIONS:
-            raise BadSetting(f"--choose takes {', '.join(QUESTIONS)}; got {name!r}")
-    if not names:
-        raise BadSetting(f"--choose takes at least one of {', '.join(QUESTIONS)}")
+    if not names or not {*names} <= {*QUESTIONS}:
+        raise BadSetting("--choose takes {questions}; got {names}", questions=", ".join(QUESTIONS), names=[*names])
     if START in names and len(set(names)) > 1:
         raise BadSetting("{start} is asked alone: whether to train comes before how", start=START)
-    return list(dict.fromkeys(names))
+    return tuple(dict.fromkeys(names))
 
 
 def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str] = ()) -> list[Candidate]:
     """What is tried for a question, the default first. Raises BadSetting where the method's loss has none.
+
     Args: among: methods to choose from; (): all that fit."""
     cls, usual = methods.get(method), usual_settings(method, dataset)
-    others: dict[str, dict[str, object]]
+    default: str
+    others: dict[str, dict[str, Any]] = {}
     match question:
         case "temperature":
             loss = usual.get("loss") or cls.card.default_loss
-            return _of_the_loss(loss, losses.knobs(loss), usual.get("loss_knobs", cls.card.loss_knobs))
+            knobs = losses.knobs(loss)
+            name, grid = ("temperature", TEMPERATURES) if "temperature" in knobs else ("margin", MARGINS)
+            if name not in knobs:
+                raise BadSetting("{loss} has no temperature or margin to choose", loss=loss)
+            value = usual.get("loss_knobs", cls.card.loss_knobs).get(name, knobs[name].default)
+            if not isinstance(value, (int, float)):
+                text = "the {name} of {loss} is learned by default; there is nothing to choose"
+                raise BadSetting(text, name=name, loss=loss)
+            sign = "τ" if name == "temperature" else "margin"
+            far = [v for v in grid if max(v / value, value / v) > NEAR]
+            return [
+                Candidate(label=f"{sign} {value:g}", value=float(value)),
+                *(Candidate(label=f"{sign} {v:g}", settings={f"loss.{name}": v}, value=v) for v in far),
+            ]
         case "batch":
-            batch = int(usual.get("batch_size") or 128)
+            batch = int(usual.get("batch_size") or USUAL_BATCH)
             sizes = [b for b in (batch // 4, batch // 2, 2 * batch) if 8 <= b <= len(dataset) // 4]
-            first = Candidate(question, message("batch {batch}", batch=batch), {}, batch)
-            labels = [message("batch {second}", second=b) for b in sizes]
-            return [first, *(Candidate(question, x, {"batch_size": b}, b) for x, b in zip(labels, sizes, strict=True))]
+            default = message("batch {batch}", batch=batch)
+            others = {message("batch {batch}", batch=b): {"batch_size": b} for b in sizes}
         case "method":
             names = among or fitting_methods(dataset)[0]
             default, others = cls.card.title, {methods.get(m).card.title: {"method": m} for m in names if m != method}
         case "start":
-            default, others = N_("from scratch"), {}  # going on from an encoder is known once these are judged
+            default = N_("from scratch")  # going on from an encoder is known once these are judged
         case "head":
             head = {"head": "nonlinear", **usual.get("method_knobs", {})}["head"]
             default, others = HEAD[head], {HEAD[h]: {"method.head": h} for h in HEAD if h != head}
         case _:
             default = N_("usual views")
-            others = _recipe_changes(dataclasses.asdict(usual.get("recipe", Recipe())), dataset)
-    return [Candidate(question, default, {}), *(Candidate(question, x, settings) for x, settings in others.items())]
+            others = _recipe_changes(usual.get("recipe", Recipe()), dataset)
+    return [Candidate(label=default), *(Candidate(label=x, settings=settings) for x, settings in others.items())]
 
 
-def _of_the_loss(loss: str, knobs: Any, usual: Mapping[str, Any]) -> list[Candidate]:
-    name, grid = ("temperature", TEMPERATURES) if "temperature" in knobs else ("margin", MARGINS)
-    if name not in knobs:
-        raise BadSetting("{loss} has no temperature or margin to choose", loss=loss)
-    default = usual.get(name, knobs[name].default)
-    sign = "τ" if name == "temperature" else "margin"
-    if not isinstance(default, (int, float)):
-        raise BadSetting("the {name} of {loss} is learned by default; there is nothing to choose", name=name, loss=loss)
-    others = [v for v in grid if max(v / default, default / v) > NEAR]
-    return [
-        Candidate("temperature", f"{sign} {default:g}", {}, float(default)),
-        *(Candidate("temperature", f"{sign} {v:g}", {f"loss.{name}": v}, v) for v in others),
-    ]
+def batch_of(usual: int, n: int) -> int:
+    """The usual batch, halved until n images give enough steps an epoch."""
+    best = usual
+    while best > 8 and n // best < STEPS:
+        best //= 2
+    return best
 
 
-def _recipe_changes(usual: Mapping[str, Any], dataset: Dataset) -> dict[str, dict[str, object]]:
+def _recipe_changes(usual: Recipe, dataset: Dataset) -> dict[str, dict[str, Any]]:
     """One step away from the usual recipe at a time: settings by label."""
     _, c, h, _ = dataset.images.shape
-    changes: dict[str, dict[str, object]] = {}
-    changes["no mirroring" if usual["flip"] else "mirroring"] = {"flip": 0.0 if usual["flip"] else 0.5}
-    if usual["crop"]:
-        low = usual["crop_low"]
-        changes["smaller crops"] = {"crop_low": round(max(0.08, low / 2), 2)}
-        changes["larger crops"] = {"crop_low": round(min(0.9, (1 + low) / 2), 2)}
-    if c == 3 and (usual["hue"] or usual["gray"]) and usual["jitter"]:
-        changes["no hue shift, no gray"] = {"hue": 0.0, "gray": 0.0}
-    if usual["jitter"]:
-        changes["no color steps"] = {"jitter": 0.0, "gray": 0.0}
-    if h >= 16 and not usual["blur"]:
-        changes["with blur"] = {"blur": 0.5}
-    return {label: {f"recipe.{k}": v for k, v in change.items()} for label, change in changes.items()}
+    changes = {"no mirroring" if usual.flip else "mirroring": {"recipe.flip": 0.0 if usual.flip else 0.5}}
+    if usual.crop:
+        changes["smaller crops"] = {"recipe.crop_low": round(max(0.08, usual.crop_low / 2), 2)}
+        changes["larger crops"] = {"recipe.crop_low": round(min(0.9, (1 + usual.crop_low) / 2), 2)}
+    if c == 3 and (usual.hue or usual.gray) and usual.jitter:
+        changes["no hue shift, no gray"] = {"recipe.hue": 0.0, "recipe.gray": 0.0}
+    if usual.jitter:
+        changes["no color steps"] = {"recipe.jitter": 0.0, "recipe.gray": 0.0}
+    if h >= 16 and not usual.blur:
+        changes["with blur"] = {"recipe.blur": 0.5}
+    return changes
 
 
-# --- the curve through the scores of one number ------------------------------------------------------
+def fitting_methods(dataset: Dataset, named: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """Names of the methods that can be tried, each once, and why others cannot, by title. Of those that a person
+    `named` also one that wants a larger batch than fits. Raises UnknownName."""
+    has_captions = False
+    with contextlib.suppress(ValueError, OSError):
+        has_captions = add_captions(dataset).captions is not None
+    largest = len(dataset) // 4
+    fitting, left_out = [], {}
+    for name in dict.fromkeys(named or methods.names()):
+        card = methods.get(name).card
+        if card.needs_labels and not is_labeled(dataset):
+            left_out[card.title] = N_("it needs labels")
+        elif card.needs_captions and not has_captions:
+            left_out[card.title] = N_("it needs captions")
+        elif not named and LARGE in card.uses and largest < LARGE_BATCH:
+            text = N_("it needs a large batch, and these images allow {largest}")
+            left_out[card.title] = message(text, largest=max(1, largest))
+        else:
+            fitting.append(name)
+    return fitting, left_out
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """The expected score at each value."""
-
-    process: GaussianProcessRegressor
-    mean: float
-    low: float  # the values that were tried lie between
-    high: float
-    images: float  # standard deviation of a score over images: that of all runs, which are judged on the same
-    freedom: int  # of the spread between seeds; 0 where no value has three
-
-    def at(self, values: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
-        """Expected score and half its 95 % interval: (n), (n)."""
-        x = np.log(np.asarray(values, dtype=np.float64))[:, None]
-        mean, sd = self.process.predict(x, return_std=True)
-        return mean + self.mean, Z95 * sd
-
-    def places(self, points: int = 41) -> list[float]:
-        """Evenly spaced places on the logarithm between the values that were tried."""
-        return [float(value) for value in np.geomspace(self.low, self.high, points)]
-
-    def sampled(self, points: int = 41) -> list[CurvePlace]:
-        """The curve with its band. `low` and `high` are None where too few seeds were trained."""
-        values = self.places(points)
-        mean, half = self.at(values)
-        rows: list[CurvePlace] = []
-        for value, score, of_seeds in zip(values, mean.tolist(), half.tolist(), strict=True):
-            row: CurvePlace = {"value": value, "score": score, "low": None, "high": None}
-            if self.freedom:
-                of_seeds *= -stdtrit(self.freedom, ALPHA / 2) / Z95
-                both = math.hypot(of_seeds, Z95 * self.images)
-                row["low"], row["high"] = score - both, score + both
-            rows.append(row)
-        return rows
+def is_labeled(dataset: Dataset) -> bool:
+    """Whether there are images of two classes."""
+    return len(np.unique(dataset.labels[dataset.labels >= 0])) > 1
 
 
-def fit_curve(points: Sequence[tuple[float, float, np.ndarray | None]]) -> Curve | None:
-    """The curve of runs.
-    Args: points: of each run its value, its score, and whether each held-out image was named right (n), or None.
-    Returns: None where fewer than `FEWEST` values have a score."""
-    runs = [(v, s, right) for v, s, right in points if np.isfinite(s)]
-    values = np.array([v for v, _, _ in runs])
-    if len(np.unique(values)) < FEWEST:
-        return None
-    scores = np.array([s for _, s, _ in runs])
-    mean = float(scores.mean())
-    (between, freedom), images = _spread_of_seeds(values, scores), _noise(scores, runs[0][2])
-    noise = max(images, between)
-    amplitude = max(AMPLITUDE * noise, float(scores.std()))
-    kernel = ConstantKernel(amplitude**2, "fixed") * RBF(LENGTH, "fixed")
-    process = GaussianProcessRegressor(kernel, alpha=noise**2, optimizer=None)
-    process.fit(np.log(values)[:, None], scores - mean)
-    images = 0.0 if runs[0][2] is None else images
-    return Curve(process, mean, float(values.min()), float(values.max()), images, freedom)
+# --- the plan ----------------------------------------------------------------------------------------
 
 
-def _noise(scores: np.ndarray, right: np.ndarray | None) -> float:
-    """Standard deviation of one run's score: of a share, the binomial's; else a guess."""
-    if right is None:
-        return max(float(scores.std()) / AMPLITUDE, 1e-6)
-    share = float(np.clip(scores.mean(), 0.02, 0.98))
-    return float(np.sqrt(share * (1 - share) / max(1, len(right))))
+def plan_advice(request: AdviceRequest, on_progress: OnProgress = ignore_progress) -> Plan:
+    """The plan of a new adviser, after a few steps were timed; or that of one that was begun under this name.
+
+    Raises ValueError with the sentence to show."""
+    if request.name and (earlier := load_plan(request.name)) is not None:
+        _check_resumed(earlier, request)
+        return earlier
+    on_progress(N_("reading images"), None)
+    data = datasets.load(request.dataset, "train", request.root)
+    stem = "advice-" + "".join(c if c.isalnum() else "_" for c in request.dataset.split("/")[-1])[:24]
+    request = dataclasses.replace(request, name=request.name or free_name(stem, adviser_names()))
+    return make_plan(request, data, lambda config: seconds_per_epoch(config), on_progress)
 
 
-def _spread_of_seeds(values: np.ndarray, scores: np.ndarray) -> tuple[float, int]:
-    """Standard deviation between seeds, pooled over the values that were trained more than once (0 where none was), and
-    its degrees of freedom, 0 where no value has three seeds."""
-    groups = [scores[values == v] for v in np.unique(values)]
-    freedom = sum(len(group) - 1 for group in groups)
-    squares = sum(((group - group.mean()) ** 2).sum() for group in groups)
-    is_known = max(map(len, groups)) >= SEEDS
-    return math.sqrt(squares / freedom) if freedom else 0.0, freedom if is_known else 0
+def _check_resumed(earlier: Plan, request: AdviceRequest) -> None:
+    """Raises BadSetting where something else is asked for than was planned under this name."""
+    tried = {str(one.settings.get("method", earlier.method)) for one in earlier.candidates}  # of more, for lack of time
+    is_other = {
+        "dataset": request.dataset != earlier.dataset,
+        "choose": request.choose is not None and tuple(request.choose) != earlier.choose,
+        "minutes": request.minutes not in (None, earlier.minutes),
+        "methods": request.methods is not None and not tried <= {*request.methods},
+    }
+    planned = {"choose": ", ".join(earlier.choose), "methods": ", ".join(sorted(tried))}
+    for field in (name for name, differs in is_other.items() if differs):
+        values = {"name": request.name, "field": field, "value": planned.get(field) or getattr(earlier, field)}
+        raise BadSetting("{name} was planned with {field} {value}; choose another name", **values)
 
 
-def spread(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The first, then always the one that lies farthest from those before it."""
-    left, chosen = list(candidates[1:]), [candidates[0]]
-    while left:
-        far = max(left, key=lambda c: min(abs(np.log(_value(c) / _value(other))) for other in chosen))
-        left.remove(far)
-        chosen.append(far)
-    return chosen
+def make_plan(
+    request: AdviceRequest,
+    dataset: Dataset,
+    pace_of: Callable[[TrainConfig], float],
+    on_progress: OnProgress = ignore_progress,
+) -> Plan:
+    """A plan that fits into the time.
+
+    Args: pace_of: seconds of an epoch with some settings.
+    Raises: BadSetting with the sentence to show: the time is too short for one comparison, too few images, a question
+        that has no answer here."""
+    minutes = MINUTES if request.minutes is None else request.minutes
+    if not minutes > 0 or not math.isfinite(minutes):
+        raise BadSetting("--minutes must be above 0; got {minutes}", minutes=f"{minutes:g}")
+    rows, method, among, left_out = held_out_rows(dataset), request.method, list[str](), dict[str, str]()
+    choose = check_questions(request.choose or [*(["temperature"] if request.methods is None else ["method"])])
+    if request.methods is not None:
+        if choose != ("method",):
+            text = "methods can be named only where the method is chosen; got {choose}"
+            raise BadSetting(text, choose=", ".join(choose))
+        among, unfit = fitting_methods(dataset, request.methods)
+        for title, why in unfit.items():
+            raise BadSetting("{title} cannot be tried on {dataset}: {why}", title=title, dataset=dataset.name, why=why)
+        method = method if method in among else among[0]
+    elif "method" in choose:
+        among, left_out = fitting_methods(dataset)
+    if not is_labeled(dataset):
+        raise BadSetting(NEEDS_LABELS)
+    found = [candidates(question, method, dataset, among) for question in choose]  # one change at a time
+    first = Candidate(
+        label=", ".join(one[0].label for one in found), value=found[0][0].value if len(choose) == 1 else None
+    )
+    tried = (first, *(one for some in found for one in some[1:]))
+    if len(tried) < 2 and choose != (START,):
+        raise BadSetting("nothing to choose: {choose} has only one setting here", choose=", ".join(choose))
+    usual = int(usual_settings(method, dataset).get("batch_size", USUAL_BATCH))
+    batch = batch_of(usual, len(dataset))
+    references = named_on(request.references, data_key(dataset.name, request.root))
+    plan = Plan(
+        name=new_name(request.name),
+        dataset=dataset.name,
+        root=request.root,
+        method=method,
+        choose=choose,
+        minutes=minutes,
+        candidates=tried,
+        seconds=0.0,
+        train=len(dataset) - len(rows),
+        held_out=len(rows),
+        device=request.device,
+        batch_size=None if "batch" in choose or batch == usual else batch,
+        frozen=tuple(run.name for run in references) if choose == (START,) else (),
+        left_out={title: why for title, why in left_out.items() if title not in {one.label for one in tried}},
+    )
+    return _fitted(plan, request.epochs, _paces(plan, pace_of, on_progress))
 
 
-def _value(candidate: Candidate) -> float:
-    assert candidate.value is not None
-    return candidate.value
+def _paces(plan: Plan, pace_of: Callable[[TrainConfig], float], on_progress: OnProgress) -> dict[str, float]:
+    """Seconds per epoch of each method, the default's first; another that cannot be timed is told when it is trained.
+    Raises ValueError where the default cannot be trained."""
+    order = list(dict.fromkeys(str(one.settings.get("method", plan.method)) for one in plan.candidates))
+    paces = dict[str, float]()
+    for number, name in enumerate(order, 1):
+        text = N_("timing {title}, {number} of {count} methods") if len(order) > 1 else N_("timing a few steps")
+        stage = message(text, title=methods.get(name).card.title, number=number, count=len(order))
+        on_progress(stage, (number - 1) / len(order))
+        config = TrainConfig(
+            method=name, dataset=plan.dataset, root=plan.root, device=plan.device, batch_size=plan.batch_size
+        )
+        try:
+            paces[name] = pace_of(config)
+        except (ValueError, OSError, RuntimeError):
+            if not paces:
+                raise
+            paces[name] = paces[plan.method]
+    return paces
 
 
-def next_on_curve(found: Sequence[Candidate], fitted: Curve, tried: Collection[float]) -> Candidate | None:
-    """The value whose interval on the curve has the highest upper end; None where every place was tried nearby."""
-    values = [c.value for c in found if c.value is not None]
-    places = sorted({float(f"{v:.2g}") for v in np.geomspace(min(values), max(values), PLACES)})
-    places = [v for v in places if all(max(v / t, t / v) > NEW for t in tried)]
-    if not places:
-        return None
-    mean, half = fitted.at(places)
-    value = places[int(np.argmax(mean + half))]
-    known = next((c for c in found if c.value == value), None)
-    sign, key = found[0].label.rpartition(" ")[0], next(iter(found[-1].settings))
-    return known or Candidate("temperature", f"{sign} {value:g}", {key: value}, value)
+def _fitted(plan: Plan, most: int, paces: Mapping[str, float]) -> Plan:
+    """The plan with the time of each training, and as many candidates as it then has time for. The default trains for
+    `most` epochs at most and for SHORTEST at least. Raises BadSetting where there is no time for two candidates."""
+    pace, tried = paces[plan.method], list(plan.candidates)
+    fewest = 1 + bool(plan.frozen) if plan.is_start else 2
+    count = max(fewest, len(tried))
+    while (each := plan.budget / trainings(count) - OVERHEAD) < SHORTEST * pace and count > fewest:
+        count -= 1
+    if each < SHORTEST * pace:
+        needed = plan.minutes * trainings(count) * (SHORTEST * pace + OVERHEAD) / plan.budget
+        values = {"minutes": f"{plan.minutes:g}", "needed": math.ceil(needed), "seeds": len(SEEDS)}
+        raise BadSetting(
+            "{minutes} min are too short for a comparison with {seeds} seeds; give it {needed} min or more", **values
+        )
+    each = min(each, most * pace)
+    timed = []
+    for one in tried[:count]:
+        epochs = math.floor(each / paces[str(one.settings.get("method", plan.method))] + 1e-6)
+        timed.append(dataclasses.replace(one, epochs=max(1, epochs)))
+    left_out = {**plan.left_out, **{one.label: NO_TIME for one in tried[count:]}}
+    return dataclasses.replace(plan, candidates=tuple(timed), seconds=each, left_out=left_out)

@@ -1,38 +1,91 @@
 """What a data set shows before any training: sizes, copies, classes, what pixels know of them. Everything is read
 from at most `MOST` training images; of the test images only the pixels are compared, to find copies. What follows
-from it is in suggestions.py."""
+from it stands below."""
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
-from typing import Any
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
 from torch.nn.functional import adaptive_avg_pool2d
 
 from contrastive_core import losses, methods
-from contrastive_core.advice.fitting_methods import fitting_methods
+from contrastive_core.advice.candidates import USUAL_BATCH, batch_of, fitting_methods
 from contrastive_core.advice.held_out import FEWEST
-from contrastive_core.advice.suggestions import USUAL_BATCH, Facts, Suggestion, suggestions
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.score import wilson
+from contrastive_core.compare.embed import untrained_rows
+from contrastive_core.compare.verdicts import difference
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.evaluation.embed import untrained_rows
-from contrastive_core.evaluation.paired_tests import difference
-from contrastive_core.messages import N_, message
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.metrics.knn import default_k, vote
 from contrastive_core.ops.neighbors import nearest
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.score import wilson
-from contrastive_core.records.train_config import TrainConfig
-from contrastive_core.training.defaults import usual_settings
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.settings import usual_settings
 
 MOST = 4000  # training images that are looked at
 ASKED = 1000  # of them, those that the others vote on
 SMALL = 16  # pixels a side to which images are brought for comparing pixels
 ALIKE = 0.995  # cosine of centered pixels above which two images count as nearly the same
 SEED = 0
+LEAST_MEASURED, BEST_TEMPERATURE = 0.1, 0.05  # SimCLR's on four data sets with at least that share
+MEASURED = 0.18  # largest share of same-class negatives for which temperatures were compared (docs/measured.md)
+UNEVEN = 5  # times as many images in the largest class as in the smallest
+LABEL_SOME = N_("label some images: without labels no score shows which setting is better")
+HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored ones still know
+
+
+class Facts(TypedDict, total=False):
+    """What a first look finds. Class sizes, shares and cosines are missing without classes, colors in gray images."""
+
+    train: int
+    test: int
+    channels: int
+    height: int
+    width: int
+    labeled: int
+    classes: int
+    left_out: str
+    smallest_class: str
+    smallest: int
+    largest_class: str
+    largest: int
+    same_class_negatives: float  # share of a batch's negatives that are of the anchor's class
+    copies_in_train: int
+    copies_across: int
+    alike_across: int
+    asked_across: int
+    gray: bool
+    asked: int
+    pixels_knn: float
+    pixels_interval: tuple[float, float]
+    mirrored_knn: float
+    mirroring_costs: tuple[float, float, float]  # with its interval
+    chance: float
+    same_class_cosine: float
+    other_class_cosine: float
+    color_knn: float
+    color_interval: tuple[float, float]
+    random_encoder: float
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A setting, what is suggested for it, why, and what would show whether it is right."""
+
+    setting: str
+    text: str
+    reason: str
+    settle: str
+    values: dict[str, Any] = field(default_factory=dict)  # as `--set` takes them; {} where it is no setting
+    best: float | None = None  # what was best on measured data sets of this kind
 
 
 @dataclass(frozen=True)
@@ -58,7 +111,9 @@ def look(
     """A first look at a data set's training images. Raises ValueError for what cannot be loaded."""
     on_progress(N_("reading images"), None)
     train, test = (datasets.load(name, split, root) for split in ("train", "test"))
-    facts = _sizes(train, test)
+    _, channels, height, width = train.images.shape
+    facts: Facts = {"train": len(train), "test": len(test), "channels": channels, "height": height, "width": width}
+    facts |= _sizes(train)
     chosen = np.sort(np.random.default_rng(SEED).permutation(len(train))[:MOST])
     images = np.asarray(train.images[chosen])
     rows, labels = pixels(images), train.labels[chosen]
@@ -69,7 +124,9 @@ def look(
         on_progress(N_("comparing classes"), 0.5)
         facts |= _by_class(images, rows, labels, device)
         asked, others = _parts(labels)
-        h = _untrained(train, chosen, method, device)
+        ids = [train.ids[i] for i in chosen]
+        part = dataclasses.replace(train, images=images, labels=labels, ids=ids, factors={})
+        h = untrained_rows(TrainConfig(method=method, dataset=name), part, device)
         facts["random_encoder"] = float((vote_of(h[asked], h[others], labels[others], device) == labels[asked]).mean())
     on_progress(N_("conclusions"), 0.9)
     card = methods.get(method).card
@@ -82,62 +139,43 @@ def look(
 
 def in_words(facts: Facts) -> str:
     """The facts in a sentence or two; in one more where the adviser cannot try anything on them."""
-    few = message("Too few images to try settings: at least {fewest} training images are needed.", fewest=FEWEST)
-    return f"{_seen(facts)} {few}" if facts["train"] < FEWEST else _seen(facts)
-
-
-def _seen(facts: Facts) -> str:
-    color = N_("in gray") if facts["gray"] else N_("in color")
-    color = message("of {c} channels", c=c) if (c := facts["channels"]) not in (1, 3) else color
-    values = {"train": f"{facts['train']:,}", "test": f"{facts['test']:,}", "color": color}
-    values |= {"height": str(facts["height"]), "width": str(facts["width"])}
-    text = message("{train} training and {test} test images of {height} × {width} pixels, {color}", **values)
-    if facts["classes"] < 2 or "pixels_knn" not in facts:
-        return message("{text}, without classes.", text=text)
-    sizes = f"{facts['smallest']:,}"
-    if facts["largest"] > facts["smallest"]:
-        sizes += message(" to {largest}", largest=f"{facts['largest']:,}")
-    known = {"pixels_knn": facts["pixels_knn"], "random_encoder": facts["random_encoder"], "chance": facts["chance"]}
-    shares = {name: f"{100 * share:.1f}" for name, share in known.items()}
-    cosines = {"same": f"{facts['same_class_cosine']:.2f}", "other": f"{facts['other_class_cosine']:.2f}"}
-    return message(
-        "{text}; {classes} classes of {sizes}. kNN accuracy on {asked} of the training images, by the vote of others, "
-        "is {pixels_knn} % on pixels and {random_encoder} % with an untrained encoder; the largest class has {chance} "
-        "%. The mean cosine of centered pixels is {same} within "
-        "a class and {other} between classes.",
-        text=text,
-        classes=facts["classes"],
-        sizes=sizes,
-        asked=f"{facts['asked']:,}",
-        **shares,
-        **cosines,
+    text = message(
+        "{train} training and {test} test images of {height} × {width} pixels, {color}",
+        train=f"{facts['train']:,}",
+        test=f"{facts['test']:,}",
+        height=facts["height"],
+        width=facts["width"],
+        color=N_("in gray") if facts["gray"] else N_("in color"),
     )
+    parts = [message("{text}, without classes.", text=text)]
+    if facts["classes"] > 1 and "pixels_knn" in facts:
+        known = {"pixels_knn": facts["pixels_knn"], "random_encoder": facts["random_encoder"]}
+        shares = {name: f"{100 * share:.1f}" for name, share in {**known, "chance": facts["chance"]}.items()}
+        low, high = facts["smallest"], facts["largest"]
+        seen = message(
+            "{text}; {classes} classes of {sizes}. kNN accuracy on {asked} of the training images, by the vote of "
+            "others, is {pixels_knn} % on pixels and {random_encoder} % with an untrained encoder; the largest class "
+            "has {chance} %. The mean cosine of centered pixels is {same} within a class and {other} between classes.",
+            text=text,
+            classes=facts["classes"],
+            sizes=f"{low:,}" if low == high else f"{low:,}–{high:,}",
+            asked=f"{facts['asked']:,}",
+            same=f"{facts['same_class_cosine']:.2f}",
+            other=f"{facts['other_class_cosine']:.2f}",
+            **shares,
+        )
+        parts = [seen]
+    if facts["train"] < FEWEST:
+        few = N_("Too few images to try settings: at least {fewest} training images are needed.")
+        parts.append(message(few, fewest=FEWEST))
+    return join(" ", parts)
 
 
-def baselines(dataset: Dataset, rows: np.ndarray, method: str, device: str = "auto") -> dict[str, float]:
-    """kNN on the held-out rows (m), by at most `MOST` of the rest: of raw pixels, and of an untrained encoder.
-    Returns: shares right by name; {} where no held-out image has a label."""
-    asked = rows[dataset.labels[rows] >= 0]
-    rest = np.setdiff1d(np.flatnonzero(dataset.labels >= 0), rows)
-    rest = np.sort(np.random.default_rng(SEED).permutation(rest)[:MOST])
-    if not len(asked) or not len(rest):
-        return {}
-    chosen, m = np.concatenate([asked, rest]), len(asked)
-    labels = dataset.labels[chosen]
-    spaces = {
-        N_("raw pixels"): pixels(np.asarray(dataset.images[chosen])),
-        N_("an untrained encoder"): _untrained(dataset, chosen, method, device),
-    }
-    return {name: float((vote_of(x[:m], x[m:], labels[m:], device) == labels[:m]).mean()) for name, x in spaces.items()}
-
-
-def _sizes(train: Dataset, test: Dataset) -> Facts:
-    _, c, h, w = train.images.shape
+def _sizes(train: Dataset) -> Facts:
     labels = train.labels[train.labels >= 0]
     counts = np.bincount(labels, minlength=len(train.classes)) if len(labels) else np.zeros(0, int)
     share = counts[counts > 0] / max(1, counts.sum())
-    facts: Facts = {"train": len(train), "test": len(test), "channels": c, "height": h, "width": w}
-    facts |= {"labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out}
+    facts: Facts = {"labeled": len(labels), "classes": int((counts > 0).sum()), "left_out": train.left_out}
     if len(share) > 1:
         facts |= {
             "smallest_class": train.classes[int(np.argmin(counts))],
@@ -242,7 +280,119 @@ def _likeness(rows: np.ndarray, labels: np.ndarray) -> Facts:
     }
 
 
-def _untrained(dataset: Dataset, chosen: np.ndarray, method: str, device: str) -> np.ndarray:
-    images, ids = np.asarray(dataset.images[chosen]), [dataset.ids[i] for i in chosen]
-    part = dataclasses.replace(dataset, images=images, labels=dataset.labels[chosen], ids=ids, factors={})
-    return untrained_rows(TrainConfig(method=method, dataset=dataset.name), part, device)
+# --- what follows ---
+
+
+def suggestions(name: str, facts: Facts, defaults: Mapping[str, Any]) -> list[Suggestion]:
+    """Return the suggestions that the facts of the data set `name` support."""
+    batch, temperature, augmentation = (
+        shlex.join(["contrastive-lab", "advise", name, "--choose", question, "--minutes", "30"])
+        for question in ("batch", "temperature", "augmentation")
+    )
+    found = [
+        _batch(facts, int(defaults["batch_size"]), bool(defaults["needs_labels"]), batch),
+        _temperature(facts, bool(defaults["needs_labels"]), temperature) if defaults["has_temperature"] else None,
+        _mirror(facts, defaults["recipe"].flip > 0, augmentation),
+        _color(facts, augmentation),
+        _copied(facts),
+        _uneven(facts),
+    ]
+    return [one for one in found if one is not None]
+
+
+def _batch(facts: Facts, usual: int, needs_labels: bool, settle: str) -> Suggestion:
+    n, best = facts["train"], batch_of(usual, facts["train"])
+    steps = f"{max(1, n // best):,}"
+    reasons = [message("an epoch of {n} images has {steps} steps", n=f"{n:,}", steps=steps)]
+    if best < usual:
+        value = max(1, n // usual)
+        reasons.append(message("the usual {usual} would give only {value}", usual=usual, value=value))
+    if (same := facts.get("same_class_negatives")) is not None:
+        of, own = 2 * best - 2, f"{same * (2 * best - 2):.0f}"
+        template = N_("{same} of {negatives} negatives are of the anchor's class")
+        if needs_labels:
+            template = N_("{same} of {negatives} views of other images are of the anchor's class and are its positives")
+        reasons.append(message(template, same=own, negatives=of))
+    else:
+        settle = LABEL_SOME
+    values = {"batch_size": best} if best < usual else {}
+    return Suggestion("batch_size", f"{best}", join("; ", reasons), settle, values)
+
+
+def _temperature(facts: Facts, needs_labels: bool, settle: str) -> Suggestion:
+    same, best = facts.get("same_class_negatives"), None
+    if same is None:
+        why, settle = N_("without labels the share of false negatives is unknown"), LABEL_SOME
+    elif needs_labels:
+        why = N_("with labels no negative is false, so the usual range is tried")
+    else:
+        share = message("{same} % of a batch's negatives are of the anchor's own class", same=f"{100 * same:.0f}")
+        why = message("{share}; with 10 to 17 % on four measured sets, SimCLR was best at τ = 0.05", share=share)
+        if same > MEASURED:
+            why = message("{share}, more than in any measured data set: the whole range is tried", share=share)
+        best = BEST_TEMPERATURE if LEAST_MEASURED <= same <= MEASURED else None
+    return Suggestion("loss.temperature", N_("0.05 to 1"), why, settle, best=best)  # candidates.TEMPERATURES
+
+
+def _mirror(facts: Facts, is_on: bool, settle: str) -> Suggestion | None:
+    if "mirroring_costs" not in facts:
+        return None
+    figures = message(
+        "by pixels, {mirrored_knn} % of {asked} mirrored images are still assigned to their class; unmirrored, "
+        "{pixels_knn} %",
+        mirrored_knn=f"{100 * facts['mirrored_knn']:.1f}",
+        asked=facts["asked"],
+        pixels_knn=f"{100 * facts['pixels_knn']:.1f}",
+    )
+    mirrored, upright = (max(0.0, share - facts["chance"]) for share in (facts["mirrored_knn"], facts["pixels_knn"]))
+    kept, values = mirrored / max(1e-9, upright), {}
+    if facts["mirroring_costs"][1] <= 0 or kept >= HARMLESS:
+        text = N_("mirroring, as by default") if is_on else N_("mirroring may be tried")
+    elif kept >= HARMFUL:
+        text = N_("mirroring is doubtful: try both")
+    elif is_on:
+        text, values = N_("no mirroring"), {"recipe.flip": 0.0}
+    else:
+        text = N_("no mirroring, as by default")
+    return Suggestion("recipe.flip", text, figures, settle, values)
+
+
+def _color(facts: Facts, settle: str) -> Suggestion | None:
+    if facts["gray"] or "color_knn" not in facts:
+        return None
+    chance = facts["chance"]
+    figures = message(
+        "the mean color alone identifies the class of {color_knn} %; the most frequent class has {chance} %",
+        color_knn=f"{100 * facts['color_knn']:.1f}",
+        chance=f"{100 * chance:.1f}",
+    )
+    if facts["color_interval"][0] > chance + 0.25 * (1 - chance):
+        values = {"recipe.hue": 0.0, "recipe.gray": 0.0}
+        return Suggestion("recipe.hue", N_("no hue shift, no gray"), figures, settle, values)
+    return Suggestion("recipe.hue", N_("color steps as usual"), figures, settle)
+
+
+def _copied(facts: Facts) -> Suggestion | None:
+    if not facts["copies_across"] and not facts["alike_across"]:
+        return None
+    reason = message(
+        "Bit-identical to a training image: {copies_across} of the test images. Almost the same pixels as one: "
+        "{alike_across} of {asked_across}. Test scores will be too high",
+        copies_across=f"{facts['copies_across']:,}",
+        alike_across=f"{facts['alike_across']:,}",
+        asked_across=f"{facts['asked_across']:,}",
+    )
+    return Suggestion("exclude", N_("remove copies from one split"), reason, N_("Samples, near-duplicates and leaks"))
+
+
+def _uneven(facts: Facts) -> Suggestion | None:
+    if facts.get("largest", 0) < UNEVEN * max(1, facts.get("smallest", 1)):
+        return None
+    reason = message(
+        "{largest_class} has {largest} images, {smallest_class} {smallest}: kNN votes for the frequent ones",
+        largest_class=facts["largest_class"],
+        largest=f"{facts['largest']:,}",
+        smallest_class=facts["smallest_class"],
+        smallest=f"{facts['smallest']:,}",
+    )
+    return Suggestion("classes", N_("read the figures of each class"), reason, N_("Explore, Classes"))

@@ -1,47 +1,34 @@
-"""Scores on the training images that the adviser set aside, of a run and of settings. The test set is not read. With
-labels: whether the rest's neighbors name each held-out image's class (kNN on h). Without: LiDAR, RankMe, α-ReQ,
-alignment and uniformity of the held-out images."""
+"""Scores on the training images that the adviser holds out: kNN on h, the other training images voting. Of runs, and
+of what needs no training: raw pixels, the largest class, an untrained encoder, frozen encoders."""
 
 import contextlib
-import hashlib
-import json
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import torch
 
-from contrastive_core import metrics
-from contrastive_core.advice.candidates import Candidate
-from contrastive_core.data.augmentations import make_views
-from contrastive_core.data.datasets import Dataset
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import BadSetting, CannotScore
-from contrastive_core.evaluation.embed import data_of, embed_run, load_model
-from contrastive_core.evaluation.verdicts import SettingScores
-from contrastive_core.records.run import Run
-from contrastive_core.storage import atomic, json_files
+from contrastive_core import metrics, runs
+from contrastive_core.advice.plan import Candidate
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.progress import OnProgress
+from contrastive_core.compare.embed import embed_run, raw_pixels, untrained_rows
+from contrastive_core.compare.verdicts import SettingScores
+from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.overrides import take
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 SHARE, MOST, FEWEST = (0.2, 2000, 40)  # of the training images; images at most; images in all at least
-METRICS = {"h": ("knn", "rankme", "alpha_req", "lidar"), "z": ("uniformity", "tolerance", "alignment")}  # by layer
 SEED = 11
-VIEWED, VIEWS = 200, 8  # images and views of each that LiDAR and alignment are taken of
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutScores:
-    """A run's scores on the held-out images, with `right` (n) where they have labels; or why it failed."""
-
-    run: str
-    scores: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0  # of its training and scoring
-    right: np.ndarray | None = None
-    failure: str = ""
-
-    def value(self, criterion: str) -> float:
-        return self.scores.get(criterion, float("nan"))
+VOTERS = 50_000  # images, at most, whose pixels or untrained rows vote
+PIXELS, UNTRAINED, CHANCE = N_("raw pixels"), N_("an untrained encoder"), N_("the largest class")
 
 
 def held_out_rows(dataset: Dataset) -> np.ndarray:
@@ -52,15 +39,8 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
         raise BadSetting(
             "{name} has {n} training images; at least {fewest} are needed, because one fifth is held out", **values
         )
-    rng, count = np.random.default_rng(SEED), min(MOST, round(SHARE * n))
-    labels = dataset.labels
-    known = np.unique(labels[labels >= 0])
-    if len(known) == 1 and (labels >= 0).all():
-        labels = np.full(n, -1)  # one class is as good as none
-    order = rng.permutation(n)
-    if not (labels >= 0).any():
-        return np.sort(order[:count])
-    chosen = []
+    rng, count, labels = np.random.default_rng(SEED), min(MOST, round(SHARE * n)), dataset.labels
+    order, chosen = rng.permutation(n), []
     for label in np.unique(labels):
         rows = order[labels[order] == label]
         chosen.append(rows[: max(1, round(count * len(rows) / n)) if len(rows) > 1 else 0])
@@ -73,106 +53,127 @@ def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
     atomic.write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
-def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> HeldOutScores:
-    """Scores of a run that is done; rows: those that were set aside."""
-    results = {}
-    graphs, views = Graphs(device), _views_of(run, rows, device)
-    for layer, names in METRICS.items():
-        train = embed_run(run, "train", layer, device)
-        rest = train.take(np.setdiff1d(np.arange(len(train)), rows))
-        test = replace(train.take(rows), views=views[layer])
-        for name in names:
-            with contextlib.suppress(CannotScore):
-                results[name] = metrics.create(name)(rest, test, graphs)
-    right = results["knn"].per_sample if "knn" in results else None
-    return HeldOutScores(run.name, {name: result.value for name, result in results.items()}, right=right)
+def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> np.ndarray:
+    """Whether the vote of all other rows names each held-out row's class: (n), NaN without a label."""
+    rest = every.take(np.setdiff1d(np.arange(len(every)), rows))
+    right = metrics.create("knn")(rest, every.take(rows), Graphs(device)).per_sample
+    assert right is not None
+    return np.asarray(right, np.float64)
 
 
-def _views_of(run: Run, rows: np.ndarray, device: str) -> dict[str, np.ndarray]:
-    """h and z (m, v, d) of augmented views of the first of the rows."""
-    dataset = data_of(run, "train")
-    method = load_model(run, dataset, device)
-    images = torch.from_numpy(np.asarray(dataset.images[rows[:VIEWED]]))
-    views = make_views(images, method.recipe, VIEWS, torch.Generator().manual_seed(SEED))
-    where = next(method.parameters()).device
-    parts: dict[str, list[torch.Tensor]] = {"h": [], "z": []}
-    with torch.no_grad():
-        for part in views.flatten(0, 1).split(500):
-            features = method.features(part.to(where))
-            parts["h"].append(features.float().cpu())
-            parts["z"].append(method.project(features).float().cpu())
-    return {layer: torch.cat(x).reshape(len(images), VIEWS, -1).numpy() for layer, x in parts.items()}
+def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> np.ndarray:
+    """Whether a run that is done has each held-out image right: (n)."""
+    return right_rows(embed_run(run, "train", "h", device), rows, device)
 
 
-# --- settings that are tried -------------------------------------------------------------------------
+# --- candidates that are tried -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """Which held-out images (n) a run has right; or why its training failed."""
+
+    run: str
+    right: np.ndarray | None = None
+    seconds: float = 0.0  # of its training and scoring
+    failure: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Some settings, and their scores by epochs and seed."""
+    """A candidate and its scores by seed."""
 
-    label: str
-    settings: dict[str, object]
-    value: float | None  # its place on the curve of the question, if there is one
-    scores: dict[tuple[int, int], HeldOutScores] = field(default_factory=dict)  # by epochs, seed
-
-    @property
-    def key(self) -> str:
-        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:6]
-
-    @property
-    def is_default(self) -> bool:
-        return not self.settings
+    candidate: Candidate
+    by_seed: dict[int, HeldOutScores] = field(default_factory=dict)
 
     @property
     def failure(self) -> str:
-        """Why a training of these settings failed; "" where none did."""
-        return next((s.failure for s in self.scores.values() if s.failure), "")
+        """Why a training failed; "" where none did."""
+        return next((s.failure for s in self.by_seed.values() if s.failure), "")
 
     @property
-    def epochs(self) -> int:
-        """The most epochs that it was scored after; 0: none."""
-        return max((e for (e, _), s in self.scores.items() if not s.failure), default=0)
-
-    def by_seed(self, epochs: int) -> dict[int, HeldOutScores]:
-        """Scores after so many epochs, by seed, rising."""
-        return {seed: s for (e, seed), s in sorted(self.scores.items()) if e == epochs and not s.failure}
-
-    def of_criterion(self, epochs: int, criterion: str) -> SettingScores:
+    def scores(self) -> SettingScores:
         """The same as `verdicts` compares them."""
-        by_seed = self.by_seed(epochs)
-        right = {seed: s.right for seed, s in by_seed.items() if s.right is not None}
-        return SettingScores(self.label, {seed: s.value(criterion) for seed, s in by_seed.items()}, right)
+        right = {seed: s.right for seed, s in sorted(self.by_seed.items()) if s.right is not None}
+        return SettingScores(self.candidate.label, {seed: float(np.nanmean(r)) for seed, r in right.items()}, right)
 
 
-def trial_of(choice: Mapping[str, Candidate]) -> Trial:
-    """The trial of one candidate for each question."""
-    settings = {k: v for candidate in choice.values() for k, v in candidate.settings.items()}
-    curve = choice.get("temperature") or (next(iter(choice.values())) if len(choice) == 1 else None)
-    return Trial(", ".join(c.label for c in choice.values()), settings, curve.value if curve else None)
+def write_scores(folder: Path, scores: HeldOutScores) -> None:
+    """Write the scores of a run where `read_scores` finds them: null for an image without a label."""
+    record: JsonObject = {"seconds": scores.seconds, "failure": scores.failure}
+    if scores.right is not None:
+        record |= {"knn": float(np.nanmean(scores.right)), "right": scores.right.tolist()}
+    json_files.write_json(folder / f"{scores.run}.json", record)
 
 
-def write_scores(folder: Path, trial: Trial, epochs: int, seed: int) -> None:
-    """Write the scores of a trial where `read_trials` finds them."""
-    scores = trial.scores[epochs, seed]
-    arrays = {} if scores.right is None else {"right": scores.right.astype(np.float32)}
-    json_files.write_npz(folder / f"{scores.run}.npz", **arrays)
-    record = {name: getattr(trial, name) for name in ("label", "settings", "value")}
-    record |= {name: getattr(scores, name) for name in ("run", "scores", "seconds", "failure")}
-    json_files.write_json(folder / f"{scores.run}.json", {**record, "epochs": epochs, "seed": seed})  # last
+def read_scores(folder: Path, run: str) -> HeldOutScores | None:
+    """The scores of a run; None where there are none, or where they are damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        raw = json_files.read_object(folder / f"{run}.json")
+        right = None if raw["failure"] else np.array(raw["right"], np.float64)
+        return HeldOutScores(run=run, right=right, seconds=float(raw["seconds"]), failure=raw["failure"])
+    return None
 
 
-def read_trials(folder: Path) -> dict[str, Trial]:
-    """Trials by key, in the order in which they were first scored; damaged scores are left out."""
-    trials: dict[str, Trial] = {}
-    for path in sorted(folder.glob("*.json"), key=lambda p: p.stat().st_mtime_ns):
-        try:
-            raw = json_files.read_object(path)
-            trial = Trial(raw["label"], raw["settings"], raw["value"])
-            scores = {name: math.nan if value is None else float(value) for name, value in raw["scores"].items()}
-            right = json_files.read_npz(path.with_suffix(".npz")).get("right")
-            found = HeldOutScores(raw["run"], scores, float(raw["seconds"]), right, raw["failure"])
-            trials.setdefault(trial.key, trial).scores[int(raw["epochs"]), int(raw["seed"])] = found
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            continue
-    return trials
+# --- what needs no training --------------------------------------------------------------------------
+
+
+class References:
+    """Scores without a training, computed when they are asked for and kept in the adviser's folder."""
+
+    def __init__(self, dataset: Dataset, rows: np.ndarray, folder: Path, device: str = "auto") -> None:
+        self.dataset, self.rows, self.folder, self.device = dataset, rows, folder, device
+        self.failed: dict[str, str] = {}  # why a frozen encoder could not be judged, by the name of its run
+        rest = np.setdiff1d(np.arange(len(dataset)), rows)
+        if len(rest) > VOTERS:
+            rest = np.random.default_rng(SEED).permutation(rest)[:VOTERS]
+        self._chosen = np.sort(np.concatenate([rows, rest]))
+
+    def pixels(self) -> SettingScores:
+        return self._kept("pixels", PIXELS, raw_pixels)
+
+    def chance(self) -> SettingScores:
+        """Naming the most frequent class of the other images each time."""
+        labels = self.dataset.labels
+        rest = np.delete(labels, self.rows)
+        largest = np.bincount(rest[rest >= 0]).argmax()
+        return _fixed(CHANCE, np.where(labels[self.rows] >= 0, labels[self.rows] == largest, np.nan))
+
+    def untrained(self, config: TrainConfig, seeds: Sequence[int]) -> SettingScores:
+        """The encoder that a training with these settings begins with, a seed each."""
+        found = SettingScores(UNTRAINED)
+        for seed in seeds:
+
+            def embed(part: Dataset, seed: int = seed) -> EmbeddingSet:
+                features = untrained_rows(dataclasses.replace(config, seed=seed), part, self.device)
+                return EmbeddingSet(features, np.asarray(part.labels, np.int64), classes=part.classes)
+
+            made = self._kept(f"untrained-{config.method}-{seed}", UNTRAINED, embed)
+            found.scores[seed], found.right[seed] = made.mean, made.right[0]
+        return found
+
+    def frozen(self, names: Sequence[str], on_progress: OnProgress) -> dict[str, SettingScores]:
+        """Each run whose encoder can be judged as it is; why others cannot is kept in `failed`."""
+        found = {}
+        for name in names:
+            try:
+                on_progress(message("embedding {name}", name=name), None)
+                found[name] = _fixed(name, score_run(runs.load(name), self.rows, self.device))
+            except (ValueError, OSError, RuntimeError) as error:
+                self.failed[name] = sentence(error)
+        return found
+
+    def _kept(self, name: str, label: str, embed: Callable[[Dataset], EmbeddingSet]) -> SettingScores:
+        path = self.folder / "references" / f"{name}-{self.dataset.fingerprint[:16]}.npz"
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            right = json_files.read_npz(path)["right"].astype(np.float64)
+            if len(right) == len(self.rows):
+                return _fixed(label, right)
+        part = self.dataset if len(self._chosen) == len(self.dataset) else take(self.dataset, self._chosen)
+        right = right_rows(embed(part), np.searchsorted(self._chosen, self.rows), self.device)
+        json_files.write_npz(path, right=right.astype(np.float32))
+        return _fixed(label, right)
+
+
+def _fixed(label: str, right: np.ndarray) -> SettingScores:
+    return SettingScores(label, {0: float(np.nanmean(right))}, {0: right}, is_fixed=True)

@@ -1,19 +1,17 @@
 """`import`: what a checkpoint from elsewhere is, or a model of a library, and a run of it."""
 
 from argparse import Namespace
-from typing import cast
 
+from contrastive_core import runs
+from contrastive_core.base.errors import BadSetting, CannotImport
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.cli.main import parser
 from contrastive_core.cli.output import print_result, progress_of
-from contrastive_core.errors import BadSetting, CannotImport
-from contrastive_core.importers import pretrained
-from contrastive_core.importers.checkpoint import create_run, open_checkpoint
-from contrastive_core.importers.pretrained import ModelFacts
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records import runs
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.exchange import pretrained
+from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 
-OF_MODELS = ("weights", "pixels", "fetch", "random")  # options that only a library's model has
+OF_MODELS = ("weights", "fetch", "random")  # options that only a library's model has
 
 
 def import_checkpoint(args: Namespace) -> None:
@@ -40,7 +38,10 @@ def _import(args: Namespace, on_progress: OnProgress) -> JsonObject:
         about = pretrained.about(wanted)
         if not about["file"]:
             return {**about}
-    with pretrained.open_model(wanted, on_progress) if wanted else open_checkpoint(args.file, args.encoder) as it:
+    opening = (
+        pretrained.open_model(wanted, on_progress) if wanted else open_checkpoint(args.file, args.encoder, args.pixels)
+    )
+    with opening as it:
         run = None if args.dry_run else create_run(it, args.dataset, args.run, args.root, on_progress)
         return {**it.report(), "run": run and run.name}
 
@@ -49,8 +50,7 @@ def _wanted(args: Namespace) -> pretrained.Wanted | None:
     """The model of a library that is asked for; None for a file."""
     if not pretrained.is_model(args.file):
         if any(getattr(args, name) for name in OF_MODELS):
-            options = "--weights, --pixels, --fetch and --random"
-            raise CannotImport(f"{options} are for torchvision:NAME and timm:NAME; a file is given alone")
+            raise CannotImport("--weights, --fetch and --random are for torchvision:NAME and timm:NAME")
         return None
     if args.random and (args.weights or args.fetch):
         raise CannotImport("--random takes no weights: leave --weights and --fetch out")
@@ -65,7 +65,7 @@ def _text(args: Namespace, record: JsonObject) -> str:
         text = f"{record['encoder']}: images of {record['pixels']} pixels; no weights on this computer"
         if not record["host"]:
             return text
-        return f"{text}; --fetch fetches {record['weights']} from {pretrained.source(cast(ModelFacts, record))}"
+        return f"{text}; --fetch fetches {record['weights']} from {record['source']}"
     parts = [f"{len(record[k])} {k}" for k in ("missing", "unlike", "unused")]
     lines = [
         f"{record['file']}: {record['kind']}, {record['encoder']}",

@@ -1,4 +1,5 @@
-"""The commands that read what was trained: embed, evaluate, project, compare, export, and what the app's tasks run."""
+"""The commands that read what was trained: embed, evaluate, project, compare, export, references, and
+`analyze`, which makes what pages wait for."""
 
 import json
 from argparse import Namespace
@@ -6,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from contrastive_core.base.errors import BadSetting, explained
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.progress import OnProgress, fraction_of
+from contrastive_core.base.regular_files import printable
+from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
+from contrastive_core.base.tables import write_table
 from contrastive_core.cli import sources
-from contrastive_core.cli.frozen import frozen_entries, frozen_scores
 from contrastive_core.cli.output import (
     counted,
     note_left_out,
@@ -19,63 +23,52 @@ from contrastive_core.cli.output import (
     progress_of,
     score_text,
 )
-from contrastive_core.data import datasets
-from contrastive_core.distributed import collectives
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.engine import answers, results
-from contrastive_core.engine.answers.comparisons import judged
-from contrastive_core.evaluation.compare import Entry, check_accuracies, entry_of_run
-from contrastive_core.evaluation.compare import compare as compare_entries
-from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.evaluation.evaluate import evaluate as evaluate_run
-from contrastive_core.evaluation.evaluate import evaluate_file, metric_names, scored_rows
-from contrastive_core.evaluation.projection import map_of
-from contrastive_core.evaluation.tower_notes import tower_record
-from contrastive_core.exporters.onnx import export_onnx
-from contrastive_core.exporters.tensorboard import export_tensorboard
-from contrastive_core.progress import OnProgress, fraction_of
-from contrastive_core.records import embedding_ref, runs
-from contrastive_core.records.comparison import ACCURACIES
-from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import name_of, read_evaluation
-from contrastive_core.records.score import Scores, recall_text, scores_from_json, scores_to_json
-from contrastive_core.records.towers import towers_of
-from contrastive_core.records.train_config import ImageForm
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.tables import write_table
+from contrastive_core.compare.comparison import Comparison, comparison_request
+from contrastive_core.compare.embed import embed_run
+from contrastive_core.compare.entries import check_accuracies
+from contrastive_core.compare.evaluate import evaluate_vectors, metric_names, scored_rows
+from contrastive_core.compare.evaluation import name_of, read_evaluation
+from contrastive_core.compare.verdicts import ACCURACIES
+from contrastive_core.engine import answers
+from contrastive_core.engine.answers.scores import evaluate as evaluate_run
+from contrastive_core.engine.answers.scores import map_of_rows
+from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
+from contrastive_core.runs.references import PREFIX, add, named_on, read_names, remove
+from contrastive_core.spaces import file_formats, results
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.space import TOWERS, Space, layers_of
+from contrastive_core.spaces.towers import towers_of
 
 LEFT_OUT = {"not_finite": "values that are not finite", "zero": "all zeros"}  # rows of a file, by the reason
 
 
 def embed(args: Namespace) -> None:
     """Write the embedding of a split; without a file, both are kept for the app."""
-    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
-        out, run = collectives.raise_together(
-            lambda: (args.out and out_path(args.out, ".npz", ".parquet"), sources.encoder_of(args.run))
-        )
-        for layer in (args.layer,) if out else embedding_ref.layers_of(run):
+    out = args.out and out_path(args.out, ".npz", ".parquet")
+    run = sources.encoder_of(args.run)
+    with progress_of(args) as on_progress:
+        for layer in (args.layer,) if out else layers_of(run):
             rows = embed_run(run, args.split, layer, args.device, fraction_of(on_progress, "embedding"))
-        if world.is_rank0:
-            note_left_out(run, args.split)
-            if out:
-                rows.save(out)
-            record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
-            layer = args.layer if out else ", ".join(embedding_ref.layers_of(run))
-            text = f"{out or run.name}: {counted(len(rows), 'row')} of {rows.width} ({layer}, {args.split})"
-            print_result(args, record, text)
+    note_left_out(run, args.split)
+    if out:
+        rows.save(out)
+    record = {"run": run.name, "rows": len(rows), "width": rows.width, "out": out}
+    layer = args.layer if out else ", ".join(layers_of(run))
+    print_result(
+        args, record, f"{out or run.name}: {counted(len(rows), 'row')} of {rows.width} ({layer}, {args.split})"
+    )
 
 
 def evaluate(args: Namespace) -> None:
     """Score a run beside raw pixels and a random encoder, or a file of vectors alone."""
-    chosen, path = _names(args.metrics), Path(args.run)
-    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
-        if collectives.raise_together(lambda: sources.is_file(args.run)):
-            record: Mapping[str, Any] = _file_record(args, path, chosen, on_progress)
+    chosen = _names(args.metrics)
+    with progress_of(args) as on_progress:
+        if sources.is_file(args.run):
+            record: Mapping[str, Any] = _file_record(args, chosen, on_progress)
             scored = {str(record["file"]): scores_from_json(record["scores"])}
         elif args.train:
             raise ValueError("--train goes with a file of vectors; a run has its own training set")
-        elif space := collectives.raise_together(lambda: sources.loaded_space(args.run, args)):
+        elif space := sources.loaded_space(args.run, args):
             names = metric_names(chosen)
             made = answers.make("scores", {"space": space.values}, on_progress, args.device).meta
             record = {"space": space.title, **{k: made[k] for k in ("n", "n_test", "n_train")}}
@@ -84,38 +77,39 @@ def evaluate(args: Namespace) -> None:
             record |= {"scores": {name: made["scores"]["own"][name] for name in names}}
             scored = {space.title: scores_from_json(record["scores"])}
         else:
-            run, split = collectives.raise_together(lambda: sources.run_of(args.run, args)), args.split or "test"
-            evaluation = evaluate_run(run, chosen, split, args.device, on_progress)
+            run, split = sources.run_of(args.run, args), args.split or "test"
+            known = read_evaluation(run, split) if chosen else None
+            evaluation = known or evaluate_run(run, split, args.device, on_progress, chosen)
             evaluation = evaluation.only(metric_names(chosen)) if chosen else evaluation
             record = evaluation.to_json()
             by_source = dict(evaluation.scores)
-            for encoder, scores in frozen_scores(run, args, split, on_progress).items():
-                by_source[encoder.source] = shown = {name: scores[name] for name in metric_names(chosen)}
-                record["scores"][encoder.source] = scores_to_json(shown)
+            if args.reference and split != "test":
+                raise BadSetting("references are scored on the test images; leave --reference or --split train out")
+            beside = named_on(args.reference, run.data_key, but=run.name) if split == "test" else []
+            for reference in beside:
+                taken = evaluate_run(reference, split, args.device, on_progress, chosen).scores["h"]
+                by_source[PREFIX + reference.name] = shown = {name: taken[name] for name in metric_names(chosen)}
+                record["scores"][PREFIX + reference.name] = scores_to_json(shown)
             scored = {name_of(k): v for k, v in by_source.items()}
-            if world.is_rank0:
-                note_left_out(run, split)
-    if world.is_rank0:
-        for reason, count in record.get("left_out", {}).items():
-            if count:
-                print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
-        for note in record.get("notes", ()):
-            print_note(note)
-        print_result(args, record, _scores_text(args, record, scored))
+            note_left_out(run, split)
+    for reason, count in record.get("left_out", {}).items():
+        if count:
+            print_note(f"{count:,} row{'' if count == 1 else 's'} left out: {LEFT_OUT[reason]}")
+    for note in record.get("notes", ()):
+        print_note(note)
+    print_result(args, record, _scores_text(args, record, scored))
 
 
-def _file_record(args: Namespace, path: Path, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
+def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgress) -> JsonObject:
     """The scores of a file, or of the two towers of one file or of two."""
     if args.split == "train":
         raise ValueError("a file is scored on its test rows; --split train goes with a run")
-    train, labels = (Path(name) if name else None for name in (args.train, args.labels))
-    if not (args.other or args.towers or args.by):
-        return evaluate_file(path, train, chosen, args.device, on_progress, labels, args.leave_out)
-    if train or chosen:
+    if (args.other or args.towers or args.by) and (args.train or chosen):
         raise ValueError("two towers are scored by recall and their gap: --train and --metrics go with one tower")
-    towers = towers_of(collectives.raise_together(lambda: sources.read_file(args, args.run)))
-    assert towers is not None
-    return tower_record(towers, f"{path.name} + {Path(args.other).name}")
+    name, rows = Path(args.run).name, sources.read_file(args, args.run)
+    train = (Path(args.train).name, file_formats.read(args.train, leave_out=args.leave_out)) if args.train else None
+    name += f" + {Path(args.other).name}" if args.other else ""
+    return evaluate_vectors(name, rows, train, chosen, args.device, on_progress)
 
 
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
@@ -143,7 +137,15 @@ def project(args: Namespace) -> None:
     umap_settings = {"seed": args.seed, "neighbors": args.neighbors, "min_dist": args.min_dist}
     settings = {**umap_settings, "metric": args.metric} if args.method == "umap" else {}
     with progress_of(args) as on_progress:
-        rows, xy, meta = _rows_and_map(args, settings, on_progress)
+        if sources.is_file(args.source):
+            rows = sources.read_file(args, args.source, args.split)
+            graphs = Graphs(args.device, on_progress=on_progress)
+            made = map_of_rows(rows, args.method, settings, graphs, on_progress)
+        else:  # the map that the app shows too
+            values = {"space": sources.space_of(args.source, args).values, "kind": args.method, **settings}
+            rows = answers.rows_of(Space(**values["space"]), on_progress, args.device)
+            made = answers.make("map", values, on_progress, args.device)
+    xy, meta = made.arrays["xy"], made.meta
     labels = [""] * len(rows)
     if rows.labels is not None:
         labels = [rows.class_name(i) for i in rows.labels.tolist()]
@@ -161,39 +163,18 @@ def project(args: Namespace) -> None:
     print_result(args, record, f"{out}: {len(rows):,} points by {how}; {', '.join(measures)}")
 
 
-def _rows_and_map(
-    args: Namespace, settings: JsonObject, on_progress: OnProgress
-) -> tuple[EmbeddingSet, np.ndarray, JsonObject]:
-    """The embedding to draw, its map and facts on it; a run's map is the one that the app shows too."""
-    if sources.is_file(args.source):
-        rows = sources.read_file(args, args.source)
-        graphs, on_fraction = Graphs(args.device, on_progress=on_progress), fraction_of(on_progress, "UMAP's layout")
-        projection = map_of(rows, args.method, graphs, on_fraction, **settings)
-        return rows, projection.xy, {"settings": projection.settings, "quality": projection.quality}
-    space = sources.space_of(args.source, args)
-    rows = answers.rows_of(space, on_progress, args.device)
-    values = {"space": space.values, "kind": args.method, **settings}
-    result = answers.make("map", values, on_progress, args.device)
-    return rows, result.arrays["xy"], result.meta
-
-
 def compare(args: Namespace) -> None:
     """Say which of several runs is better on the same samples, and how alike they are."""
     metrics = _names(args.metrics) or [*ACCURACIES]
     check_accuracies(metrics)
     spaces = sources.spaces_of(args)
     with progress_of(args) as on_progress:
-        entries = [_entry(space, args.device, on_progress) for space in spaces]
-        entries += frozen_entries(spaces, args, on_progress)
-        comparison = compare_entries(entries, metrics, device=args.device, on_progress=on_progress)
+        values = {**comparison_request(spaces, every_score=False), "metrics": metrics}
+        made = answers.make("comparison", values, on_progress, args.device)
+        comparison = Comparison.of(made.meta, made.arrays)
         recalls = _recalls(spaces, comparison.names, args.device, on_progress)
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
-    for d in comparison.differences:
-        low, high = (100 * v for v in d.interval)
-        lines.append(
-            f"{d.a} − {d.b}: {100 * d.value:+.1f} points of {ACCURACIES[d.metric]} "
-            f"[{low:+.1f}, {high:+.1f}], p {d.p_corrected:.3g} corrected for {len(comparison.differences)} comparisons"
-        )
+    lines += [d.contrast.sentence for d in comparison.differences if len(comparison.names) > 2]
     if note := recall_text(comparison.recall):
         lines.append(f"shared neighbors: {note}")
     for m, made_of in comparison.made_of.items():
@@ -216,15 +197,15 @@ def compare(args: Namespace) -> None:
 
 
 def _recalls(
-    spaces: Sequence[EmbeddingRef], names: Sequence[str], device: str, on_progress: OnProgress
+    spaces: Sequence[Space], names: Sequence[str], device: str, on_progress: OnProgress
 ) -> dict[str, JsonObject]:
     """Recall of the spaces of two towers beside chance, and warnings, by name."""
     found = {}
-    for name, space in zip(names, spaces, strict=False):  # frozen encoders come after
+    for name, space in zip(names, spaces, strict=True):
         if run := space.run:
             if not run.has_towers:
                 continue
-            space = embedding_ref.of_run(run, space.split, TOWERS)
+            space = Space.of_run(run, space.split, TOWERS)
         elif towers_of(answers.rows_of(space, on_progress, device)) is None:
             continue
         meta = answers.make("towers", {"space": space.values}, on_progress, device).meta
@@ -236,12 +217,6 @@ def _beside_chance(scores: Scores, chance: Scores, key: str) -> str:
     """A score as text, with what chance gives where that is known."""
     beside = f"  chance {score_text(chance[key])}" if key in chance else ""
     return score_text(scores[key]) + beside
-
-
-def _entry(space: EmbeddingRef, device: str, on_progress: OnProgress) -> Entry:
-    if run := space.run:
-        return entry_of_run(run, space.split, space.layer, device, on_progress)
-    return Entry(space.title, *judged(space, on_progress, device), is_of_run=False)
 
 
 def export(args: Namespace) -> None:
@@ -262,35 +237,25 @@ def export(args: Namespace) -> None:
 
 def analyze(args: Namespace) -> None:
     """Make what a page asks for, and keep it."""
-    values = json.loads(args.values)
+    try:
+        values = json.loads(args.values)
+    except (ValueError, RecursionError):
+        values = None
     if not isinstance(values, dict):
-        raise ValueError("the values of an analysis are a JSON object")
+        raise ValueError(f"the values of an analysis are a JSON object; got {printable(args.values, 80)!r}")
     with progress_of(args) as on_progress:
-        answers.make(args.kind, values, on_progress, args.device)
-    path = results.path(args.kind, values)
-    print_result(args, {"kind": args.kind, "out": str(path)}, str(path))
+        try:
+            answers.answer(args.kind, values, on_progress, args.device)
+        except (KeyError, TypeError, AttributeError) as error:
+            why = printable(explained(error))
+            raise ValueError(f"these values do not fit the analysis {args.kind}: {why}") from error
+    out = "" if args.kind in answers.FILES else str(results.path(args.kind, values))
+    print_result(args, {"kind": args.kind, "out": out}, out or f"{args.kind}: done")
 
 
-def decode(args: Namespace) -> None:
-    """Decode the images of a data set, unless they have been."""
-    form = ImageForm(args.image_size, args.resize)
-    with progress_of(args) as on_progress:
-        dataset = datasets.load(args.dataset, args.split, args.root, False, form, on_progress)
-    left_out = dataset.left_out
-    record = {"dataset": args.dataset, "split": args.split, "images": len(dataset), "left_out": left_out}
-    text = f"{args.dataset}, {args.split}: {counted(len(dataset), 'image')}"
-    print_result(args, record, f"{text}. {left_out}" if left_out else text)
-
-
-def present(args: Namespace) -> None:
-    """Embed and score a run, and draw its maps: all that its pages wait for."""
-    run = runs.load(args.run)
-    with progress_of(args) as on_progress:
-        if read_evaluation(run) is None:
-            evaluate_run(run, device=args.device, on_progress=on_progress)
-        for layer in embedding_ref.layers_of(run):
-            embed_run(run, args.split, layer, args.device)
-            for kind in ("pca", "umap"):
-                values = {"space": embedding_ref.of_run(run, args.split, layer).values, "kind": kind}
-                answers.make("map", answers.with_defaults(values), on_progress, args.device)
-    print_result(args, {"run": run.name, "split": args.split}, f"{run.name}: ready")
+def references(args: Namespace) -> None:
+    """Name references from now on, or leave them out; then list all."""
+    for name in args.runs:
+        (remove if args.remove else add)(name)
+    names = read_names()
+    print_result(args, {"references": names}, "\n".join(names) or "no references")

@@ -13,10 +13,11 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from contrastive_core.base.errors import BadSetting, Elsewhere, LabError, sentence_of
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.local_processes import run_processes
 from contrastive_core.cli.output import error_line
-from contrastive_core.errors import Elsewhere, LabError, sentence_of
-from contrastive_core.records.train_config import OPTIONS, flag
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.runs.train_config import OPTIONS, flag
 
 UNUSABLE = (ValueError, FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 PROGRAM = "python -m contrastive_core"
@@ -25,9 +26,9 @@ Option = tuple[tuple[str, ...], JsonObject]  # flags and settings of an argument
 
 class Command:
     """`run` names a function as `module.function` of this package, or as `package.module:function`
-    of the app, imported when the command is given."""
+    of the app, imported when the command is given; or is it."""
 
-    def __init__(self, run: str, help: str, *options: Option) -> None:
+    def __init__(self, run: str | Callable[[Any], int | None], help: str, *options: Option) -> None:
         self.run, self.help, self.options = run, help, options
 
 
@@ -49,6 +50,7 @@ COMMON = (
     _option("--progress", metavar="FILE", help="write how far it is into FILE, as lines of JSON"),
 )
 DEVICE = _option("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+PROCESSES = _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)")
 OF_FILE = (
     "--labels, --leave-out, --pictures and --other go with a file of vectors; what a run was trained on has its own"
 )
@@ -74,12 +76,12 @@ OTHER = (
     ),
 )
 PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
-FROZEN = _option(
-    "--frozen",
+REFERENCE = _option(
+    "--reference",
     action="append",
-    metavar="ENCODER",
-    help="a frozen encoder beside it, repeatable: timm:NAME, torchvision:NAME, run:NAME, a file; or none "
-    "(default: those of the command frozen)",
+    metavar="RUN",
+    help="a run on the same images beside it, such as an imported encoder, repeatable; or none (default: those of the "
+    "command references)",
 )
 LAYER = _option("--layer", choices=("h", "z"), default="h", help="backbone or projection")
 ROOT = _option("--root", metavar="FOLDER", help="folder of downloaded data sets")
@@ -107,7 +109,7 @@ COMMANDS = {
         _option("--run", "--name", metavar="NAME", help="name of the run; default: made up"),
         _flag("--resume", "go on with --run NAME"),
         _option("--weights", metavar="FILE", help="start from these weights of --encoder, or of what the file holds"),
-        _option("--processes", type=int, default=1, help="on this machine, a GPU each (default: 1)"),
+        PROCESSES,
         _flag("--download", "fetch the data set if missing"),
         _set("any setting, e.g. lr=0.01, loss.temperature=0.2, method.momentum=0.99"),
         DEVICE,
@@ -131,7 +133,7 @@ COMMANDS = {
         _option("run", help=SOURCE),
         _option("--train", metavar="FILE", help="training rows for a file; default: four fifths"),
         _option("--metrics", help="comma-separated; default: all that apply"),
-        *(*OF_VECTORS, FROZEN),
+        *(*OF_VECTORS, REFERENCE),
     ),
     "project": Command(
         "inspect.project",
@@ -153,7 +155,7 @@ COMMANDS = {
         _option("--split", choices=("train", "test"), help="default: train; of a file: all rows, or those marked"),
         _option("--loss", help="default: the run's own"),
         _option("--out", help=".parquet or .csv; default: kept for the app only"),
-        _option("--frozen", action="append", metavar="ENCODER", help="a frozen encoder that the lists rest on instead"),
+        _option("--lists-by", metavar="RUN", help="another run on the same images, on whose encoder the lists rest"),
         _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
         _option("--checks", type=int, default=120, help="rows to check (120)"),
     ),
@@ -167,7 +169,7 @@ COMMANDS = {
         _option("--out", help=".parquet or .csv of all pairs with their evidence"),
     ),
     "query": Command(
-        "query.query",
+        "pairs.query",
         "find the images of a run with a text tower that are most similar to a sentence",
         _option("run", help="a run of clip"),
         _option("text", help="a sentence"),
@@ -179,7 +181,6 @@ COMMANDS = {
         "compare runs, recordings or files of vectors on the same samples",
         *(RUNS, LAYER, *OF_VECTORS),
         _option("--metrics", help="knn, linear_probe; default: both"),
-        FROZEN,
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
@@ -197,23 +198,23 @@ COMMANDS = {
     ),
     "import": Command(
         "import_checkpoint.import_checkpoint",
-        "import a checkpoint that was trained elsewhere, or a model of torchvision or timm",
-        _option("file", help="a file, or torchvision:NAME or timm:NAME"),
+        "make a run of a checkpoint from elsewhere, of a model of torchvision or timm, or of a run on other images",
+        _option("file", help="a file, torchvision:NAME, timm:NAME or run:NAME"),
         _option("--format", choices=("auto",), default="auto", help="told from its content"),
         _option("--encoder", help="where it cannot be told: resnet18, timm:NAME, …"),
         _option("--dataset", default="shapes", help="what to judge it on (default: shapes)"),
         ROOT,
         _option("--run", help="name of the run to make"),
         _option("--weights", metavar="FILE", help="of the model; default: what was fetched before"),
-        _option("--pixels", type=int, default=0, help="image size of the model (its own)"),
+        _option("--pixels", type=int, default=0, help="image size that the encoder was made for (its own, if known)"),
         _flag("--fetch", "fetch the model's weights where they are not here"),
         _flag("--random", "random weights: a model that has learned nothing"),
         _flag("--dry-run", "only say what it is; fetch nothing"),
     ),
-    "frozen": Command(
-        "frozen.frozen",
-        "name frozen encoders that stand beside every score, or list them",
-        _option("encoders", nargs="*", metavar="ENCODER", help="timm:NAME, torchvision:NAME, run:NAME or a file"),
+    "references": Command(
+        "inspect.references",
+        "name runs that stand beside every run on the same images, such as imported encoders, or list them",
+        _option("runs", nargs="*", metavar="RUN"),
         _flag("--remove", "leave these out from now on"),
     ),
     "sweep": Command(
@@ -229,7 +230,7 @@ COMMANDS = {
         "advise.advise",
         "say what images show, and try which settings suit them",
         _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
-        _option("--minutes", type=float, default=30.0, help="time it may take (30)"),
+        _option("--minutes", type=float, help="time it may take (30)"),
         _option(
             "--choose",
             metavar="QUESTIONS",
@@ -240,9 +241,9 @@ COMMANDS = {
         _option(
             "--methods", nargs="+", metavar="METHOD", help="compare only these, two or more; default: all that fit"
         ),
-        _option("--epochs", type=int, default=20, help="of the longest tries (20)"),
+        _option("--epochs", type=int, default=20, help="of the default at most (20)"),
         _option("--name", help="of the adviser; one that was begun goes on"),
-        FROZEN,
+        REFERENCE,
         _flag("--look", "only look at the images: nothing is trained"),
         _flag("--dry-run", "say what would be tried, and how long it takes"),
         *(ROOT, DEVICE),
@@ -257,24 +258,12 @@ COMMANDS = {
         DEVICE,
     ),
     "doctor": Command("run_listing.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
-    "present": Command(
-        "inspect.present", "make what the pages show of a run: embeddings, scores, maps", *(RUN, *OF_TEST)
-    ),
     "analyze": Command(
         "inspect.analyze",
-        "make what a page waits for: scores, a map, a comparison",
+        "make what a page waits for: scores, a map, a comparison, decoded images",
         _option("kind"),
         _option("values", help="a JSON object"),
         DEVICE,
-    ),
-    "decode": Command(
-        "inspect.decode",
-        "decode the images of a data set once, so that reading them is quick",
-        _option("dataset"),
-        _split("train"),
-        _option("--image-size", type=int, metavar="PIXELS", help="of a folder's images"),
-        _option("--resize", choices=("crop", "pad"), default="crop"),
-        ROOT,
     ),
 }
 
@@ -301,11 +290,21 @@ def parser(program: str = PROGRAM) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run one command; returns the exit status. program: what it was called by."""
-    args = parser(program).parse_args(argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for number, stream, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, stream) is None:  # closed: else the next file takes its number, and what is meant for a person
+            nowhere = open(os.devnull, mode)  # noqa: SIM115
+            os.dup2(nowhere.fileno(), number)
+            setattr(sys, stream, nowhere)
+    args = parser(program).parse_args(arguments)
     try:
+        if getattr(args, "processes", 1) > 1 and "RANK" not in os.environ:
+            return run_processes(args.processes, arguments)
+        if args.command != "train" and "RANK" in os.environ and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            raise BadSetting("{command} runs in one process: leave out torchrun, which trains", command=args.command)
         return _command(args.run_command)(args) or 0
     except KeyboardInterrupt:
-        return _failed(args, "interrupted", 130)
+        return _failed(args, "interrupted", 130) if _speaks() else 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -317,8 +316,10 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         return _failed(args, text, 2 if isinstance(error, UNUSABLE) else 1)
 
 
-def _command(name: str) -> Callable[[Any], int | None]:
+def _command(name: str | Callable[[Any], int | None]) -> Callable[[Any], int | None]:
     """The function that `Command.run` names. Raises ValueError where the app is not installed."""
+    if not isinstance(name, str):
+        return name
     place, colon, function = name.rpartition(":")
     if not colon:
         module, _, function = name.rpartition(".")
@@ -341,4 +342,9 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
 
 def stopped(number: int, frame: object) -> NoReturn:
     """For SIGTERM, until a training's loop listens."""
-    sys.exit("error: it was asked to stop")
+    sys.exit("error: it was asked to stop" if _speaks() else 1)
+
+
+def _speaks() -> bool:
+    """Whether this process reports a signal that all processes of the command get."""
+    return os.environ.get("RANK", "0") == "0"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.base.progress import OnProgress, ProgressFile, ignore_progress
+from contrastive_core.base.regular_files import escape
+from contrastive_core.base.score import Score
 from contrastive_core.data import datasets
-from contrastive_core.progress import OnProgress, ProgressFile, ignore_progress
-from contrastive_core.records.run import Run
-from contrastive_core.records.score import Score
-from contrastive_core.storage.regular_files import escape
+from contrastive_core.runs.run import Run
 
 LONGEST = 2000  # characters of a line
 SECONDS = 10.0  # between two lines of one stage where there is no terminal
@@ -32,7 +32,18 @@ def print_result(args: Namespace, record: Mapping[str, object], text: str) -> No
 
 def print_note(text: str) -> None:
     """A line on standard error."""
-    print(_harmless(text), file=sys.stderr, flush=True)
+    with _lost_where_nobody_reads():
+        print(_harmless(text), file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _lost_where_nobody_reads() -> Iterator[None]:
+    """A closed terminal or pipe behind standard error ends no work: from then on it takes all and keeps nothing."""
+    try:
+        yield
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def note_left_out(run: Run, split: str) -> None:
@@ -73,7 +84,8 @@ class Terminal:
             return
         self._stage, self._time = stage, now
         if is_terminal:
-            self._draw(stage, fraction)
+            with _lost_where_nobody_reads():
+                self._draw(stage, fraction)
         elif is_new or fraction != 1.0:
             print_note(stage if not fraction else f"{stage} {100 * fraction:.0f} %")
 
@@ -91,12 +103,14 @@ class Terminal:
     def line(self, text: str) -> None:
         """A line that stays, above the bar."""
         if self._bar is not None:
-            self._bar.clear()
+            with _lost_where_nobody_reads():
+                self._bar.clear()
         print_note(text)
 
     def close(self) -> None:
         if self._bar is not None:
-            self._bar.close()
+            with _lost_where_nobody_reads():
+                self._bar.close()
 
 
 @contextlib.contextmanager

@@ -1,23 +1,25 @@
-"""`pairs`: mismatched pairs of two towers, and false negatives across them."""
+"""`pairs` and `query`: what two towers say of each other: mismatched pairs, and the images nearest to a sentence."""
 
 from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
 
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.regular_files import printable
+from contrastive_core.base.tables import write_table
 from contrastive_core.cli import sources
-from contrastive_core.cli.output import counted, out_path, print_result, progress_of
+from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
+from contrastive_core.compare.towers import tower_notes
+from contrastive_core.data.captions import LENGTH, split_words
 from contrastive_core.engine import answers
-from contrastive_core.evaluation.tower_notes import tower_notes
-from contrastive_core.records.embedding_ref import TOWERS
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.towers import TEXT, Towers, plain_rank, towers_of
 from contrastive_core.samples.tower_pairs import TowerPairs, find_tower_pairs
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.regular_files import printable
-from contrastive_core.storage.tables import write_table
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import TEXT, Towers, plain_rank, towers_of
 
 SHOWN = 60  # characters of a row's text
+EVIDENCE = ("mismatch", "similarity", "rank", "rank_back", "better_similarity", "of_queries", "of_partners")
 REASONS = {"zero": "zero rows", "not_finite": "rows that are not finite", "unpaired": "rows without a usable partner"}
 
 
@@ -38,8 +40,9 @@ def pairs(args: Namespace) -> None:
             "vectors, or two arrays in one .npz: np.savez('both.npz', image=..., caption=...)"
         )
     found, said = find_tower_pairs(towers), tower_notes(towers)
+    columns = _columns(rows, found)
     if out:
-        write_table(out, _columns(rows, found))
+        write_table(out, {name: column[found.mismatched()] for name, column in columns.items()})
     record = {
         "file": args.file,
         "other": args.other,
@@ -47,20 +50,17 @@ def pairs(args: Namespace) -> None:
         "left_out": found.left_out,
         "notes": [str(note) for note in said.warnings + said.notes],
         "out": out and str(out),
-        "mismatched": [_mismatch(rows, found, i) for i in found.mismatched()[: args.top].tolist()],
+        "mismatched": [_mismatch(rows, found, columns, i) for i in found.mismatched()[: args.top].tolist()],
         "false_negatives": [_false_negative(rows, found, *two) for two in found.false_negatives()[: args.top].tolist()],
     }
-    print_result(args, record, _text(str(out) if out else _title(args), towers, found, record))
-
-
-def _title(args: Namespace) -> str:
-    return printable(f"{args.file} + {args.other}" if args.other else args.file)
+    title = printable(f"{args.file} + {args.other}" if args.other else args.file)
+    print_result(args, record, _text(str(out) if out else title, towers, found, record))
 
 
 def _rows(args: Namespace) -> EmbeddingSet:
     """The rows of a file, of loaded vectors, or of both towers of a run. Raises ValueError; OSError."""
     if sources.is_file(args.file):
-        return sources.read_file(args, args.file)
+        return sources.read_file(args, args.file, args.split)
     space = sources.space_of(args.file, args)
     if run := space.run:
         space = replace(space, layer=TOWERS if run.has_towers else "z")
@@ -68,42 +68,26 @@ def _rows(args: Namespace) -> EmbeddingSet:
         return answers.rows_of(space, on_progress, args.device)
 
 
-def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, object]:
-    """A row for each pair, the likeliest mismatch first."""
-    order = found.mismatched()
+def _columns(rows: EmbeddingSet, found: TowerPairs) -> dict[str, np.ndarray]:
+    """A row for each pair."""
     ids = np.array(rows.ids)
-    columns = {
+    return {
         "query": ids[found.query],
         "partner": ids[found.partner],
         "text": _texts(rows, found.query),
-        "mismatch": found.mismatch,
-        "similarity": found.similarity,
-        "rank": found.rank,
-        "rank_back": found.rank_back,
+        **{name: getattr(found, name) for name in EVIDENCE[:4]},
         "better": ids[found.better],
-        "better_similarity": found.better_similarity,
-        "of_queries": found.of_queries,
-        "of_partners": found.of_partners,
+        **{name: getattr(found, name) for name in EVIDENCE[4:]},
         "false_negative": found.false_negative,
         "twin_query": ids[found.query[found.twin]],
         "twin_partner": ids[found.partner[found.twin]],
     }
-    return {name: column[order] for name, column in columns.items()}
 
 
-def _mismatch(rows: EmbeddingSet, found: TowerPairs, i: int) -> JsonObject:
-    return {
-        "query": _named(rows, found.query[i]),
-        "partner": _named(rows, found.partner[i]),
-        "mismatch": float(found.mismatch[i]),
-        "similarity": float(found.similarity[i]),
-        "rank": plain_rank(found.rank[i]),
-        "rank_back": plain_rank(found.rank_back[i]),
-        "better": _named(rows, found.better[i]),
-        "better_similarity": float(found.better_similarity[i]),
-        "of_queries": float(found.of_queries[i]),
-        "of_partners": float(found.of_partners[i]),
-    }
+def _mismatch(rows: EmbeddingSet, found: TowerPairs, columns: dict[str, np.ndarray], i: int) -> JsonObject:
+    names = {name: _named(rows, getattr(found, name)[i]) for name in ("query", "partner", "better")}
+    ranks = {name: plain_rank(columns[name][i]) for name in ("rank", "rank_back")}
+    return {**names, **{name: float(columns[name][i]) for name in EVIDENCE}, **ranks}
 
 
 def _false_negative(rows: EmbeddingSet, found: TowerPairs, i: int, j: int) -> JsonObject:
@@ -150,3 +134,31 @@ def _text(name: str, towers: Towers, found: TowerPairs, record: JsonObject) -> s
             f"         {one['other_query']} | {one['other_partner']} (cosine {one['other_similarity']:.2f})",
         ]
     return "\n".join(lines)
+
+
+def query(args: Namespace) -> None:
+    """Print the nearest images. Raises ValueError for a run without a text tower, and for words that it never saw."""
+    text = args.text.strip()
+    if not text:
+        raise ValueError("the sentence is empty")
+    if args.top < 1:
+        raise ValueError(f"--top must be 1 or more; got {args.top}")
+    run = sources.encoder_of(args.run)
+    if not run.has_towers:
+        raise ValueError(f"{printable(run.name)} has no text tower: query needs a run of clip")
+    space = Space.of_run(run, args.split, TOWERS)
+    values = {"space": space.values, "text": text, "most": args.top}
+    with progress_of(args) as on_progress:
+        found = answers.make("text_query", values, on_progress, args.device)
+        rows = answers.rows_of(space, on_progress, args.device)
+    unknown, nearest = found.meta["unknown"], found.arrays["rows"].tolist()
+    if not nearest:
+        raise ValueError(f"the training captions have none of these words: {printable(text)}")
+    if unknown:
+        print_note(f"words that are not in the training captions: {', '.join(map(printable, unknown))}")
+    if (n := len(split_words(text))) > LENGTH and run.config.get("method_knobs", {}).get("text_tower", "") == "":
+        print_note(f"the text tower reads the first {LENGTH} of {n} words")
+    cosines = found.arrays["similarity"].tolist()
+    images = [{"id": rows.ids[i], "cosine": s} for i, s in zip(nearest, cosines, strict=True)]
+    lines = [f"{one['cosine']:7.3f}  {one['id']}" for one in images]
+    print_result(args, {"run": run.name, "text": text, "unknown": unknown, "images": images}, "\n".join(lines))

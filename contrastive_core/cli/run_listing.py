@@ -12,15 +12,15 @@ from pathlib import Path
 
 import torch
 
-from contrastive_core import device, losses, methods, metrics
+from contrastive_core import losses, methods, metrics, runs
+from contrastive_core.base import device
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.cli.output import counted, print_result, progress_of
+from contrastive_core.compare.reproduce import ScoreCache, deviations
+from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets
-from contrastive_core.evaluation.reproduce import ScoreCache, deviations
-from contrastive_core.paths import ROOT, SHIPPED, data_home, runs_home
-from contrastive_core.records import runs
-from contrastive_core.records.run import Run
-from contrastive_core.runs.verify import damage
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.runs.run import Run
 
 PACKAGES = (
     "contrastive-lab torch torchvision numpy scipy scikit-learn umap-learn pyarrow pillow streamlit pywebview"
@@ -40,7 +40,7 @@ def list_all(args: Namespace) -> None:
         f"{r['run']:<{width}}  {r['status']:<8} {_kind(r)}"
         f"{'  (shipped)' if r['shipped'] else ''}{'  ' + r['reason'] if r['reason'] else ''}"
         for r in rows
-    ] or ["no runs yet: python -m contrastive_core train --method simclr --dataset digits"]
+    ] or ["no runs yet: contrastive-lab train --method simclr --dataset digits"]
     print_result(args, {"runs": rows, **names}, "\n".join(lines))
 
 
@@ -76,27 +76,24 @@ def _row(run: Run) -> JsonObject:
 
 def doctor(args: Namespace) -> int:
     """Print it all; the exit status is 1 where a folder or the app does not work."""
+    chosen = device.choose()
     shipped = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
     record: JsonObject = {
         "system": f"{platform.platform()}, Python {platform.python_version()}",
         "versions": {package: runs.package_version(package) for package in PACKAGES},
-        "device": _device(),
+        "device": {
+            "chosen": device.describe(chosen),
+            "bf16": device.wants_bf16(chosen),
+            "threads": torch.get_num_threads(),
+            "cores": os.cpu_count(),
+            "gpus": torch.cuda.device_count(),
+            "build": f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU",
+        },
         "folders": {"runs": _folder(runs_home()), "caches": _folder(data_home()), "shipped": shipped},
         "app": _app(),
     }
     print_result(args, record, _text(record))
     return int(any(about["problem"] for about in (*record["folders"].values(), record["app"])))
-
-
-def _device() -> JsonObject:
-    chosen = device.choose()
-    counts: JsonObject = {
-        "threads": torch.get_num_threads(),
-        "cores": os.cpu_count(),
-        "gpus": torch.cuda.device_count(),
-    }
-    counts["build"] = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
-    return {"chosen": device.describe(chosen), "bf16": device.wants_bf16(chosen), **counts}
 
 
 def _folder(path: Path) -> JsonObject:

@@ -1,85 +1,150 @@
-"""`samples`: every sample of a split, or of a file of vectors, with what is odd about it."""
+"""`samples`: every sample of a split, or of a file of vectors, with what is odd about it. `--audit FILE`: random rows
+for a person to check, and what the answers say of all labels."""
 
+import time
 from argparse import Namespace
-from functools import partial
+from pathlib import Path
 
+import numpy as np
+
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.progress import OnProgress
+from contrastive_core.base.regular_files import printable
+from contrastive_core.base.tables import write_table
 from contrastive_core.cli import sources
-from contrastive_core.cli.label_audit import audit_labels
 from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
-from contrastive_core.distributed import collectives
-from contrastive_core.engine.answers.scores import sample_table
-from contrastive_core.errors import BadSetting
-from contrastive_core.progress import OnProgress
-from contrastive_core.records.frozen import FrozenEncoder, parse
-from contrastive_core.records.sample_request import request_of
-from contrastive_core.records.sample_table import WRONG, SampleTable
-from contrastive_core.samples import run_samples
-from contrastive_core.samples.table_builder import SampleInputs, build_table
-from contrastive_core.storage.tables import write_table
+from contrastive_core.data.image_list import read_table
+from contrastive_core.engine.answers.files import sample_table
+from contrastive_core.samples import annotations
+from contrastive_core.samples.issues import SampleInputs, build_table
+from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, is_wrong
+from contrastive_core.samples.sample_lists import RANDOM
+from contrastive_core.samples.sample_request import SampleRequest, request_of
+from contrastive_core.samples.sample_table import SampleTable
 
 
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
-    with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
-        name, table = _table(args, on_progress)
-    if not world.is_rank0:
-        return
+    with progress_of(args) as on_progress:
+        name, table, request = _table(args, on_progress)
     if out:
         write_table(out, table.columns)
-    record = {"run": name, "rows": len(table), "loss": table.loss, "out": out and str(out)}
-    kinds = ("estimate_", "exact_up_to")
-    record |= {k: v for k, v in table.facts.items() if k.startswith(kinds)}
-    text = f"{out or name}: {counted(len(table), 'sample')} by {table.loss}{_of_losses(table)}"
-    if args.frozen:
-        record["frozen"] = args.frozen[0]
-        text += f"; lists by {args.frozen[0]}, frozen"
-    wrong = [table.facts[name] for name in WRONG if name in table.facts]
-    if len(wrong) == len(WRONG):
-        record |= dict(zip(WRONG, wrong, strict=True))
-        text += "\nlikely wrong labels: {:.0f} ({:.0f} to {:.0f})".format(*wrong)
+    most = table.facts.get("loss_candidates")
+    record = {"run": name, "rows": len(table), "loss": table.loss, "loss_candidates": most, "out": out and str(out)}
+    text = f"{out or name}: {counted(len(table), 'sample')} by {table.loss}"
+    if most:
+        text += f", each among {most:,.0f} random ones"
+    if args.lists_by:
+        record["lists_by"] = args.lists_by
+        text += f"; lists by {args.lists_by}"
     if args.audit:
-        found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks)
+        found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks, request)
         record, text = record | found, f"{text}\n{said}"
     print_result(args, record, text)
 
 
-def _of_losses(table: SampleTable) -> str:
-    """Describe the error of estimated losses."""
-    facts = table.facts
-    if "exact_up_to" in facts:
-        return f", which is exact only up to {facts['exact_up_to']:,.0f} images, and left out here"
-    if not facts.get("estimate_checked"):
-        return ""
-    return (
-        f", estimated from {facts['estimate_candidates']:,.0f} candidates each: off by "
-        f"{facts['estimate_off']:.2g} at most for 95 % of {facts['estimate_checked']:,.0f} checked"
-    )
-
-
-def _encoder(args: Namespace) -> FrozenEncoder | None:
-    """The one encoder that the lists are to rest on; None for the run's. Raises BadSetting."""
-    if not args.frozen:
-        return None
-    if len(args.frozen) != 1 or not collectives.is_single_process():
-        raise BadSetting("samples takes one --frozen encoder, and one process")
-    return parse(args.frozen[0])
-
-
-def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable]:
-    if collectives.raise_together(partial(sources.is_file, args.run)):
-        if args.frozen:
-            raise BadSetting("--frozen needs a run: a file of vectors has no images")
-        rows = collectives.raise_together(partial(sources.read_file, args, args.run))
-        inputs = SampleInputs(rows, args.loss or "sup_con", device=args.device)
-        return args.run, build_table(inputs, on_progress)
-    if space := collectives.raise_together(partial(sources.loaded_space, args.run, args, "train")):
+def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, SampleRequest | None]:
+    """The name of the rows, their table, and how the app asks for it; None for a file that was not opened."""
+    if sources.is_file(args.run):
+        if args.lists_by:
+            raise BadSetting("--lists-by needs a run: a file of vectors has no images")
+        inputs = SampleInputs(sources.read_file(args, args.run, args.split), args.loss or "sup_con", device=args.device)
+        return args.run, build_table(inputs, on_progress), None
+    if space := sources.loaded_space(args.run, args, "train"):
         place = space.recorded
         own = str(place.run.config.get("loss") or "sup_con") if place else "sup_con"
         request = request_of(space.name, space.split, args.loss or own)
-        return space.name, sample_table(request, on_progress, args.device)
-    run, split = collectives.raise_together(partial(sources.run_of, args.run, args)), args.split or "train"
-    table = run_samples.samples_of_run(run, args.loss, split, on_progress, args.device, _encoder(args))
-    if collectives.world().is_rank0:
-        note_left_out(run, split)
-    return run.name, table
+        return space.name, sample_table(request, on_progress, args.device), request
+    run, split = sources.run_of(args.run, args), args.split or "train"
+    request = request_of(run.name, split, args.loss or str(run.config.get("loss")), args.lists_by or "")
+    table = sample_table(request, on_progress, args.device)
+    note_left_out(run, split)
+    return run.name, table, request
+
+
+# --- an audit of labels ------------------------------------------------------------------------------
+
+ANSWERS = {"": np.nan, "no": 0.0, "0": 0.0, "yes": 1.0, "1": 1.0}  # is the label wrong?
+
+
+def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleRequest | None) -> tuple[JsonObject, str]:
+    """Extend FILE to so many rows to check, and judge the answers in its column `wrong` with the decisions made on the
+    page, where they are kept too. Returns both for output. `request`: of the rows; None for a file of vectors, whose
+    answers stay in FILE.
+
+    Raises: BadSetting for a table without labels, or a file with other ids or answers.
+    """
+    answers, written = (_answers(file), file.stat().st_mtime) if file.exists() else ({}, 0.0)
+    if unknown := next((name for name in answers if table.row(name) is None), None):
+        raise BadSetting("{file} has an id that the data set does not have: {id}", file=printable(file), id=unknown)
+    marks = {} if request is None else annotations.marks(request.marked)
+    for name, answer in answers.items():
+        known = marks.get(name, {})
+        if np.isnan(answer) or answer == is_wrong(known) or float(known.get("time", 0.0)) > written:
+            continue
+        marks[name] = {"what": "drop" if answer else "keep", "list": RANDOM, "time": time.time()}
+        if request is not None:
+            given = str(table.columns["label"][table.row(name)])
+            annotations.add(request.marked, name, marks[name]["what"], given=given, list=RANDOM, by="samples --audit")
+    audit = audit_table(table, marks, None if request is None else request.run)
+    if audit is None:
+        raise BadSetting("{run} has no labels to audit", run=printable(file))
+    rows = audit.order[: max(checks, audit.reached)]
+    decided = np.setdiff1d(np.flatnonzero(np.isfinite(audit.wrong)), rows)  # and not drawn: last
+    order = [*rows.tolist(), *decided.tolist()]
+    columns = {name: [str(table.columns[name][row]) for row in order] for name in ("id", "label")}
+    if "suggested" in table.extra:
+        columns["suggested"] = [str(table.extra["suggested"][row]) for row in order]
+    columns["wrong"] = [{0.0: "no", 1.0: "yes"}.get(float(audit.wrong[row]), "") for row in order]
+    write_table(file, columns)
+    return _summary(file, audit, len(rows))
+
+
+def _answers(file: Path) -> dict[str, float]:
+    """Whether the label of each id is wrong, NaN where it was not answered."""
+    answers = {}
+    for line in read_table(file, "id", "wrong")[1]:
+        given = (line["wrong"] or "").strip().lower()
+        if given not in ANSWERS:
+            raise BadSetting(
+                "{file}: the column wrong must be yes or no; got {given}", file=printable(file), given=printable(given)
+            )
+        answers[line["id"]] = ANSWERS[given]
+    return answers
+
+
+def _summary(file: Path, audit: LabelAudit, rows: int) -> tuple[JsonObject, str]:
+    found, (low, high) = audit.found, audit.found.interval
+    record: JsonObject = {
+        "audit": str(file),
+        "rows_to_check": rows,
+        "checked": found.checked,
+        "found_wrong": found.found,
+    }
+    if not found.checked:
+        text = f"{file}: {counted(rows, 'row')} to check. Write yes or no into the column wrong, then run this again."
+        return record, text
+    record |= {
+        "wrong_labels": found.number,
+        "wrong_low": low,
+        "wrong_high": high,
+        "still_wrong_at_most": found.bound,
+        "may_stop": found.bound < CLEAN,
+        "suspects_to_review": {str(share): number for share, number in found.reviews.items()},
+    }
+    text = (
+        f"About {found.number:,.0f} of {audit.labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f}), "
+        f"from {counted(found.checked, 'random check')} that found {found.found}."
+    )
+    if found.bound < CLEAN:
+        return record, f"{text} You can stop: with your decisions applied, fewer than 1 % are still wrong (95 %)."
+    if found.bound < 1:
+        text += f" With your decisions applied, at most {found.bound:.1%} are still wrong (95 %)."
+    if found.remaining is not None:
+        text += f" You can stop once {found.remaining} more random rows are right."
+    ahead = [f"{number:,} for {share:.0%}" for share, number in found.reviews.items() if number]
+    if ahead:
+        text += f" Suspects left to review until about such a share is wrong: {', '.join(ahead)}."
+    return record, text

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
+from contrastive_core import runs
+from contrastive_core.base.memory_limits import limit_own_data, most_memory
+from contrastive_core.base.regular_files import printable
 from contrastive_core.cli.main import OF_FILE
-from contrastive_core.embeddings import file_formats, label_files, open_vectors
-from contrastive_core.embeddings.other_tower import join_towers, note_of_towers, other_tower, read_both
-from contrastive_core.records import embedding_ref, loaded_vectors, recorded_rows, runs
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.other_tower import join_towers, note_of_towers, other_tower, read_both
+from contrastive_core.spaces.space import Space
+
+NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 
 
 def is_file(name: str) -> bool:
@@ -27,32 +30,27 @@ def is_file(name: str) -> bool:
     return False
 
 
-def read_file(args: Namespace, name: str) -> EmbeddingSet:
-    """The rows of a file, with the labels and columns of the command's options. Raises ValueError; OSError."""
-    if args.other or args.towers or args.by:
-        rows = _read_both(args, Path(name))
+def read_file(args: Namespace, name: str, split: str | None = None) -> EmbeddingSet:
+    """The rows of a file, or those it marks as of a split, with the labels and columns of the command's options.
+    Raises ValueError; OSError."""
+    limit_own_data(most_memory())
+    path, has_other = Path(name), bool(args.other or args.towers or args.by)
+    if has_other and (other := other_tower(args.other, args.towers, args.by)):
+        rows, second = read_both(path, path.name, other, args.leave_out)
+        if args.labels:  # of the first
+            rows = label_files.labeled(rows, args.labels)
+        rows = join_towers(rows, second, path.name, other)
+        note_of_towers(rows)  # raises where no pair is usable
     else:
-        rows = _labeled(args, file_formats.read(name, leave_out=args.leave_out))
-    if args.split is None:
+        rows = file_formats.read(path, leave_out=args.leave_out)
+        if args.labels:
+            rows = label_files.labeled(rows, args.labels)
+    if split is None:
         return rows
-    marked = rows.columns.get("split", np.array([""] * len(rows))) == args.split
+    marked = rows.columns.get("split", np.array([""] * len(rows))) == split
     if not marked.any():
-        raise ValueError(f"{printable(Path(name).name)} marks no rows as {args.split}: it needs a column split")
+        raise ValueError(NOT_MARKED.format(name=printable(path.name), split=split))
     return rows.take(np.flatnonzero(marked))
-
-
-def _read_both(args: Namespace, path: Path) -> EmbeddingSet:
-    """The rows of two files as two towers; labels are of the first."""
-    other = other_tower(args.other, args.towers, args.by)
-    assert other is not None
-    a, b = read_both(path, path.name, other, args.leave_out)
-    rows = join_towers(_labeled(args, a), b, path.name, other)
-    note_of_towers(rows)  # raises where no pair is usable
-    return rows
-
-
-def _labeled(args: Namespace, rows: EmbeddingSet) -> EmbeddingSet:
-    return label_files.labeled(rows, args.labels) if args.labels else rows
 
 
 def run_of(name: str, args: Namespace) -> Run:
@@ -64,12 +62,12 @@ def run_of(name: str, args: Namespace) -> Run:
 
 def encoder_of(name: str) -> Run:
     """A run whose encoder a command needs. Raises ValueError."""
-    if name.startswith(loaded_vectors.PREFIX) or is_file(name):
+    if Space(name).is_file or is_file(name):
         raise ValueError(f"{printable(name)} holds vectors, and no encoder: this command needs a run")
     return runs.load(name)
 
 
-def space_of(name: str, args: Namespace, default: str = "test") -> EmbeddingRef:
+def space_of(name: str, args: Namespace, default: str = "test") -> Space:
     """Rows as pages know them; a file is opened as on Explore. Args: default: the split where none is asked for.
     Raises: ValueError; OSError."""
     pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
@@ -79,22 +77,22 @@ def space_of(name: str, args: Namespace, default: str = "test") -> EmbeddingRef:
         name = loaded_vectors.PREFIX + key
     elif args.labels or args.leave_out or pictures or args.other:
         raise ValueError(OF_FILE)
-    space = embedding_ref.of_name(name, args.split or default, layer or "h")
+    space = Space.of_name(name, args.split or default, layer or "h")
     if args.split and space.is_loaded and not space.splits:
-        raise ValueError(f"{printable(space.title)} marks no rows as {args.split}: it needs a column split")
+        raise ValueError(NOT_MARKED.format(name=printable(space.title), split=args.split))
     return space
 
 
-def spaces_of(args: Namespace) -> list[EmbeddingRef]:
+def spaces_of(args: Namespace) -> list[Space]:
     """All rows that a command names, each once. Raises ValueError, also where a second tower has several files."""
     if args.other and len(files := [name for name in args.runs if is_file(name)]) > 1:
         raise ValueError(f"--other goes with one file of vectors; got {', '.join(map(printable, files))}")
     return list(dict.fromkeys(space_of(name, args) for name in args.runs))
 
 
-def loaded_space(name: str, args: Namespace, default: str = "test") -> EmbeddingRef | None:
+def loaded_space(name: str, args: Namespace, default: str = "test") -> Space | None:
     """Opened vectors or rows of a recording; None for a run with weights."""
-    is_loaded = name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)) or runs.load(name).is_recording
+    is_loaded = Space(name).is_loaded or runs.load(name).is_recording
     return space_of(name, args, default) if is_loaded else None
 
 

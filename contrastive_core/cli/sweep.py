@@ -2,28 +2,27 @@
 
 from argparse import Namespace
 
+from contrastive_core import runs
 from contrastive_core.cli.output import counted, print_note, print_result, progress_of
 from contrastive_core.engine import queue as waiting
-from contrastive_core.engine import sweep_runner
-from contrastive_core.records import runs
-from contrastive_core.sweeps import spec
+from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.plots import verdict
 
 
 def sweep(args: Namespace) -> None:
     """Train the cells of a sweep file that are not done yet."""
-    chosen = spec.changed(spec.load(args.file), args.set)
+    chosen = sweep_file.changed(sweep_file.load(args.file), args.set)
     if args.score:
         return _score_cells(args, chosen)
-    if sweep_runner.estimate(chosen) is None:
-        with progress_of(args) as on_progress:
-            sweep_runner.measure(chosen, lambda stage: on_progress(stage, None))
-    untrained = len({row["run"] for row in sweep_runner.status(chosen) if row["status"] != "done"})
-    minutes = (sweep_runner.estimate(chosen) or 0) / 60
+    from contrastive_core.sweeps.training import measure, run_sweep  # torch: `queue` is a small process
+
+    measure(chosen)
+    untrained = len({row["run"] for row in sweep_file.status(chosen) if row["status"] != "done"})
+    minutes = (sweep_file.estimate(chosen) or 0) / 60
     print_note(f"{chosen.title}: {untrained} of {len(chosen.trained())} cells to train, about {minutes:.0f} min")
     if not args.dry_run:
-        sweep_runner.run_sweep(chosen, print_note, args.most)
-    cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in sweep_runner.status(chosen)]
+        run_sweep(chosen, print_note, args.most)
+    cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in sweep_file.status(chosen)]
     lines = [f"{cell['status']:<8} {cell['run']}" for cell in cells]
     for number, cell in enumerate(cells):
         if (knn := cell.get("knn_train_sample")) is not None:
@@ -31,15 +30,15 @@ def sweep(args: Namespace) -> None:
     print_result(args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines))
 
 
-def _score_cells(args: Namespace, chosen: spec.Sweep) -> None:
-    from contrastive_core.evaluation.evaluate import evaluate  # torch: `queue` is a small process
+def _score_cells(args: Namespace, chosen: sweep_file.Sweep) -> None:
+    from contrastive_core.engine.answers.scores import evaluate  # torch: `queue` is a small process
 
-    names = sweep_runner.unscored(chosen)
+    names = sweep_file.unscored(chosen)
     with progress_of(args) as on_progress:
         for number, name in enumerate(names):
             on_progress(f"scoring {name}, {number + 1} of {len(names)}", number / len(names))
-            evaluate(runs.load(name), list(sweep_runner.SCORED))
-    rows = sweep_runner.status(chosen)
+            evaluate(runs.load(name))
+    rows = sweep_file.status(chosen)
     left = sum(row["status"] != "done" for row in rows)
     shown, rests_on = verdict(chosen, rows, "knn test")
     text = f"{chosen.title}: {counted(len(names), 'run')} scored now, {left} not trained yet"

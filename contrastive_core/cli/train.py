@@ -1,7 +1,6 @@
 """`train`: a new run, or an old one that goes on."""
 
 import dataclasses
-import os
 import re
 import shlex
 import sys
@@ -9,39 +8,33 @@ import time
 from argparse import Namespace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
+from contrastive_core import runs
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
+from contrastive_core.data.image_form import form_of
 from contrastive_core.data.streamed_images import load_streamed
-from contrastive_core.distributed import collectives
-from contrastive_core.distributed.collectives import World
-from contrastive_core.engine import importing
-from contrastive_core.errors import BadSetting
-from contrastive_core.importers import pretrained
-from contrastive_core.importers.checkpoint import create_run, open_checkpoint
-from contrastive_core.messages import N_
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records import runs
-from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import OPTIONS, TrainConfig, form_of, from_dict, with_settings
-from contrastive_core.records.training_recipes import of_run
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.training import loop
-from contrastive_core.training.image_size import kept_smaller, with_cache, with_image_size
-from contrastive_core.training.setup import TrainSetup, manifest_of, prepare
-from contrastive_core.training.starting_run import inherit_encoder
-from contrastive_core.training.validate import setting_notes
+from contrastive_core.engine import training
+from contrastive_core.exchange import pretrained
+from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
+from contrastive_core.ops import collectives
+from contrastive_core.ops.collectives import World
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, usual_epochs, with_settings
+from contrastive_core.train import loop
+from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
+from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
 
 
 def train(args: Namespace) -> None:
     """Train a new run, or go on with an old one, in a folder of the first process's."""
-    if args.processes > 1 and "RANK" not in os.environ:
-        _under_torchrun(args.processes, sys.argv[1:])
     with collectives.process_group(args.device) as world, progress_of(args, speaks=world.is_rank0) as on_progress:
         setup, run = _setup_and_run(args, world, on_progress)
-        notes = setting_notes(setup.config, setup.dataset)
-        for note in (setup.dataset.left_out, kept_smaller(setup.config), *notes):
+        for note in (setup.dataset.left_out, kept_smaller(setup.config), *setup.notes):
             if world.is_rank0 and note:
                 print_note(note)
         epochs = setup.config.epochs
@@ -52,21 +45,10 @@ def train(args: Namespace) -> None:
     if world.is_rank0:
         if (ending := run.status().get("note")) and ending != report.note:
             print_note(ending)
-        record = {"run": run.name, "status": status, **(report.scores or _last_scores(run))}
+        lines = (line for line in reversed(run.metrics()) if "knn_train_sample" in line or "alignment" in line)
+        earlier: JsonObject = next(lines, {})  # of the last epoch that was scored, before this command
+        record = {"run": run.name, "status": status, **(report.scores or earlier)}
         print_result(args, record, f"{run.name}: {status}")
-
-
-def _last_scores(run: Run) -> JsonObject:
-    """The line of the last epoch that was scored, before this command."""
-    return next((x for x in reversed(run.metrics()) if "knn_train_sample" in x or "alignment" in x), {})
-
-
-def _under_torchrun(processes: int, arguments: list[str]) -> NoReturn:
-    """Go on as torchrun with the same command; `--run` is an option of its own, `--name` is not."""
-    start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    arguments = ["--name" + x[5:] if re.fullmatch("--run(=.*)?", x) else x for x in arguments]
-    sys.stderr.flush()
-    os.execv(sys.executable, [sys.executable, *start, "-m", "contrastive_core", *arguments])
 
 
 def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tuple[TrainSetup, Run]:
@@ -100,7 +82,8 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
     if run is None:
         about, settings = manifest_of(setup, _command(sys.argv[1:])), setup.config.to_dict()
-        create = partial(runs.create, args.run, settings, setup.dataset.fingerprint, **about)
+        stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
+        create = partial(runs.create, args.run or runs.free_name(stem), settings, setup.dataset.fingerprint, **about)
         run = collectives.broadcast_object(collectives.raise_together(create if world.is_rank0 else lambda: None))
     return setup, run
 
@@ -109,13 +92,14 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
     """The settings, and the run if it exists already (resumed, or queued by the app). A run to
     start from that is being imported is waited for."""
     if args.run:
-        runs.checked_name(args.run)
+        runs.checked_name(args.run) if args.resume else runs.new_name(args.run)
     if not args.resume:
         return config_of(args, on_progress), None
     if not args.run:
         raise BadSetting("--resume needs --run NAME, the run to continue")
     run = runs.load(args.run)
-    config = from_dict({**run.manifest["config"], "training_recipe": of_run(run.config)})
+    recipe = run.config.get("training_recipe") or "short"  # before there were others
+    config = from_dict({**run.config, "training_recipe": recipe})
     if args.device != "auto":
         config = dataclasses.replace(config, device=args.device)
     return with_settings(config, args.set), run
@@ -127,11 +111,15 @@ def config_of(args: Namespace, on_progress: OnProgress = ignore_progress) -> Tra
     options = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name)) is not None]
     given = [*options, *args.set]
     config = with_settings(TrainConfig(device=args.device), given)
+    if not any(line.startswith("epochs=") for line in given):
+        is_start = bool(config.start or args.weights)
+        epochs = usual_epochs(config.method, config.dataset, config.encoder, is_start)
+        config = dataclasses.replace(config, epochs=epochs)
     if args.weights:
         config = dataclasses.replace(config, start=_imported_weights(args, config, on_progress))
     if not config.start:
         return config
-    importing.wait_for(config.start, on_progress)
+    training.wait_for_import(config.start, on_progress)
     return inherit_encoder(config.start, config, given)
 
 
@@ -153,7 +141,7 @@ def _command(arguments: list[str]) -> str:
     """The command line as a person would repeat it."""
     at = arguments.index("--progress") if "--progress" in arguments else len(arguments)
     words = [*arguments[:at], *arguments[at + 2 :]]
-    return " ".join(["python -m contrastive_core", *map(shlex.quote, words)])
+    return " ".join(["contrastive-lab", *map(shlex.quote, words)])
 
 
 class _Report:

@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Int, UInt8
 from torch import Tensor
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.large_arrays import part_of
 from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
-from contrastive_core.distributed.collectives import World
-from contrastive_core.errors import BadSetting
-from contrastive_core.storage.large_arrays import part_of
+from contrastive_core.ops.collectives import World
 
 ON_DEVICE = 4 << 30  # bytes of images that are moved to a GPU once, instead of batch by batch
 SMALLEST = 2  # a batch of one has nothing to compare

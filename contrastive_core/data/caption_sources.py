@@ -12,32 +12,21 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.data.captions import LENGTH, Captions, split_words
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.regular_files import printable
+from contrastive_core.data.captions import CAPTIONS_FILE, LENGTH, Captions, split_words
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.generated_sets import CLASSES, TEXTURES
 from contrastive_core.data.image_folder import FOR_TEST
 from contrastive_core.data.image_list import FILE, read_table
 from contrastive_core.data.overrides import curated, take
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, join, message
-from contrastive_core.records.run import CAPTIONS_FILE as FILENAME
-from contrastive_core.storage.regular_files import printable
 
 CAPTION = "caption"
 LONGEST = 1000  # characters of a caption
-EMPTY = (
-    N_("1 caption in captions.csv is empty and left out, in line {first}."),
-    N_("{n} captions in captions.csv are empty and left out, the first in line {first}."),
-)
-LONG = (
-    N_("1 caption in captions.csv has more than {most} words; the text tower reads the first {most}."),
-    N_("{n} captions in captions.csv have more than {most} words; the text tower reads the first {most}."),
-)
-LACKING = (  # images
-    N_("1 of {all} training images has no caption and is left out: {first}."),
-    N_("{n} of {all} training images have no caption and are left out, the first is {first}."),
-)
-TOO_FEW = N_("captions.csv has captions of {kept} of {all} training images; two or more are needed")
+EMPTY = N_("Empty captions in captions.csv are left out: {n}, the first in line {first}.")
+LONG = N_("{n} captions in captions.csv are long: the text tower reads their first {most} words.")
+LACKING = N_("Training images without a caption are left out: {n} of {all}, the first is {first}.")
 SEED = 32
 HUES = ("red", "orange", "yellow", "green", "cyan", "blue", "purple", "pink")
 HUE_ENDS = np.array([15, 45, 75, 160, 195, 260, 300, 345]) / 360  # where each hue's name ends
@@ -65,11 +54,10 @@ class CaptionFile:
         """A sentence each on empty captions, and on those that a text tower of words cuts off; "" for none."""
         parts = []
         if self.empty:
-            values = {"n": f"{len(self.empty):,}", "first": f"{self.empty[0]:,}"}
-            parts.append(message(EMPTY[len(self.empty) > 1], **values))
+            parts.append(message(EMPTY, n=f"{len(self.empty):,}", first=f"{self.empty[0]:,}"))
         texts = (text for _, texts in self.by_file.values() for text in texts)
         if long := sum(len(split_words(text)) > LENGTH for text in texts):
-            parts.append(message(LONG[long > 1], n=f"{long:,}", most=LENGTH))
+            parts.append(message(LONG, n=f"{long:,}", most=LENGTH))
         return join(" ", parts) if parts else ""
 
 
@@ -85,9 +73,11 @@ def training_set(dataset: Dataset, needs_captions: bool, exclude: str | None, re
         return dataset
     names = {"n": f"{n:,}", "all": f"{len(dataset):,}", "kept": f"{len(keep):,}"}
     if len(keep) < 2:
-        raise BadSetting(TOO_FEW, **names)
+        raise BadSetting(
+            "captions.csv has captions of {kept} of {all} training images; two or more are needed", **names
+        )
     first = dataset.ids[int(np.setdiff1d(np.arange(len(dataset)), keep)[0])]
-    remark = message(LACKING[n > 1], **names, first=printable(first, 80))
+    remark = message(LACKING, **names, first=printable(first, 80))
     dataset = take(dataset, keep)
     return dataclasses.replace(dataset, remarks=(*dataset.remarks, remark))
 
@@ -102,7 +92,7 @@ def add_captions(dataset: Dataset) -> Dataset:
             "{name} has no captions; choose shapes, or a folder of images with a file captions.csv", name=dataset.name
         )
     root = Path(dataset.name.removeprefix("folder:")).expanduser()
-    file = read_captions(root / FILENAME)
+    file = read_captions(root / CAPTIONS_FILE)
     captions = captions_for(file, dataset.ids, dataset.split)
     if not captions.texts:
         images = N_("the training images") if dataset.split == "train" else N_("the test images")
@@ -144,7 +134,7 @@ def captions_for(file: CaptionFile, ids: Sequence[str], split: str) -> Captions:
     for name, (line, captions) in file.by_file.items():
         if name in rows:
             texts[rows[name]] += captions
-        elif not _is_inside(file.path.parent, name):
+        elif not _is_inside(file.path.parent, name):  # as an image of the other split is
             values = {"path": printable(file.path), "line": f"{line:,}", "file": f"{printable(name, 80)!r}"}
             raise BadSetting("{path}: line {line} has a caption of {file}, which is no file of the folder", **values)
     image = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
@@ -174,7 +164,7 @@ def read_captions(path: Path) -> CaptionFile:
 
 
 def _is_inside(root: Path, file: str) -> bool:
-    """Whether a name is that of a file below the folder, for instance an image of the other split."""
+    """Whether a name is that of a file below a folder."""
     plain = os.path.normpath(file)
-    is_below = not os.path.isabs(plain) and plain.split(os.sep)[0] != os.pardir
-    return is_below and "\0" not in file and os.path.isfile(root / plain)
+    leads_out = os.path.isabs(plain) or plain.split(os.sep)[0] == os.pardir or "\0" in file
+    return not leads_out and os.path.isfile(root / plain)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 PADDING, UNKNOWN = 0, 1  # tokens that are no word
+CAPTIONS_FILE = "captions.csv"  # in a folder of images
+SENTENCE_TOWER = "sentence-transformers:"  # before the folder of a text tower
 LENGTH = 32  # words of a caption that a text tower reads
 WORD = re.compile(r"\w+|[^\w\s]")
 

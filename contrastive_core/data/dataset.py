@@ -8,22 +8,14 @@ from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.data.captions import Captions
-from contrastive_core.messages import N_, join, message
-from contrastive_core.records.train_config import ImageForm
+from contrastive_core.data.image_form import ImageForm
 
 REASONS = 3  # that are listed
 Files = Sequence[tuple[str, str]]  # ids, with the reason, or with the note
-SKIPPED = (  # one file; several for one reason; several for different reasons
-    N_("1 file was left out of {images}, {first}: {reasons}."),
-    N_("{n} files were left out of {images} (the first is {first}): {reasons}."),
-    N_("{n} files were left out of {images} (the first is {first})."),
-)
-PARTLY_READ = (
-    N_("1 file of {images} was not taken whole, {first}: {reasons}."),
-    N_("{n} files of {images} were not taken whole (the first is {first}): {reasons}."),
-    N_("{n} files of {images} were not taken whole (the first is {first})."),
-)
+SKIPPED = N_("Files left out of {images}: {n}, the first {first} ({reasons}).")
+PARTLY_READ = N_("Files of {images} that were not read whole: {n}, the first {first} ({reasons}).")
 
 
 class DatasetArrays(TypedDict):
@@ -66,27 +58,41 @@ class Dataset:
     def left_out(self) -> str:
         """Sentences on files that were skipped or read in part, and on the folder; "" where there are none."""
         images = N_("the training images") if self.split == "train" else N_("the test images")
-        skipped, notes = _sentences(SKIPPED, images, self.skipped), _sentences(PARTLY_READ, images, self.notes)
-        return join(" ", [*skipped, *notes, *self.remarks])
+        files = [*_sentence_on(SKIPPED, images, self.skipped), *_sentence_on(PARTLY_READ, images, self.notes)]
+        return join(" ", [*files, *self.remarks])
 
 
-def _sentences(templates: tuple[str, str, str], images: str, files: Files) -> list[str]:
-    """Return the sentence that fits, and for several reasons a sentence on each of the most frequent."""
+@dataclass(frozen=True)
+class DatasetInfo:
+    """Facts of a training set that a method's defaults and limits depend on. Of a folder that is not decoded yet, the
+    height and width are the median of its images' shorter sides."""
+
+    image_shape: tuple[int, int, int]  # channels, height, width
+    n_train: int
+    classes: int
+    has_captions: bool = False
+    form: ImageForm | None = None  # of images that come from files
+
+
+KNOWN = {  # sets whose facts need no file
+    "digits": DatasetInfo((1, 8, 8), 1437, 10),
+    "shapes": DatasetInfo((3, 32, 32), 5000, 8, True),
+    "cifar10": DatasetInfo((3, 32, 32), 50_000, 10),
+    "cifar100": DatasetInfo((3, 32, 32), 50_000, 100),
+    "stl10": DatasetInfo((3, 96, 96), 105_000, 10),
+    "mnist": DatasetInfo((1, 28, 28), 60_000, 10),
+    "fashion_mnist": DatasetInfo((1, 28, 28), 60_000, 10),
+}
+
+
+def _sentence_on(template: str, images: str, files: Files) -> list[str]:
+    """The sentence with the number of files, and how often each of the most frequent reasons occurs; [] for none."""
     if not files:
         return []
     counts = Counter(_plain_reason(reason).removesuffix(".") for _, reason in files).most_common()
-    n, first, reason = f"{len(files):,}", files[0][0], counts[0][0]
-    one_file, one_reason, several_reasons = templates
-    if len(counts) == 1:
-        template = one_reason if len(files) > 1 else one_file
-        return [message(template, n=n, images=images, first=first, reasons=reason)]
-    each = [
-        message("The reason for {count} of them: {reason}.", count=f"{count:,}", reason=reason)
-        for reason, count in counts[:REASONS]
-    ]
-    remaining = sum(count for _, count in counts[REASONS:])
-    others = [message("Other reasons for {remaining} of them.", remaining=f"{remaining:,}")] if remaining else []
-    return [message(several_reasons, n=n, images=images, first=first), *each, *others]
+    reasons = [reason if len(counts) == 1 else message("{n} × {reason}", n=n, reason=reason) for reason, n in counts]
+    reasons[REASONS:] = ["…"] if len(reasons) > REASONS else []
+    return [message(template, images=images, n=f"{len(files):,}", first=files[0][0], reasons=join("; ", reasons))]
 
 
 def _plain_reason(reason: str) -> str:

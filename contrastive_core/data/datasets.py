@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.errors import BadSetting, Damaged, NotDownloaded, UnknownName
+from contrastive_core.base.lock import lock
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import IMAGES, data_home
+from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.data import image_sets, torchvision_sets
 from contrastive_core.data.dataset import Dataset as Dataset
 from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of
 from contrastive_core.data.streamed_images import load_streamed
-from contrastive_core.errors import BadSetting, Damaged, NotDownloaded, UnknownName
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import IMAGES, data_home
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.train_config import USUAL, ImageForm, form_of
-from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.lock import lock
 
 SPLITS = ("train", "test")
 CHUNK = 1000  # images hashed at a time
@@ -78,8 +78,7 @@ def _check_arguments(name: str, split: str, form: ImageForm) -> None:
     if split not in SPLITS:
         raise BadSetting("split must be train or test; got {split}", split=f"{split!r}")
     if name.strip() in image_sets.PREFIXES:
-        what = N_("a folder with images") if name.strip() == "folder:" else N_("a list of images")
-        raise BadSetting("{name} needs the path of {what} behind the colon", name=name.strip(), what=what)
+        raise BadSetting("{name} needs a path behind the colon", name=name.strip())
     if form.size and not is_files(name):
         raise BadSetting(
             "image_size is for folders and lists of images; {name} has a fixed size. Use --set encoder.pixels={size} "
@@ -219,4 +218,15 @@ def _read(name: str, split: str, folder: Path) -> Dataset:
     ids = [f"{split}/{i:06d}" for i in range(n)] if names is None else names.tolist()
     skipped, notes = ([(str(file), str(text)) for file, text in about[kind]] for kind in ("skipped", "notes"))
     classes = tuple(about["classes"])
-    return Dataset(name, split, images, labels, classes, ids, about["fingerprint"], arrays, skipped, notes)
+    return Dataset(
+        name=name,
+        split=split,
+        images=images,
+        labels=labels,
+        classes=classes,
+        ids=ids,
+        fingerprint=about["fingerprint"],
+        factors=arrays,
+        skipped=skipped,
+        notes=notes,
+    )

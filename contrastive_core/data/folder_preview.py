@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.regular_files import FileCache
 from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
-from contrastive_core.errors import BadSetting
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.regular_files import FileCache
 
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
@@ -63,25 +63,30 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
             unreadable.append((file, image_decoding.read_error(error)))
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
+    captions, remark, problem = _captions(name, train, test)
+    are_arrays = train.files[0].filename.lower().endswith(".npy")
+    channels = image_cache.common_channels(train.files[:HEADS]) if are_arrays else 3
     in_order = sorted(sizes, key=lambda size: (size[0] * size[1], size))
     return FolderPreview(
-        np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
-        tuple(f.id for f in shown),
-        tuple(f.label for f in shown),
-        train.classes,
-        tuple((counted[0][k], counted[1][k]) for k in (range(len(train.classes)) if train.classes else (-1,))),
-        (*train.skipped, *((file.id, reason) for file, reason in unreadable)),
-        image_cache.median_side(train.files),
-        tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
-        tuple(image_folder.remarks(train, test)),
-        _array_channels(train.files),
-        *_captions(name, train, test),
+        images=np.stack(images) if images else np.zeros((0, 3, SIDE, SIDE), np.uint8),
+        ids=tuple(f.id for f in shown),
+        labels=tuple(f.label for f in shown),
+        classes=train.classes,
+        counts=tuple((counted[0][k], counted[1][k]) for k in (range(len(train.classes)) if train.classes else (-1,))),
+        left_out=(*train.skipped, *((file.id, reason) for file, reason in unreadable)),
+        side=image_cache.median_side(train.files),
+        sizes=tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
+        remarks=tuple(image_folder.remarks(train, test)),
+        channels=0 if channels in (1, 3) else channels,
+        captions=captions,
+        caption_remark=remark,
+        caption_problem=problem,
     )
 
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
     """The last three of a preview."""
-    path = Path(name.partition(":")[2]).expanduser() / caption_sources.FILENAME
+    path = Path(name.partition(":")[2]).expanduser() / caption_sources.CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
         return (0, 0, 0), "", ""
     try:
@@ -102,14 +107,6 @@ def name_of(path: str) -> str:
     return f"csv:{path}" if is_list and not os.path.isdir(os.path.expanduser(path)) else f"folder:{path}"
 
 
-def _array_channels(files: list[ImageFile]) -> int:
-    """Channels of files that are arrays of other than one or three; else 0."""
-    if not files[0].filename.lower().endswith(".npy"):
-        return 0
-    channels = image_cache.common_channels(files[:HEADS])
-    return 0 if channels in (1, 3) else channels
-
-
 def values_of(folder: str) -> JsonObject:
     """The values of the analysis `folder`: a folder that has changed is another one."""
     return {"path": folder, "changed": changed(folder), "layout": LAYOUT}
@@ -123,7 +120,7 @@ def changed(folder: str) -> list[int]:
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
-        if os.path.exists(captions := os.path.join(root, caption_sources.FILENAME)):
+        if os.path.exists(captions := os.path.join(root, caption_sources.CAPTIONS_FILE)):
             times.append(os.stat(captions).st_mtime_ns)
         parts = [os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)]
         for place in (root, *filter(os.path.isdir, parts)):
@@ -131,12 +128,8 @@ def changed(folder: str) -> list[int]:
     return times
 
 
-def _folders_in(place: Path) -> list[str]:
-    with os.scandir(place) as entries:
-        return [entry.path for entry in entries if entry.is_dir()]
-
-
-_folders = FileCache(_folders_in, 64)  # of a flat folder of a million files there is none to find
+# of a flat folder of a million files there is none to find
+_folders = FileCache(lambda place: [entry.path for entry in os.scandir(place) if entry.is_dir()], 64)
 
 
 def _some(listing: Listing, most: int) -> list[ImageFile]:

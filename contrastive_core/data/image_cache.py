@@ -13,26 +13,24 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import message
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.data import image_decoding
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.image_decoding import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed, read_header
+from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingPool, read_header
 from contrastive_core.data.image_folder import ImageFile, Listing
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import message
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.train_config import SMALL, ImageForm
-from contrastive_core.storage import atomic
-from contrastive_core.storage.sandbox import Sandbox
+from contrastive_core.data.image_form import SMALL, ImageForm
 
 CHUNK = 32  # files that a process decodes at a time
-FEW, LITTLE = (512, 16 << 20)  # files, and bytes of them, up to which this process decodes them itself
+FEW, LITTLE = (512, 16 << 20)  # files, and bytes of them, up to which one process decodes them
 TOLD = 200  # heads that are read before it is said
 HEADS = 2000  # files at most whose size counts for the median
 MARGIN = 64 << 20  # bytes of the disk that stay free
@@ -74,12 +72,6 @@ class Partial:
         if status is None or status.st_size != self.size:
             return None
         return int(getattr(status, "st_blocks", 0)) * 512
-
-    def chunk(self, start: int) -> tuple[str, int, list[str], Form]:
-        """Arguments of `decode_chunk`."""
-        here = os.getcwd()  # worker processes have another working folder
-        paths = [os.path.join(here, f.filename) for f in self.files[start : start + CHUNK]]
-        return os.path.join(here, self.path), start, paths, (self.side, self.channels, self.form.resize)
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
@@ -146,10 +138,16 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
     stage = message("decoding {files} images to {text} ({size} on disk)", **values)
     on_progress(stage, None)
     waiting, flushed = list(decoded.values()), time.monotonic()
-    with partial.path.open("r+b") as rows, partial.log.open("w", encoding="utf-8") as log:
+    left = [start for start in starts if start not in decoded]
+    size = sum(file.size for start in left for file in partial.files[start : start + CHUNK])
+    are_few = len(left) * CHUNK <= FEW and size <= LITTLE
+    pool = DecodingPool(1 if are_few else image_decoding.processes())
+    here, form = os.getcwd(), (partial.side, partial.channels, partial.form.resize)
+    paths = [os.path.join(here, file.filename) for file in partial.files]  # processes have another working folder
+    with contextlib.closing(pool), partial.path.open("r+b") as rows, partial.log.open("w", encoding="utf-8") as log:
         try:
             _flush(waiting, rows, log)
-            for chunk in _decode_chunks(partial, [s for s in starts if s not in decoded]):
+            for chunk in pool.decode(os.path.join(here, partial.path), paths, form, left, CHUNK):
                 waiting.append(chunk)
                 decoded[chunk["start"]] = chunk
                 if time.monotonic() - flushed >= FLUSH:
@@ -192,37 +190,6 @@ def _reserve_space(partial: Partial, later: list[Partial]) -> None:
         )
     with partial.path.open("ab") as file:
         file.truncate(partial.size)
-
-
-def _decode_chunks(partial: Partial, starts: list[int]) -> Iterator[DecodedChunk]:
-    """Decode chunks, in parallel unless they are few; yield each when it is done."""
-    count = min(processes(), len(starts))
-    size = sum(f.size for s in starts for f in partial.files[s : s + CHUNK])
-    if count < 2 or (len(starts) * CHUNK <= FEW and size <= LITTLE):
-        yield from (decode_chunk(*partial.chunk(s)) for s in starts)
-        return
-    every = [Sandbox(decode_chunk) for _ in range(count)]
-    idle = list(every)
-
-    def work(start: int) -> DecodedChunk:
-        sandbox = idle.pop()  # there are as many as threads
-        try:
-            return decode_sandboxed(sandbox, *partial.chunk(start))
-        finally:
-            idle.append(sandbox)
-
-    with ThreadPoolExecutor(count) as pool:
-        try:
-            for future in as_completed([pool.submit(work, s) for s in starts]):
-                yield future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-            for sandbox in every:
-                sandbox.close()
-
-
-def processes() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _arrays(listing: Listing, partial: Partial, chunks: list[DecodedChunk]) -> DatasetArrays:

@@ -12,7 +12,9 @@ program: only `FORMATS` are opened, with limits on bytes and pixels.
 """
 
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -20,10 +22,10 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from contrastive_core.errors import Damaged, explained
-from contrastive_core.messages import N_, message
-from contrastive_core.storage.regular_files import open_regular, printable
-from contrastive_core.storage.sandbox import Crashed, Sandbox
+from contrastive_core.base.errors import Damaged, Refused, explained
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.base.sandbox import Limits, Sandbox
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
@@ -136,8 +138,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 def _array(path: Path) -> np.ndarray:
     """Return the memory-mapped array of a file."""
-    with open_regular(path):
-        pass  # an ordinary file
+    open_regular(path, MAX_BYTES).close()
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif":
         raise ValueError(N_("an array of numbers is expected"))
@@ -199,7 +200,10 @@ def _scale(array: np.ndarray) -> np.ndarray:
         usual = N_("0 to 1 or 0 to 255") if kind == "f" else N_("0 to 255 or 0 to 65,535")
         values = {"low": f"{low:g}", "high": f"{high:g}", "usual": usual}
         raise Damaged("values from {low} to {high}; {usual} are expected", **values)
-    return np.rint(array.astype(np.float32) * np.float32(255 / top)).astype(np.uint8)
+    scaled = np.empty(array.shape, np.uint8)
+    for part, lines in zip(scaled, array, strict=True):  # in parts, since a number of 1 byte takes 4 on the way
+        part[:] = np.rint(lines.astype(np.float32) * np.float32(255 / top))
+    return scaled
 
 
 class DecodedChunk(TypedDict):
@@ -237,7 +241,7 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
     try:
         decoded: DecodedChunk = sandbox.call(file, start, paths, form)
         return decoded
-    except Crashed:
+    except Refused:  # it died, or took too long
         if len(paths) == 1:
             return DecodedChunk(start=start, failed={str(start): DIED}, notes={})
     decoded = DecodedChunk(start=start, failed={}, notes={})
@@ -246,3 +250,47 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
         decoded["failed"] |= one["failed"]
         decoded["notes"] |= one["notes"]
     return decoded
+
+
+def processes() -> int:
+    """How many processes may run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class DecodingPool:
+    """Child processes with limited memory and time that decode files into the rows of a file. They start when they are
+    needed and are kept until `close`."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.idle: list[Sandbox] = []
+
+    def decode(
+        self, file: str, paths: Sequence[str], form: Form, starts: Sequence[int], size: int
+    ) -> Iterator[DecodedChunk]:
+        """Decode `size` paths from each of `starts` on; yield each chunk when it is done."""
+
+        def work(start: int) -> DecodedChunk:
+            try:
+                sandbox = self.idle.pop()
+            except IndexError:  # there are never more than threads
+                sandbox = Sandbox(decode_chunk, Limits(2 << 30, 600, 1 << 50, ("PIL.Image", __name__)))
+            try:
+                return decode_sandboxed(sandbox, file, start, list(paths[start : start + size]), form)
+            finally:
+                self.idle.append(sandbox)
+
+        count = min(self.count, len(starts))
+        if count < 2:
+            yield from map(work, starts)
+            return
+        with ThreadPoolExecutor(count) as threads:
+            try:
+                for future in as_completed([threads.submit(work, start) for start in starts]):
+                    yield future.result()
+            finally:
+                threads.shutdown(wait=True, cancel_futures=True)
+
+    def close(self) -> None:
+        while self.idle:
+            self.idle.pop().close()

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.paths import follow_links
+from contrastive_core.base.regular_files import FileStamp, file_stamp, printable
 from contrastive_core.data.image_decoding import ENDINGS
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import follow_links
-from contrastive_core.storage.regular_files import FileStamp, file_stamp, printable
 
 ARRAYS = {".npy"}
 SPLITS = ("train", "test")
@@ -37,24 +37,6 @@ BESIDE = frozenset(
 )  # what lies beside images and is none of them
 NAMES = ("readme", "license", "makefile")  # that have no ending
 ENDINGS_TOLD, LONGEST = 3, 9  # endings that are named, and letters of one
-UNREAD = (  # that files of an ending are left out: one file, several
-    N_("1 {ending} file is left out: it cannot be read here."),
-    N_("{n} {ending} files are left out: they cannot be read here."),
-)
-UNREAD_OTHERS = (
-    N_("1 file with another ending is left out: it cannot be read here."),
-    N_("{n} files with other endings are left out: they cannot be read here."),
-)
-UNREAD_SPECIAL = {  # by ending
-    "": (
-        N_("1 file without an extension is left out: its type is unknown."),
-        N_("{n} files without an extension are left out: their types are unknown."),
-    ),
-    ".npy": (
-        N_("1 {ending} file is left out: it is read where a folder has no pictures."),
-        N_("{n} {ending} files are left out: they are read where a folder has no pictures."),
-    ),
-}
 SEED, TEST = 0, 0.2
 LINK = N_("a link, which is followed only where CONTRASTIVE_LAB_FOLLOW_LINKS is 1")
 LONGEST_ID = 4096  # characters
@@ -108,16 +90,14 @@ def listings(path: str) -> dict[str, Listing]:
 def why_empty(path: str, listing: Listing, split: str) -> str:
     """The sentence for a folder without images of a split."""
     links = sum(reason == LINK for _, reason in listing.skipped)
-    return (
-        message(
-            "{expanduser} has no images for {split}: it needs one folder per class, images, or "
-            "train/ and test/ (or val/) with either",
-            expanduser=printable(Path(path).expanduser()),
-            split=split,
-        )
-        + (message("; {links} links were left out ({link})", links=f"{links:,}", link=LINK) if links else "")
-        + "".join(f"; {one.removesuffix('.')}" for one in remarks(listing))
+    text = message(
+        "{folder} has no images for {split}: it needs one folder per class, images, or train/ and test/ (or val/) with "
+        "either",
+        folder=printable(Path(path).expanduser()),
+        split=split,
     )
+    left_out = [message("{links} links were left out ({link})", links=f"{links:,}", link=LINK)] if links else []
+    return join("; ", [text, *left_out, *(one.removesuffix(".") for one in remarks(listing))])
 
 
 def remarks(*listings: Listing) -> list[str]:
@@ -125,12 +105,15 @@ def remarks(*listings: Listing) -> list[str]:
     layout = dict.fromkeys(one for listing in listings for one in listing.layout)
     each = {id(listing.others): listing.others for listing in listings}  # both splits may share one
     counts = sum(each.values(), Counter[str]())
-    plain = {e for e in counts if len(e) <= LONGEST and (not e or (e.isascii() and e[1:].isalnum()))}
-    told = [(ending, n) for ending, n in counts.most_common() if ending in plain][:ENDINGS_TOLD]
-    by_ending = [(UNREAD_SPECIAL.get(ending, UNREAD), n, ending) for ending, n in told]
+    plain = [e for e, _ in counts.most_common() if len(e) <= LONGEST and e.isascii() and (not e or e[1:].isalnum())]
+    told = [(ending or N_("no ending"), counts[ending]) for ending in plain[:ENDINGS_TOLD]]
     if remaining := counts.total() - sum(n for _, n in told):
-        by_ending.append((UNREAD_OTHERS, remaining, ""))
-    return [*layout, *(message(texts[n > 1], n=f"{n:,}", ending=ending) for texts, n, ending in by_ending)]
+        told.append((N_("other endings"), remaining))
+    listed = join(", ", [message("{ending} ({n})", ending=ending, n=f"{n:,}") for ending, n in told])
+    return [
+        *layout,
+        *([message("Files that are not read here are left out: {listed}.", listed=listed)] if told else []),
+    ]
 
 
 def _listings(root: Path, endings: set[str]) -> dict[str, Listing]:

@@ -15,11 +15,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import follow_links
+from contrastive_core.base.regular_files import FileStamp, file_stamp, printable, read_regular
 from contrastive_core.data.image_folder import FOR_TEST, LINK, LONGEST_ID, SPLITS, ImageFile, Listing, part
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import follow_links
-from contrastive_core.storage.regular_files import FileStamp, file_stamp, printable, read_regular
 
 FILE, LABEL, SPLIT = "file", "label", "split"
 MISSING = N_("there is no such file")

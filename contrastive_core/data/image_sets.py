@@ -9,14 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import data_home, follow_links
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.regular_files import FRESH, FileStamp, file_stamp, printable
 from contrastive_core.data import image_cache, image_folder, image_list
 from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.image_folder import Listing
-from contrastive_core.messages import message
-from contrastive_core.paths import data_home, follow_links
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.train_config import SMALL, USUAL, ImageForm
-from contrastive_core.storage.regular_files import FRESH, FileStamp, file_stamp, printable
+from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 
 PREFIXES = FOLDER, LIST = "folder:", "csv:"  # begin the names of data sets that are files of images
 TIMES = 100  # a listing is cached for at most this many times its duration
@@ -59,7 +59,12 @@ def plan(
     request = _request(name, form)
     if form.size is None:
         form = ImageForm(usual_side(image_cache.median_side(training)), form.resize)
-    keys = image_cache.cache_keys(_location(name), listings, form)
+    if name.startswith(LIST):
+        path, column = image_list.list_and_column(name.removeprefix(LIST))
+        where = f"{path.resolve()}#{column}"
+    else:
+        where = str(Path(name.removeprefix(FOLDER)).expanduser().resolve())
+    keys = image_cache.cache_keys(where, listings, form)
     remarks = tuple(image_folder.remarks(*listings.values()))  # on the whole folder, for each split
     splits = {s: Split(keys[s], form, remarks) for s, listing in listings.items() if listing.files}
     _keep(request, splits, listings, time.monotonic() - begun)
@@ -76,14 +81,6 @@ def plan(
         return image_cache.decode(listings[split], partials[split], on_progress, later)
 
     return splits[split], create
-
-
-def _location(name: str) -> str:
-    """Return the absolute path of a folder, or of a list with its column of classes."""
-    if name.startswith(LIST):
-        path, column = image_list.list_and_column(name.removeprefix(LIST))
-        return f"{path.resolve()}#{column}"
-    return str(Path(name.removeprefix(FOLDER)).expanduser().resolve())
 
 
 class _Found(NamedTuple):

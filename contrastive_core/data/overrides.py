@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import message
+from contrastive_core.base.regular_files import printable
 from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
-from contrastive_core.storage.regular_files import printable
 
 LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to
 
@@ -54,8 +54,13 @@ def curated(dataset: Dataset, exclude: str | None, relabel: str | None) -> Datas
     if changes and relabel:
         _check_ids(set(changes), dataset, relabel)
         labels, at = dataset.labels.copy(), {id: i for i, id in enumerate(dataset.ids)}
+        classes = dataset.classes
+        numbers = {str(k): k for k in range(-1, len(classes))} | {name: k for k, name in enumerate(classes)}
         for id, name in changes.items():
-            labels[at[id]] = _class_number(name, dataset.classes, relabel)
+            if name not in numbers:
+                values = {"path": relabel, "name": f"{printable(name, 80)!r}", "classes": ", ".join(classes[:20])}
+                raise BadSetting("{path} names the class {name}; known: {classes}", **values)
+            labels[at[id]] = numbers[name]
         dataset = dataclasses.replace(dataset, labels=labels)
     return dataset
 
@@ -125,27 +130,12 @@ def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
 
 
 def _check_ids(ids: set[str], dataset: Dataset, path: str) -> None:
-    unknown = sorted(ids - set(dataset.ids))
-    if unknown:
-        template = N_(
-            "{path} lists {unknown} samples that are not in {name}, for example {first}; its ids look like {ids}"
-        )
-        if len(unknown) == 1:
-            template = N_("{path} lists {first}, which is not in {name}; its ids look like {ids}")
+    if unknown := sorted(ids - set(dataset.ids)):
         raise BadSetting(
-            template,
+            "{path}: ids that are not in {name}: {n}, for example {first}; its ids look like {ids}",
             path=path,
-            unknown=len(unknown),
             name=dataset.name,
+            n=len(unknown),
             first=f"{printable(unknown[0], 80)!r}",
             ids=f"{dataset.ids[0]!r}",
         )
-
-
-def _class_number(name: str, classes: tuple[str, ...], path: str) -> int:
-    if name in classes:
-        return classes.index(name)
-    if name.lstrip("-").isdigit() and -1 <= int(name) < len(classes):
-        return int(name)
-    values = {"path": path, "name": f"{printable(name, 80)!r}", "classes": ", ".join(classes[:20])}
-    raise BadSetting("{path} names the class {name}; known: {classes}", **values)

@@ -13,25 +13,23 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from contrastive_core.data import image_cache, image_sets
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.regular_files import printable
+from contrastive_core.data import image_cache, image_decoding, image_sets
 from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.image_decoding import HEADER, DecodedChunk, Form, decode_chunk, decode_sandboxed
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import data_home
-from contrastive_core.progress import OnProgress, ignore_progress
-from contrastive_core.records.train_config import ImageForm
-from contrastive_core.storage import atomic
-from contrastive_core.storage.regular_files import printable
-from contrastive_core.storage.sandbox import Sandbox
+from contrastive_core.data.image_decoding import HEADER, DecodingPool, Form
+from contrastive_core.data.image_form import ImageForm
 
-FEW = 8  # images that this process decodes itself
+FEW = 8  # images that one process decodes
 PARTS = 2  # of a batch for each worker: the last to finish is not waited for long
 MEMORY = Path("/dev/shm")  # where workers leave pixels, if there is room for several batches
 ROOM = 4  # batches
@@ -48,8 +46,9 @@ class StreamedImages:
         self.shape, self.dtype, self.ndim = (len(paths), channels, side, side), np.dtype(np.uint8), 4
         self.size = math.prod(self.shape)
         self.failed: dict[str, str] = {}  # files that could not be read, and why
-        self._workers = _Workers(max(1, image_cache.processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-        weakref.finalize(self, self._workers.close)
+        self.lock = threading.Lock()  # pages and the batch ahead may read at once
+        self.pool = DecodingPool(max(1, image_decoding.processes() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+        weakref.finalize(self, self.pool.close)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -65,9 +64,17 @@ class StreamedImages:
         return np.asarray(self[:], dtype)
 
     def _decode(self, paths: list[str]) -> np.ndarray:
-        images, failed = self._workers.decode(paths, self.form)
-        self.failed |= failed
-        return images
+        """The images (k, c, h, w) of files; those that cannot be read are black, and go to `failed`."""
+        shape = (len(paths), *self.shape[1:])
+        parts = 1 if len(paths) <= FEW else PARTS * self.pool.count
+        size = max(1, min(image_cache.CHUNK, math.ceil(len(paths) / parts)))
+        with self.lock, tempfile.TemporaryDirectory(dir=_room_for(math.prod(shape)), prefix="contrastive-") as folder:
+            file = os.path.join(folder, "images")
+            with open(file, "wb") as out:
+                out.truncate(HEADER + math.prod(shape))
+            for chunk in self.pool.decode(file, paths, self.form, range(0, len(paths), size), size):
+                self.failed |= {paths[int(row)]: why for row, why in chunk["failed"].items()}
+            return np.fromfile(file, np.uint8, offset=HEADER).reshape(shape)
 
 
 def unread_files(images: Any) -> str:
@@ -76,53 +83,12 @@ def unread_files(images: Any) -> str:
     if not failed:
         return ""
     path, reason = min(failed.items())
-    template = N_("{n} files could not be read and are black images in training, for example {first}: {reason}")
-    if len(failed) == 1:
-        template = N_("1 file could not be read and is a black image in training, {first}: {reason}")
-    return message(template, n=f"{len(failed):,}", first=printable(Path(path).name), reason=reason)
-
-
-class _Workers:
-    """Processes that decode files; made when they are needed, and kept."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.lock = threading.Lock()  # pages and the batch ahead may read at once
-        self.sandboxes: list[Sandbox] = []
-
-    def decode(self, paths: list[str], form: Form) -> tuple[np.ndarray, dict[str, str]]:
-        """The images (k, c, h, w) of files, and why some could not be read."""
-        side, channels, _ = form
-        shape = (len(paths), channels, side, side)
-        with self.lock, tempfile.TemporaryDirectory(dir=_room_for(math.prod(shape)), prefix="contrastive-") as folder:
-            file = os.path.join(folder, "images")
-            with open(file, "wb") as out:
-                out.truncate(HEADER + math.prod(shape))
-            chunks = self._chunks(file, paths, form)
-            images = np.fromfile(file, np.uint8, offset=HEADER).reshape(shape)
-        return images, {paths[int(row)]: why for chunk in chunks for row, why in chunk["failed"].items()}
-
-    def _chunks(self, file: str, paths: list[str], form: Form) -> list[DecodedChunk]:
-        size = max(1, min(image_cache.CHUNK, math.ceil(len(paths) / (PARTS * self.count))))
-        starts = range(0, len(paths), size)
-        if self.count < 2 or len(paths) <= FEW:
-            return [decode_chunk(file, start, paths[start : start + size], form) for start in starts]
-        self.sandboxes = self.sandboxes or [Sandbox(decode_chunk) for _ in range(self.count)]
-        idle = list(self.sandboxes)
-
-        def work(start: int) -> DecodedChunk:
-            sandbox = idle.pop()  # there are as many as threads
-            try:
-                return decode_sandboxed(sandbox, file, start, paths[start : start + size], form)
-            finally:
-                idle.append(sandbox)
-
-        with ThreadPoolExecutor(self.count) as pool:
-            return list(pool.map(work, starts))
-
-    def close(self) -> None:
-        for sandbox in self.sandboxes:
-            sandbox.close()
+    return message(
+        "files that cannot be read are black images in training: {n}, for example {first} ({reason})",
+        n=f"{len(failed):,}",
+        first=printable(Path(path).name),
+        reason=reason,
+    )
 
 
 def _room_for(size: int) -> Path:
@@ -154,9 +120,19 @@ def load_streamed(
     for file in listing.files:
         digest.update(f"{file.id}\0{file.size}\0{file.label}\n".encode())
     columns = {n: image_cache.column([f.columns[i] for f in listing.files]) for i, n in enumerate(listing.column_names)}
-    labels, ids = np.array([f.label for f in listing.files], np.int64), [f.id for f in listing.files]
-    facts = (tuple(listing.classes), ids, digest.hexdigest(), columns, listing.skipped)
-    return Dataset(name, split, images, labels, *facts, form=found.form, remarks=found.remarks)
+    return Dataset(
+        name=name,
+        split=split,
+        images=images,
+        labels=np.array([f.label for f in listing.files], np.int64),
+        classes=tuple(listing.classes),
+        ids=[f.id for f in listing.files],
+        fingerprint=digest.hexdigest(),
+        factors=columns,
+        skipped=listing.skipped,
+        form=found.form,
+        remarks=found.remarks,
+    )
 
 
 def choose_cache(

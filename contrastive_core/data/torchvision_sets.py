@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from contrastive_core.base.errors import Damaged
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import data_home
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.errors import Damaged
-from contrastive_core.messages import message
-from contrastive_core.paths import data_home
 
 SETS = {  # class of torchvision, megabytes of a download, files of which one is there after it
     "cifar10": ("CIFAR10", 170, ("cifar-10-batches-py", "cifar-10-python.tar.gz")),
@@ -46,8 +46,15 @@ def make(name: str, split: str, root: str | None, download: bool) -> DatasetArra
     options = {"split": "train+unlabeled" if split == "train" else "test"} if name == "stl10" else parts
     try:
         dataset = getattr(datasets, SETS[name][0])(str(folder), download=download, **options)
-    except (RuntimeError, OSError, EOFError, KeyError) as error:
+    except OSError as error:
         raise Damaged("{name} in {folder} cannot be read: {error}", name=name, folder=folder, error=error) from None
+    except Exception as error:  # of damaged files, in as many classes as there are formats; its advice is not ours
+        raise Damaged(
+            "{name} in {folder} is incomplete or damaged. Delete its files and download it again: add --download, or "
+            "tick the box on the Train page",
+            name=name,
+            folder=folder,
+        ) from error
     images = np.asarray(dataset.data)
     if images.ndim == 3:
         images = images[:, None]

@@ -1,23 +1,27 @@
 """Uploaded images: checked, and saved as a folder that is a data set like any other. The folders of their paths are the
 classes. Nothing is written outside of the new folder, which gets its name once it is complete."""
 
+import contextlib
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from contrastive_core.data.image_decoding import ENDINGS, open_image
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import data_home
-from contrastive_core.storage import atomic
-from contrastive_core.storage.regular_files import printable
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.regular_files import printable
+from contrastive_core.data.image_decoding import ENDINGS, DecodingPool, processes
 
 MOST_FILES, MOST_BYTES = 5_000, 1_000_000_000  # in all, since they pass through memory
 DEEPEST = 6  # folders of a path
 LONGEST = 100  # characters of a part of it
+PART = 32  # files that are decoded in one call
+SIDE = 8  # pixels of a side to which they are
 SPARE = 100_000_000  # bytes of the disk that are left free
 UNSAFE = re.compile(r'[\x00-\x1f\x7f<>:"|?*]')
 
@@ -63,12 +67,17 @@ def save_uploads(
     first = {path[:-1][:1] for path in paths if path}  # () of a path without a folder
     shared = "".join(*first) if len(first) == 1 else ""  # the uploaded folder
     skipped: list[tuple[str, str]] = []
+    written: dict[Path, UploadedFile] = {}
     place = Path(tempfile.mkdtemp(prefix=".", suffix=".part", dir=home))
     try:
         for number, (file, path) in enumerate(zip(files, paths, strict=True), 1):
-            if reason := _write(file, path[1:] if shared else path, place):
+            inner = path[1:] if shared else path
+            if reason := _write(file, inner, place):
                 skipped.append((printable(file.name), reason))
+            else:
+                written[place.joinpath(*inner)] = file
             report(number / len(files))
+        skipped += _remove_unreadable(written)
         if len(skipped) == len(files):
             name, reason = skipped[0]
             raise BadSetting("None of these files is an image. {name}: {reason}", name=name, reason=reason)
@@ -104,15 +113,24 @@ def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
         return N_("its path is no plain path below the folder")
     if Path(path[-1]).suffix.lower() not in ENDINGS:
         return N_("no image, by its ending")
-    data = file.getvalue()
-    try:
-        with open_image(data):
-            pass
-    except Exception as error:  # whatever Pillow raises at a damaged file
-        return message("cannot be read: {error}", error=error)
     target = place.joinpath(*path)
     if target.exists():
         return N_("another file has this name")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data)
+    atomic.make_folder(target.parent)
+    target.write_bytes(file.getvalue())
     return ""
+
+
+def _remove_unreadable(written: Mapping[Path, UploadedFile]) -> list[tuple[str, str]]:
+    """Remove written files that are no pictures, and folders that are empty then; return them with reasons."""
+    paths, skipped = list(written), list[tuple[str, str]]()
+    with contextlib.closing(DecodingPool(processes())) as pool, scratch_folder() as folder:
+        (folder / "rows").touch()
+        starts = range(0, len(paths), PART)
+        chunks = [*pool.decode(str(folder / "rows"), [*map(str, paths)], (SIDE, 3, "crop"), starts, PART)]
+    for row, reason in sorted((int(row), reason) for chunk in chunks for row, reason in chunk["failed"].items()):
+        paths[row].unlink()
+        with contextlib.suppress(OSError):  # others are left in it
+            paths[row].parent.rmdir()
+        skipped.append((printable(written[paths[row]].name), message("cannot be read: {error}", error=reason)))
+    return skipped

@@ -1,1 +1,1 @@
-"""Work in child processes: tasks, the queue and results. Torch-free."""
+"""Work in child processes: jobs, the queue and results. Torch-free."""

@@ -1,24 +1,22 @@
-"""Everything at work, waiting and failed, of all pages and tabs. Runs and tasks are read from the records of their
-processes. A dismissed failure is marked in its record, which the next start replaces; the log stays. Questions are
-those that this process asked the worker."""
+"""Everything at work, waiting and failed, of all pages and tabs: the records of processes, and what this one asked the
+worker for. A dismissed failure is marked in its record, which the next start replaces; the log stays."""
 
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from contrastive_core.engine import client, process, queue, training
-from contrastive_core.engine.client import STARTING, STOPPED
+from contrastive_core import runs
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import Progress, first_progress, read_progress
+from contrastive_core.engine import jobs, process, queue, training
+from contrastive_core.engine.client import KILLED
+from contrastive_core.engine.jobs import STARTING, STOPPED, Job
 from contrastive_core.engine.process import ProcessRecord
-from contrastive_core.engine.training import Task
-from contrastive_core.engine.worker_process import KILLED
-from contrastive_core.messages import N_
-from contrastive_core.progress import Progress, first_progress, read_progress
-from contrastive_core.records import runs
-from contrastive_core.records.run_files import Status
+from contrastive_core.runs.run_files import Status
 
-# Questions of a page while something is typed: the error is shown beside the field.
-ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "training_plan", "catalog"}
+# Kinds of jobs that a page asks for while something is typed: the error is shown beside the field.
+ASKED_WHILE_TYPING = {"views", "folder", "look", "advice_plan", "catalog"}
 SOONEST = 3.0  # seconds of work before the time that is left is told
 ENDING = Progress("ending", 1.0)
 
@@ -84,9 +82,9 @@ def activity() -> Activity:
             at_work.append(_at_work(record))
         elif not record.get("dismissed") and (why := _failure(record)):
             failed.append(Failed(record["key"], _label(record), _run_of(record), why))
-    for asked in client.asked_questions():
-        key, is_typed = asked.question.key, asked.question.kind in ASKED_WHILE_TYPING
-        if asked.question.is_running():
+    for asked in jobs.asked_of_worker():
+        key, is_typed = asked.job.key, asked.job.kind in ASKED_WHILE_TYPING
+        if not asked.call.outcome.done():
             work = AtWork(key, asked.label, "", asked.progress)
             at_work.append(_in_first_stage(work, asked.time, asked.call.first))
         elif not asked.is_dismissed and not is_typed and (why := asked.failure) and why != STOPPED:
@@ -100,8 +98,8 @@ def activity() -> Activity:
 
 def dismiss(failure: Failed) -> None:
     """Say no more of a failure, until it fails anew. Its log is kept."""
-    for asked in client.asked_questions():
-        asked.is_dismissed |= asked.question.key == failure.key
+    for asked in jobs.asked_of_worker():
+        asked.is_dismissed |= asked.job.key == failure.key
     if not process.pid_of(failure.key):
         process.mark(failure.key, dismissed=True)
 
@@ -157,10 +155,10 @@ def _failure(record: ProcessRecord) -> str | None:
     """Why a process that has ended failed; None for what has its result, and for what a person has stopped. What
     succeeded is marked: its result may be removed later, which is no failure."""
     key, run = record["key"], _run_of(record)
-    result = training.task_of(key).result_path if run else record.get("result")
+    result = training.job_of(key).result_path if run else record.get("result")
     if record.get("stopped") or not isinstance(result, (str, Path)):
         return None
-    if why := Task(key, tuple(record["command"]), Path(result)).failure():
+    if why := Job(key, Path(result)).failure():
         is_known = why != KILLED or run or (key, record["time"]) in _seen
         return why if is_known else None  # its result may have been there, and be removed
     try:

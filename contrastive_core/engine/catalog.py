@@ -1,35 +1,35 @@
 """The catalog: what the app shows of every method, loss, metric and augmentation.
 
-The metadata live in the registered classes themselves. `records/cards.json` holds them with the
-hash of the source files; where a file was added or edited, the worker describes them again.
+The metadata live in the registered classes and in the cards beside them. A wheel brings the catalog along; in a
+checkout the worker makes it when the files have changed.
 
-    python -m contrastive_core.engine.catalog    (writes records/cards.json)
+    python -m contrastive_core.engine.catalog    (makes it now)
 """
 
-import ast
 import contextlib
 import dataclasses
 import hashlib
 import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-from contrastive_core.engine import client, results
-from contrastive_core.messages import decode, encode, message
-from contrastive_core.paths import ROOT
-from contrastive_core.registry import Knob
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.base.atomic import write_bytes
+from contrastive_core.base.cards import read_card
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import decode, encode, message
+from contrastive_core.base.paths import ROOT, is_checkout
+from contrastive_core.base.registry import Knob
+from contrastive_core.data.dataset import KNOWN
+from contrastive_core.engine import calls
+from contrastive_core.spaces import results
 
 KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
-CARDS = PACKAGE / "records" / "cards.json"
-SOURCES = "methods/*.py losses/*.py metrics/*.py records/recipe.py records/cards.py models/encoders.py".split()
-SOURCES.append("engine/catalog.py")
-SETS = {  # facts of the sets that a card shows
-    "shapes": ((3, 32, 32), 5000, 8, True),
-    "digits": ((1, 8, 8), 1437, 10, False),
-    "cifar10": ((3, 32, 32), 50_000, 10, False),
-}
+CARDS = (ROOT / "build" if is_checkout() else PACKAGE / "base") / "cards.json"  # hatch_build.py puts it into a wheel
+SOURCES = "methods/*.py methods/*.toml losses/*.py losses/*.toml metrics/*.py data/recipe.py base/cards.py".split()
+SOURCES += ["data/dataset.py", "models/encoders.py", "engine/catalog.py"]
+SETS = ("shapes", "digits", "cifar10")  # whose facts a card shows
 METHOD = (
     "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
     "default_loss loss_knobs needs_labels needs_captions batch least_batch published"
@@ -42,12 +42,12 @@ def read() -> JsonObject:
     """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
     Raises: RuntimeError with what the process said when a file cannot be read as a method or loss."""
     asked = values()
-    if cards := _shipped_cards(asked["sources"]):
+    if cards := _built(asked["sources"]):
         return cards
     if kept := results.read(KIND, asked):
         return kept.meta
     try:
-        return dict(client.call("contrastive_core.engine.answers:make", KIND, asked).meta)
+        return dict(calls.make_result(KIND, asked).meta)
     except Exception as error:
         raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
 
@@ -55,35 +55,38 @@ def read() -> JsonObject:
 def is_ready() -> bool:
     """Whether the catalog of the present files is on disk."""
     asked = values()
-    return _shipped_cards(asked["sources"]) is not None or results.path(KIND, asked).exists()
+    return _built(asked["sources"]) is not None or results.path(KIND, asked).exists()
 
 
-def write_cards() -> None:
-    """Write the catalog of the present files into the package."""
-    text = json.dumps({**values(), "catalog": encode(describe())}, indent=1, ensure_ascii=False)
-    CARDS.write_text(f"{text}\n", "utf-8")
+def make() -> JsonObject:
+    """Describe what is registered, and keep it for every process of this checkout. Imports torch."""
+    described = describe()
+    if is_checkout():
+        text = json.dumps({**values(), "catalog": encode(described)}, ensure_ascii=False)
+        write_bytes(CARDS, text.encode(), shared=True)
+    return described
 
 
-@lru_cache(maxsize=4)
-def _shipped_cards(sources: str) -> JsonObject | None:
-    """The catalog that came with the package, if it is of these source files."""
+def _built(sources: str) -> JsonObject | None:
+    """The catalog that was built, if it is of these source files."""
     try:
-        held = json.loads(CARDS.read_text("utf-8"), object_hook=decode)
+        held = _parsed(CARDS, CARDS.stat().st_mtime_ns)
     except (OSError, ValueError):
         return None
     return dict(held["catalog"]) if held["sources"] == sources else None
 
 
+@lru_cache(maxsize=2)
+def _parsed(path: Path, changed: int) -> JsonObject:
+    return dict(json.loads(path.read_text("utf-8"), object_hook=decode))
+
+
 @lru_cache(maxsize=256)
 def title(kind: str, name: str) -> str:
-    """The title of one of `methods` or `losses`, read off its source, before there is a catalog; else the name."""
-    if not name.isidentifier():
-        return name
-    with contextlib.suppress(OSError, SyntaxError, ValueError):
-        for node in ast.walk(ast.parse((PACKAGE / kind / f"{name}.py").read_text("utf-8"))):
-            if isinstance(node, ast.keyword) and node.arg == "title":  # of its card
-                title = node.value.args[0] if isinstance(node.value, ast.Call) else node.value  # N_("…")
-                return str(ast.literal_eval(title))
+    """The title of one of `methods` or `losses` by its card, before there is a catalog; else the name."""
+    if name.isidentifier():
+        with contextlib.suppress(OSError):
+            return str(read_card(kind, name)["title"])
     return name
 
 
@@ -94,16 +97,22 @@ def knobs(described: JsonObject) -> dict[str, Knob]:
 
 def describe() -> JsonObject:
     """`methods` and `losses` by their years, `metrics`, `recipe`, `encoders`, as plain values. Imports torch."""
-    from contrastive_core import losses, methods, metrics
-    from contrastive_core.models import encoders
-    from contrastive_core.records.recipe import Recipe
-    from contrastive_core.registry import knobs_of
+    import torch
 
+    from contrastive_core import losses, methods, metrics, pairs
+    from contrastive_core.base.registry import knobs_of
+    from contrastive_core.data.recipe import Recipe
+    from contrastive_core.models import encoders
+
+    across = pairs.from_towers(torch.eye(2), torch.eye(2))  # asked of each loss: whether it runs between two towers
     described: JsonObject = _plain(
         {
             "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
-            "losses": _by_year({name: _loss(losses, name) for name in losses.names()}),
-            "metrics": {name: _metric(metrics, name) for name in metrics.names()},
+            "losses": _by_year({name: _loss(losses, name, across) for name in losses.names()}),
+            "metrics": {
+                name: {key: getattr(cls, key) for key in METRIC if hasattr(cls, key)} | {"knobs": metrics.knobs(name)}
+                for name, cls in ((name, metrics.get(name)) for name in metrics.names())
+            },
             "recipe": knobs_of(Recipe),
             "encoders": encoders.encoder_names(),
         }
@@ -114,7 +123,7 @@ def describe() -> JsonObject:
 def _method(methods: Any, name: str) -> JsonObject:
     cls = methods.get(name)
     defaults, problems = {}, {}
-    for dataset, facts in ((name, methods.DatasetInfo(*values)) for name, values in SETS.items()):
+    for dataset, facts in ((name, KNOWN[name]) for name in SETS):
         usual = cls.defaults(facts)
         defaults[dataset] = {key: {"value": value, "why": why} for key, (value, why) in usual.items()}
         problems[dataset] = cls.incompatibility(facts, usual["batch_size"][0])
@@ -122,26 +131,11 @@ def _method(methods: Any, name: str) -> JsonObject:
     return {**card, "knobs": methods.knobs(name), "defaults": defaults, "problems": problems}
 
 
-def _loss(losses: Any, name: str) -> JsonObject:
+def _loss(losses: Any, name: str, across: Any) -> JsonObject:
     loss = losses.create(name)
     card = {key: getattr(loss.card, key) for key in LOSS}
     about = {"score": loss.score, "knobs": losses.knobs(name), "kernel": loss.kernel()}
-    return {**card, **about, "across": loss.check(_two_towers()) is None}
-
-
-@lru_cache
-def _two_towers() -> Any:
-    """Pairs between two towers, to ask each loss whether it runs between them."""
-    import torch
-
-    from contrastive_core import pairs
-
-    return pairs.from_towers(torch.eye(2), torch.eye(2))
-
-
-def _metric(metrics: Any, name: str) -> JsonObject:
-    cls = metrics.get(name)
-    return {**{key: getattr(cls, key) for key in METRIC if hasattr(cls, key)}, "knobs": metrics.knobs(name)}
+    return {**card, **about, "across": loss.check(across) is None}
 
 
 def _by_year(cards: dict[str, JsonObject]) -> dict[str, JsonObject]:
@@ -166,4 +160,4 @@ def values() -> JsonObject:
 
 
 if __name__ == "__main__":
-    write_cards()
+    make()

@@ -1,105 +1,159 @@
-"""All that a page asks of the engine: questions whose answers are kept on disk, and short calls. A question is a
-kind and plain values. Its answer is read from the store (`results`) or computed by the worker, whose progress is a
-stage and a fraction. Pages and tabs that ask the same question share one computation."""
+"""The worker seen from the process that asks: started, sent requests, replaced when it dies. Pages ask it for jobs
+(jobs.py) and short calls (calls.py)."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import pickle
+import subprocess
+import sys
 import threading
-import time
-from collections.abc import Mapping
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from contrastive_core.engine.worker_process import Call, Stopped, WorkerDied, WorkerProcess, newest_source
-from contrastive_core.errors import LabError, sentence_of
-from contrastive_core.messages import N_, message
-from contrastive_core.progress import Progress
+from contrastive_core.base import atomic
+from contrastive_core.base.memory_limits import MemoryWatch, has_data_limit, most_memory
+from contrastive_core.base.messages import N_
+from contrastive_core.base.paths import ROOT
+from contrastive_core.base.progress import Progress
+from contrastive_core.engine import process
 
-STARTING = Progress("starting", None)
-STOPPED = N_("It was stopped.")
-ANSWER = "contrastive_core.engine.answers:answer"
-
-_lock = threading.RLock()
-_asked: dict[Question, Asked] = {}
-_worker: WorkerProcess | None = None
+LOG = "_worker.log"  # no run's: their names start with a letter or digit
+HOMES = "CONTRASTIVE_LAB_"  # variables that say where runs and caches lie
+TOO_LARGE = N_("It needs more memory than it may take: half of this computer's. Choose fewer rows, or smaller images.")
+KILLED = N_("Its process was ended from outside, or had too little memory.")
+DONE, FAILED, PROGRESS = "done", "failed", "progress"  # kinds of replies
 
 
-@dataclass(frozen=True)
-class Question:
-    """Something to compute: `key` names it, `result_path` is the file that holds its answer."""
+class Request(NamedTuple):
+    """A call of `function` ("module:name"), which also gets an `OnProgress` where it `reports`. `environment` holds
+    the variables that say where runs and caches lie."""
 
-    key: str
-    kind: str
-    values: Mapping[str, Any] = field(compare=False)
-    result_path: Path
+    number: int
+    function: str
+    arguments: tuple[Any, ...]
+    reports: bool
+    environment: dict[str, str]
 
-    def start(self, label: str = "") -> None:
-        """Let the worker compute it, unless it does."""
-        with _lock:
-            if not self.is_running():
-                call_ = _live_worker().call(ANSWER, self.kind, dict(self.values), reports=True)
-                _asked[self] = Asked(self, label or self.kind, call_)
 
-    def is_running(self) -> bool:
-        asked = _asked.get(self)
-        return asked is not None and not asked.call.outcome.done()
+class Stop(NamedTuple):
+    """Stop the request of this number at its next report of progress."""
 
-    def has_result(self) -> bool:
-        return self.result_path.exists()
+    number: int
 
-    def progress(self) -> Progress | None:
-        """Its progress; None while nobody computes it."""
-        asked = _asked.get(self)
-        return asked.progress if asked is not None and self.is_running() else None
 
-    def failure(self) -> str | None:
-        """Why it was not answered; None while nothing is wrong."""
-        asked = _asked.get(self)
-        return asked.failure if asked is not None else None
+class Stopped(Exception):
+    """The client asked the worker to stop."""
 
-    def stop(self) -> None:
-        """Stop computing it."""
-        if (asked := _asked.get(self)) is not None:
-            asked.call.stop()
 
-    def forget(self) -> None:
-        """Forget its failure, unless it is being computed."""
-        with _lock:
-            if not self.is_running():
-                _asked.pop(self, None)
+class NeedsMemory(ValueError):
+    """An answer would take more memory than the worker may."""
+
+
+class WorkerDied(ValueError):
+    """The worker ended before it replied; `was_idle` where it ended by itself."""
+
+    was_idle = False
 
 
 @dataclass(eq=False)
-class Asked:
-    """A question that was sent to the worker. `is_dismissed` hides its failure."""
+class Call:
+    """A request under way: its outcome, and the first and the last progress that were reported."""
 
-    question: Question
-    label: str
-    call: Call
-    time: float = field(default_factory=time.time)
-    is_dismissed: bool = False
+    worker: WorkerProcess
+    number: int
+    outcome: Future[Any] = field(default_factory=Future)
+    first: Progress | None = None
+    last: Progress | None = None
+
+    def stop(self) -> None:
+        """Stop waiting now; the worker stops at its next report of progress."""
+        with suppress(InvalidStateError):
+            self.outcome.set_exception(Stopped())
+        self.worker.send(Stop(self.number))
+
+
+class WorkerProcess:
+    """One worker. It ends when the pipe to it is closed, however this process ends."""
+
+    def __init__(self) -> None:
+        self.code = newest_source()
+        self._numbers = itertools.count()
+        self._calls: dict[int, Call] = {}
+        self._lock = threading.Lock()
+        with atomic.new_file(atomic.make_folder(process.folder()) / LOG) as log:
+            command, pipe = [sys.executable, "-m", "contrastive_core.engine.worker"], subprocess.PIPE
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, **process.OWN_SESSION
+            )
+        self._watch = MemoryWatch(self._process, most_memory(), not has_data_limit())
+        threading.Thread(target=self._read, daemon=True).start()
 
     @property
-    def progress(self) -> Progress:
-        return self.call.last or STARTING
+    def pid(self) -> int:
+        return self._process.pid
 
-    @property
-    def failure(self) -> str | None:
-        """Why it has no answer; None while it is computed, and where it has one."""
-        if not self.call.outcome.done() or (error := self.call.outcome.exception()) is None:
-            return None
-        if isinstance(error, Stopped):
-            return STOPPED
-        if isinstance(error, (LabError, ValueError, OSError)):
-            return sentence_of(error)
-        return message("It failed: {lines}", lines=f"{type(error).__name__}: {error}")
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def is_busy(self) -> bool:
+        """Whether a request waits for its outcome."""
+        return bool(self._calls)
+
+    def end(self) -> None:
+        """End it at once."""
+        self._process.kill()
+        self._process.wait()
+
+    def call(self, function: str, *arguments: Any, reports: bool = False) -> Call:
+        """Send a request. A worker that died answers it with `WorkerDied`."""
+        homes = {name: value for name, value in os.environ.items() if name.startswith(HOMES)}
+        call = Call(self, next(self._numbers))
+        self._calls[call.number] = call
+        self.send(Request(call.number, function, arguments, reports, homes))
+        if not self.is_alive():
+            self._fail_all()
+        return call
+
+    def send(self, message: Request | Stop) -> None:
+        assert self._process.stdin is not None
+        with self._lock, suppress(OSError, ValueError):  # dead: the reader says so
+            self._process.stdin.write(pickle.dumps(message))
+            self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with suppress(Exception):  # its end, or half a reply
+            while True:
+                self._take(*pickle.load(self._process.stdout))
+        self._process.kill()
+        self._fail_all()
+
+    def _take(self, number: int, kind: str, value: Any) -> None:
+        if (call := self._calls.get(number)) is None:
+            return
+        if kind == PROGRESS:
+            call.last = Progress(*value)
+            call.first = call.first or call.last
+            return
+        del self._calls[number]
+        with suppress(InvalidStateError):  # it was stopped
+            call.outcome.set_result(value) if kind == DONE else call.outcome.set_exception(value)
+
+    def _fail_all(self) -> None:
+        error = WorkerDied(TOO_LARGE if self._watch.is_exceeded else KILLED)
+        error.was_idle = self._process.wait() == 0
+        for number in list(self._calls):
+            if call := self._calls.pop(number, None):
+                with suppress(InvalidStateError):
+                    call.outcome.set_exception(error)
 
 
-def asked_questions() -> list[Asked]:
-    """Every question that this process asked, the oldest first."""
-    with _lock:
-        return sorted(_asked.values(), key=lambda asked: asked.time)
+_lock = threading.RLock()
+_worker: WorkerProcess | None = None
 
 
 def call(function: str, *arguments: Any) -> Any:
@@ -114,8 +168,13 @@ def call(function: str, *arguments: Any) -> Any:
         return _live_worker().call(function, *arguments).outcome.result()
 
 
+def request(function: str, *arguments: Any) -> Call:
+    """A call that also gets an `OnProgress`, under way."""
+    return _live_worker().call(function, *arguments, reports=True)
+
+
 def warm_up() -> None:
-    """Start the worker early: it imports its libraries before the first question."""
+    """Start the worker early: it imports its libraries before the first job."""
     _live_worker()
 
 
@@ -126,7 +185,7 @@ def worker_pid() -> int | None:
 
 
 def end_worker() -> None:
-    """End the worker; the next question starts another."""
+    """End the worker; the next job starts another."""
     global _worker
     with _lock:
         if _worker is not None:
@@ -143,3 +202,8 @@ def _live_worker() -> WorkerProcess:
         if _worker is None or not _worker.is_alive():
             _worker = WorkerProcess()
         return _worker
+
+
+def newest_source() -> float:
+    """When the newest file of the library was written: a worker with older code is replaced."""
+    return max((path.stat().st_mtime for path in (ROOT / "contrastive_core").rglob("*.py")), default=0.0)

@@ -1,21 +1,25 @@
-"""Run processes: child processes that run the command line and outlive the app. Each has a key, under which `.jobs`
-in the folder of runs keeps its log, its progress and a record of who it is. A page that is closed, refreshed or
-opened twice changes nothing."""
+"""Run processes: child processes that run the command line and outlive the app. Each has a key, under which
+`folder` keeps its log, its progress and a record of who it is, never a folder of runs: such a folder may come from
+anybody, and a record there could name any process. A page that is closed, refreshed or opened twice changes nothing."""
 
 import contextlib
+import hashlib
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from contrastive_core.paths import ROOT, runs_home
-from contrastive_core.storage.json_files import read_object, write_json
-from contrastive_core.storage.lock import is_process, process_start
-from contrastive_core.storage.regular_files import FileCache
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import NotRegular
+from contrastive_core.base.json_files import read_object, write_json
+from contrastive_core.base.lock import is_process, process_start
+from contrastive_core.base.paths import ROOT, data_home, runs_home
+from contrastive_core.base.regular_files import FileCache, open_regular
 
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
@@ -24,6 +28,7 @@ OWN_SESSION: Mapping[str, Any] = (
     {"creationflags": NO_CONSOLE} if sys.platform == "win32" else {"start_new_session": True}
 )
 TAIL = 1 << 18  # bytes of a log that are read at most
+LOG = "log.txt"  # in the folder of a run that was renamed
 
 _children: dict[int, subprocess.Popen[bytes]] = {}  # so that ended ones are reaped
 
@@ -35,7 +40,7 @@ class ProcessRecord(TypedDict):
     pid: int
     time: float
     command: list[str]
-    started: NotRequired[float | None]
+    started: NotRequired[str | None]
     label: NotRequired[str]
     group: NotRequired[str]
     asked: NotRequired[float]
@@ -45,8 +50,19 @@ class ProcessRecord(TypedDict):
 
 
 def folder() -> Path:
-    """Where processes' logs and records are kept."""
-    return runs_home() / ".jobs"
+    """Where logs, records and the queue of these runs are kept: the user's own, whoever made the folder of runs."""
+    home = runs_home()
+    try:
+        about = home.stat()
+    except OSError:
+        return data_home() / "jobs" / _key_of(home, 0, 0)
+    return data_home() / "jobs" / _key_of(home, about.st_dev, about.st_ino)
+
+
+@cache
+def _key_of(home: Path, device: int, inode: int) -> str:
+    """Names a folder by its whole path, which is asked for again where another folder has taken its place."""
+    return hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
 
 
 def progress_path(key: str) -> Path:
@@ -62,11 +78,11 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """Start the command line in a session of its own, its output in a log called `key`.
     Args: about: plain values that the record keeps beside the process. Raises: OSError."""
-    folder().mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(folder())
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
     command = command_line([*arguments, "--progress", str(progress_path(key))])
-    with (folder() / f"{key}.log").open("wb") as log:
+    with atomic.new_file(folder() / f"{key}.log") as log:
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
         child = subprocess.Popen(command, cwd=ROOT, **pipes, **OWN_SESSION)
     _children[child.pid] = child
@@ -135,12 +151,17 @@ def terminate(key: str) -> None:
 
 def log_of(key: str, lines: int = 200) -> str:
     """The last lines that a process wrote; of a run that was renamed, those in its folder."""
-    for path in (folder() / f"{key}.log", runs_home() / key / "log.txt"):
-        with contextlib.suppress(OSError), path.open("rb") as file:
+    text = log_bytes(key).decode("utf-8", "replace")
+    return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
+
+
+def log_bytes(key: str) -> bytes:
+    """The end of what a process wrote; of a run that was renamed, of what its folder has kept."""
+    for path in (folder() / f"{key}.log", runs_home() / key / LOG):
+        with contextlib.suppress(OSError, NotRegular), open_regular(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-            text = file.read().decode("utf-8", "replace")
-            return "\n".join(text.replace("\r", "\n").splitlines()[-lines:])
-    return ""
+            return file.read(TAIL)
+    return b""
 
 
 def forget(key: str) -> None:

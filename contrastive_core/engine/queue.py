@@ -1,28 +1,145 @@
 """Runs that wait for their turn: one at a time on each device, whoever closes what. Torch-free.
 
-A waiting run is a file in `.jobs/queue`: a kill loses none, and a damaged one hides no other. Who adds a run starts it
-when its device is free; else a small process of its own, which outlives the app, starts it later (`python -m
-contrastive_core queue`). A file is removed only after its training was started, and a run's folder can be made only
+A waiting run is a file below the user's own data home: a kill loses none, and a damaged one hides no other. Who adds a
+run starts it when its device is free; else a small process of its own, which outlives the app, starts it later (`python
+-m contrastive_core queue`). A file is removed only after its training was started, and a run's folder can be made only
 once: killed in between, nothing is lost and nothing is trained twice.
 """
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
-from contrastive_core.engine import importing, process, training
-from contrastive_core.engine.client import STARTING
-from contrastive_core.engine.queue_files import Waiting, add, changing, device_of, files, folder, queue, waiting_names
-from contrastive_core.engine.queue_files import broken as broken  # for pages
-from contrastive_core.errors import Locked
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import SHIPPED, runs_home
-from contrastive_core.progress import Progress, read_progress
-from contrastive_core.records import runs
-from contrastive_core.storage.lock import lock, lock_holder
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged, Locked
+from contrastive_core.base.lock import lock, lock_holder
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import SHIPPED, runs_home
+from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.engine import process, training
+from contrastive_core.engine.jobs import STARTING
 
-RUNNER = "queue-runner"  # its log's name
+RUNNER = "_queue-runner"  # the key of its process
 POLL_SECONDS = 0.5
+PATIENCE = 20.0  # seconds to wait for another process that changes the queue
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run in the queue. `arguments` follow `train`; `hours` is the budget of its group, the cells of one sweep."""
+
+    path: Path
+    name: str
+    arguments: tuple[str, ...]
+    asked_at: float
+    group: str = ""
+    hours: float | None = None
+
+    @property
+    def resumes(self) -> bool:
+        return "--resume" in self.arguments
+
+    @property
+    def device(self) -> str:
+        return device_of(self.arguments)
+
+    def blocked_reason(self) -> str:
+        """Why it is not started although its device is free, or nothing."""
+        if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
+            return ""
+        return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
+
+
+def queue() -> list[Waiting]:
+    """Waiting runs, first come first. Damaged files are left out; `broken` names them."""
+    return [job for job in files() if isinstance(job, Waiting)]
+
+
+def waiting_names() -> set[str]:
+    """The names of waiting runs."""
+    return {job.name for job in queue()}
+
+
+def broken() -> list[str]:
+    """A sentence for each file of the queue that cannot be read."""
+    return [str(job) for job in files() if isinstance(job, Exception)]
+
+
+def spent(group: str, asked_at: float) -> float:
+    """Seconds that the started runs of a group have taken so far."""
+    total, now = 0.0, time.time()
+    for record in process.records():
+        if group and (record.get("group"), record.get("asked")) == (group, asked_at):
+            last = record["time"]
+            with contextlib.suppress(ValueError, OSError):
+                last = float(runs.load(record["key"]).status().get("updated") or last)
+            last = now if process.pid_of(record["key"]) else min(now, last)  # a living one is at it
+            total += max(0.0, last - record["time"])
+    return total
+
+
+def device_of(arguments: Sequence[str]) -> str:
+    """The device of a training with these arguments, as far as can be told without torch."""
+    devices = [b for a, b in pairwise(arguments) if a == "--device"]
+    devices += [a.removeprefix("--device=") for a in arguments if a.startswith("--device=")]
+    name = devices[-1] if devices else "auto"
+    if name == "auto":
+        name = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    return "cuda:0" if name == "cuda" else name
+
+
+def folder() -> Path:
+    """Where waiting runs lie."""
+    return process.folder() / "queue"
+
+
+@contextlib.contextmanager
+def changing() -> Iterator[None]:
+    """One process at a time changes the queue. Raises Locked."""
+    with lock(folder() / "lock", wait=PATIENCE):
+        yield
+
+
+def add(name: str, arguments: Sequence[str], asked_at: float, group: str = "", hours: float | None = None) -> None:
+    """Put a run at the end of the queue."""
+    number = max([int(p.stem) for p in _paths()], default=0) + 1
+    job = {"name": name, "arguments": list(arguments), "asked": asked_at, "group": group, "hours": hours}
+    json_files.write_json(folder() / f"{number:06d}.json", job)
+
+
+def files() -> list[Waiting | Exception]:
+    """Return the queued run of each file in order, or the reason why it cannot be read."""
+    entries: list[Waiting | Exception] = []
+    for path in _paths():
+        with contextlib.suppress(FileNotFoundError):  # started by another process since the folder was listed
+            entries.append(_job(path))
+    return entries
+
+
+def _paths() -> list[Path]:
+    return sorted(p for p in folder().glob("*.json") if p.stem.isdigit())
+
+
+def _job(path: Path) -> Waiting | Exception:
+    """Return the content of a file, or the reason why it cannot be read. Raises FileNotFoundError."""
+    try:
+        held = json_files.read_json(path)
+        name, arguments = runs.checked_name(held["name"]), tuple(str(a) for a in held["arguments"])
+        hours = None if held.get("hours") is None else float(held["hours"])
+        return Waiting(path, name, arguments, float(held["asked"]), str(held.get("group") or ""), hours)
+    except FileNotFoundError:
+        raise
+    except (Damaged, OSError) as error:
+        return error
+    except (KeyError, TypeError, ValueError) as error:
+        return Damaged("{path} is damaged: {error}", path=path, error=f"{error!r}")
+
+
+# --- what is done with them ----------------------------------------------------------------------------
 
 
 def enqueue(name: str, arguments: Sequence[str]) -> None:
@@ -43,7 +160,7 @@ def start_now(name: str, arguments: Sequence[str]) -> None:
 @contextlib.contextmanager
 def _taking(name: str) -> Iterator[None]:
     """Change the queue, for a new run of this name. Raises BadName; FileExistsError."""
-    runs.checked_name(name)
+    runs.new_name(name)
     with changing():
         if training.is_taken(name) or name in waiting_names():
             raise FileExistsError(message("there is a run {name} already; choose another name", name=f"{name!r}"))
@@ -53,7 +170,7 @@ def _taking(name: str) -> Iterator[None]:
 def taken_names() -> set[str]:
     """Names that a run has, waits under, begins or is imported under, or could not start under."""
     folders = {path.name for home in (runs_home(), SHIPPED) for path in home.glob("*")}
-    return folders | waiting_names() | {*training.starting(), *training.failures(), *importing.at_work()}
+    return folders | waiting_names() | {*training.starting(), *training.failures(), *training.importing()}
 
 
 def free_name(stem: str) -> str:
@@ -187,7 +304,7 @@ def progress_of(name: str) -> Progress | None:
     except (ValueError, OSError):
         status = {}
     if status.get("status") == "starting" or name in training.starting():
-        return training.task_of(name).progress() or STARTING
+        return training.job_of(name).progress() or STARTING
     if status.get("status") == "running":
         epoch, epochs = int(status.get("epoch") or 0), int(status.get("epochs") or 1)
         share = min(1.0, epoch / max(1, epochs))

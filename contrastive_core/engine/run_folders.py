@@ -1,36 +1,50 @@
-"""Runs under other names, in the bin, and back. Torch-free. A deleted run is moved to `.bin` and lies there until
-the bin is emptied. While a run is moved nothing is started from the queue, so that no training finds its folder
-gone."""
+"""Runs under other names, in the bin and back, and copies of runs of other folders. Torch-free.
+
+A deleted run is moved to `.bin` and lies there until the bin is emptied. While a run is moved nothing is started from
+the queue, so that no training finds its folder gone. Who opens a run by its path may have downloaded it: its folder,
+and what lies beside it, may hold links, pipes and whatever another program takes for its own. Only ordinary files are
+copied, links are not followed, and nothing is written where it lies."""
 
 import contextlib
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from contrastive_core.engine import process, queue_files, training
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import runs_home
-from contrastive_core.records import runs
-from contrastive_core.records.run import Run
-from contrastive_core.storage import json_files
+from contrastive_core import runs
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.errors import BadName, BadSetting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import SHIPPED, runs_home
+from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.engine import process, queue, training
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_files import Manifest, read_manifest
+
+MOST = 100_000  # files of a run that is copied
+GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # a copy without their last state is an old one
 
 
 def delete(name: str) -> Path:
     """Move a user's run to the bin; returns where it lies. Raises ValueError as `_at_rest` does."""
     with _at_rest(name, N_("stays")) as run:
         _keep_log(run)
-        bin_ = runs_home() / ".bin" / f"{name}-{secrets.token_hex(4)}"
-        bin_.parent.mkdir(exist_ok=True)
+        bin_ = atomic.make_folder(_bin()) / f"{name}-{secrets.token_hex(4)}"
         os.replace(run.path, bin_)
     return bin_
 
 
+def _bin() -> Path:
+    return runs_home() / ".bin"
+
+
 def binned() -> list[Path]:
-    """Deleted runs, the last deleted first."""
-    found = (path.parent for path in (runs_home() / ".bin").glob("*/run.json"))
-    return sorted(found, key=lambda path: path.stat().st_ctime, reverse=True)
+    """Deleted runs, the last deleted first. What is reached through a link is none."""
+    found = [] if _bin().is_symlink() else [path.parent for path in _bin().glob("*/run.json")]
+    own = (path for path in found if not path.is_symlink())
+    return sorted(own, key=lambda path: path.stat().st_ctime, reverse=True)
 
 
 def restore(binned: Path) -> Run:
@@ -46,9 +60,9 @@ def restore(binned: Path) -> Run:
 
 def rename(name: str, new: str) -> Run:
     """Give a user's run another name. Raises as `create` and `delete` do."""
-    runs.checked_name(new)
+    runs.new_name(new)
     with _at_rest(name, N_("keeps its name")) as run:
-        if training.is_taken(new) or new in queue_files.waiting_names():
+        if training.is_taken(new) or new in queue.waiting_names():
             raise FileExistsError(message("there is a run {new} already", new=f"{new!r}"))
         _keep_log(run)
         os.rename(run.path, runs_home() / new)
@@ -60,26 +74,96 @@ def rename(name: str, new: str) -> Run:
 def _at_rest(name: str, so: str) -> Iterator[Run]:
     """A user's run, kept at rest while inside. Raises ValueError for a shipped one, one at work, one that waits."""
     training.at_work(runs.load(name))  # this may wait for a process that ends; others need not
-    with queue_files.changing():
+    with queue.changing():
         run = runs.load(name)
         if run.shipped:
             raise ValueError(message("{name} is shipped with the project and {so}", name=name, so=so))
         if training.at_work(run):
             raise ValueError(message("{name} is running and {so}; stop it first", name=name, so=so))
-        if name in queue_files.waiting_names():
+        if name in queue.waiting_names():
             text = message("{name} is queued and {so}; remove it from the queue first", name=name, so=so)
             raise ValueError(text)
         yield run
 
 
 def _keep_log(run: Run) -> None:
-    """Move what its process wrote into the run's folder, which is about to change its name."""
-    log = process.folder() / f"{run.name}.log"
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(log, run.path / "log.txt")
+    """Move the end of what its process wrote into the run's folder, which is about to change its name."""
+    if log := process.log_bytes(run.name):
+        run.write(process.LOG, log)
     process.forget(run.name)
 
 
 def empty_bin() -> None:
     """Remove what was deleted for good."""
-    shutil.rmtree(runs_home() / ".bin", ignore_errors=True)
+    shutil.rmtree(_bin(), ignore_errors=True)
+
+
+# --- runs of other folders ---------------------------------------------------------------------------
+
+
+def own_run(folder: Path) -> Run:
+    """The user's run, or a shipped one, that lies in this folder; of another folder, its copy among the user's own,
+    which is made anew where the run has changed since. Raises: Damaged; BadSetting where it is too large; OSError."""
+    if folder.parent in (runs_home().resolve(), SHIPPED.resolve()):
+        return runs.load(folder.name)
+    manifest = read_manifest(folder / "run.json")
+    same = (run for run in runs.list_runs() if not run.shipped and _is_copy(run, folder, manifest))
+    return next(same, None) or _copied(folder, manifest)
+
+
+def _is_copy(run: Run, folder: Path, manifest: Manifest) -> bool:
+    """Whether a run has the settings and the weights of a folder."""
+    if {**run.manifest, "name": None} != {**manifest, "name": None}:
+        return False
+    return all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        about = path.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return about.st_size, about.st_mtime_ns
+
+
+def _copied(folder: Path, manifest: Manifest) -> Run:
+    files, home = list(_files(folder)), atomic.make_folder(runs_home())
+    size = sum((folder / name).stat(follow_symlinks=False).st_size for name in files)
+    if len(files) > MOST or size > shutil.disk_usage(home).free // 2:
+        values = {"files": f"{len(files):,}", "size": f"{size / 1e9:,.1f}", "home": home}
+        raise BadSetting(
+            "{path} has {files} files of {size} GB: too much to be copied to {home}", path=printable(folder), **values
+        )
+    aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
+    try:
+        for name in files:
+            atomic.make_folder((aside / name).parent)
+            with open_regular(folder / name) as source, atomic.new_file(aside / name) as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+            about = (folder / name).stat()
+            os.utime(aside / name, ns=(about.st_atime_ns, about.st_mtime_ns))
+        try:
+            stem = runs.new_name(folder.name)
+        except BadName:
+            stem = "run"
+        name = queue.free_name(stem)
+        json_files.write_json(aside / "run.json", {**manifest, "name": name})
+        os.rename(aside, home / name)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    atomic.sync_folder(home)
+    return runs.load(name)
+
+
+def _files(folder: Path, inside: str = "") -> Iterator[str]:
+    """Names of a run's ordinary files, those of its folders too, but not of folders in these, which no run has."""
+    with os.scandir(folder / inside) as entries:
+        for entry in entries:
+            name = f"{inside}/{entry.name}" if inside else entry.name
+            if entry.name.startswith(".") or name in ("lock", "lock.holder"):
+                continue
+            if entry.is_file(follow_symlinks=False):
+                yield name
+            elif entry.is_dir(follow_symlinks=False) and not inside:
+                yield from _files(folder, entry.name)

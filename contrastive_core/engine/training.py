@@ -1,9 +1,6 @@
-"""Tasks, and trainings as such: which work, which begin, which could not, and how to make one again.
-
-A task is one command in a run process, and the file that it leaves: trainings, imports, reports, the adviser and
-everything else that takes more than a few minutes. A page starts one, shows its progress and its failure, and stops it,
-like a question. Torch-free. What waits for its turn is in queue.py.
-"""
+"""Trainings and imports as jobs, each in a process under its run's name: which work, which begin, which could not, and
+how to make one again. A training that starts from a run in the making waits for its import. Torch-free. What waits for
+its turn is in queue.py."""
 
 import contextlib
 import itertools
@@ -12,79 +9,25 @@ import shlex
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.engine import client, process
-from contrastive_core.engine.client import STARTING, STOPPED
-from contrastive_core.engine.worker_process import KILLED
-from contrastive_core.messages import message
-from contrastive_core.paths import SHIPPED, runs_home
-from contrastive_core.progress import Progress, read_progress
-from contrastive_core.records import runs
-from contrastive_core.records.run import Run
-from contrastive_core.records.run_files import Status
-from contrastive_core.records.train_config import settings_of
-from contrastive_core.storage.lock import lock, lock_holder
+from contrastive_core import runs
+from contrastive_core.base.errors import BadSetting, NoSuchRun
+from contrastive_core.base.lock import lock_holder
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import SHIPPED, runs_home
+from contrastive_core.base.progress import OnProgress, prefixed
+from contrastive_core.engine import process
+from contrastive_core.engine.jobs import Job
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_files import Status
+from contrastive_core.runs.train_config import settings_of
 
 PATIENCE = 10.0  # seconds in which a process that was just stopped may end
+POLL_SECONDS = 0.5
 EARLIER = "~"  # between a name and the number of an attempt that failed before another was made
-START_PATIENCE = 60.0  # seconds to wait for another process that starts a task
-
-
-@dataclass(frozen=True)
-class Task:
-    """`key` names it, as a file name; `arguments` are the command line's; `result_path` is the file
-    that stands when all is done, written anew each time."""
-
-    key: str
-    arguments: tuple[str, ...]
-    result_path: Path
-
-    def start(self, **about: Any) -> None:
-        """Run it, unless a process is at it: of two that start at once, one does.
-        Args: about: plain values that its record keeps. Raises: OSError; Locked."""
-        with lock(process.folder() / "start.lock", wait=START_PATIENCE):
-            if not self.is_running():
-                process.spawn(self.key, self.arguments, result=str(self.result_path), **about)
-
-    def is_running(self) -> bool:
-        return process.pid_of(self.key) is not None
-
-    def has_result(self) -> bool:
-        return self.result_path.exists()
-
-    def progress(self) -> Progress | None:
-        """How far it is; None while no process is at it."""
-        if not self.is_running():
-            return None
-        return read_progress(process.progress_path(self.key)) or STARTING
-
-    def failure(self) -> str | None:
-        """Why its process ended without a result; None while nothing is wrong, or none ran."""
-        record = process.record_of(self.key)
-        if record is None or self.is_running():
-            return None
-        with contextlib.suppress(OSError):
-            if self.result_path.stat().st_mtime >= record["time"]:
-                return None
-        if record.get("stopped"):
-            return STOPPED
-        lines = [line for line in process.log_of(self.key).splitlines() if line.strip()]
-        if errors := [line for line in lines if line.startswith("error: ")]:
-            return errors[-1].removeprefix("error: ")  # torchrun writes more behind that
-        is_known = any("Traceback (" in line for line in lines)
-        return message("It failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
-
-    def stop(self) -> None:
-        """End its process; nothing half-made is left."""
-        process.terminate(self.key)
-
-    def forget(self) -> None:
-        """Remove the record of its process, unless it is running."""
-        if not self.is_running():
-            process.forget(self.key)
 
 
 def gpus() -> int:
@@ -92,29 +35,35 @@ def gpus() -> int:
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
-def task_of(name: str, arguments: Sequence[str] = ()) -> Task:
+def job_of(name: str, arguments: Sequence[str] = ()) -> Job:
     """The training of a run; its result is the run's status, which it writes from its start on.
     Args: arguments: of the command line after `train`, without `--run`."""
-    path = runs_home() / name / "status.json"
-    return Task(name, ("train", "--run", name, *arguments), path)
+    return Job(name, runs_home() / name / "status.json", ("train", "--run", name, *arguments))
 
 
 def start(name: str, arguments: Sequence[str], **about: Any) -> None:
-    """Start a training; the reason why an earlier one of this name could not start is kept."""
+    """Start a training; the record and the log of an earlier one of this name that could not start are kept."""
     if failure(name) is not None:
-        _set_aside(name)
-    task_of(name, arguments).start(**about)
+        folder = process.folder()
+        names = (f"{name}{EARLIER}{number}" for number in itertools.count(1))
+        earlier = next(name for name in names if not (folder / f"{name}.json").exists())
+        for ending in ("log", "json"):
+            os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
+    job_of(name, arguments).start(**about)
 
 
 def stop(name: str) -> None:
-    """Ask a run's process to save and end. A run that is not at work here is left alone. Raises
-    ValueError for a recording, whose process is somebody else's training."""
-    if (runs_home() / name).exists() and runs.load(name).is_recording:
+    """Ask a run's process to save and end. A run that is not at work here is left alone. Raises ValueError for a
+    recording, whose process is somebody else's training, and where only a file of the run says which process it is."""
+    run = runs.load(name) if (runs_home() / name).exists() else None
+    if run is not None and run.is_recording:
         raise ValueError(message("{name} is a recording: it stops when its training loop stops", name=name))
     if process.pid_of(name):
         process.terminate(name)
     elif holder := lock_holder(runs_home() / name / "lock"):
         os.kill(holder, signal.SIGTERM)
+    elif run is not None and run.is_alive():
+        raise ValueError(message("{name} was started by another user or on another computer: stop it there", name=name))
 
 
 def is_taken(name: str) -> bool:
@@ -182,36 +131,74 @@ def failures() -> dict[str, str]:
 
 def failure(name: str) -> str | None:
     """Why a training could not start; None while it is well."""
-    return task_of(name).failure()
+    return job_of(name).failure()
 
 
 def dismiss(name: str) -> None:
     """Forget a training that could not start."""
     if failure(name) is not None:
-        task_of(name).forget()
-
-
-def _set_aside(name: str) -> None:
-    """Keep the record and the log of an attempt that failed under a name of their own."""
-    folder = process.folder()
-    names = (f"{name}{EARLIER}{number}" for number in itertools.count(1))
-    earlier = next(name for name in names if not (folder / f"{name}.json").exists())
-    for ending in ("log", "json"):
-        os.replace(folder / f"{name}.{ending}", folder / f"{earlier}.{ending}")
+        job_of(name).forget()
 
 
 def command_of(run: Run, processes: int = 1, machines: int = 1) -> str:
     """The command line that trains this run anew, also with many processes or machines. With more than one, what
     belongs to the first machine (device, threads, bf16) is left out."""
     if processes * machines == 1:
-        return f"python -m contrastive_core train {shlex.join(settings_of(run.config))}"
-    settings = {k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")}
-    begin = f"torchrun --nproc-per-node {processes}"
-    if machines > 1:  # the same line on each machine, but for its rank
-        begin += f" --nnodes {machines} --node-rank $RANK --master-addr $FIRST --master-port 29500"
-    return f"{begin} -m contrastive_core train {shlex.join(settings_of(settings))}"
+        return f"contrastive-lab train {shlex.join(settings_of(run.config))}"
+    settings = settings_of({k: v for k, v in run.config.items() if k not in ("device", "threads", "amp")})
+    if machines == 1:
+        return f"contrastive-lab train --processes {processes} {shlex.join(settings)}"
+    begin = f"torchrun --nproc-per-node {processes} --nnodes {machines} --node-rank $RANK"  # the rank of the machine
+    begin += " --master-addr $FIRST --master-port 29500"
+    return f"{begin} -m contrastive_core train {shlex.join(settings)}"
 
 
-def damage_of(name: str) -> list[str]:
-    """A sentence for each damaged file of a run; nothing is touched. Raises ValueError."""
-    return list(client.call("contrastive_core.runs.verify:damage", runs.load(name)))
+# --- imports ---------------------------------------------------------------------------------------
+
+
+def start_import(name: str, arguments: Sequence[str]) -> None:
+    """Import as a run of this name, in a process of its own.
+    Args: arguments: of the command line after `import`, without `--run`. Raises: BadName; FileExistsError when the
+    name is taken, also by what is about to be a run."""
+    runs.check_free(name)
+    if is_taken(name):
+        raise FileExistsError(message("a run {name} is being made; choose another name", name=f"{name!r}"))
+    _import(name, ("import", *arguments, "--run", name)).start(message("Importing {name}", name=name))
+
+
+def import_of(name: str) -> Job | None:
+    """The import that was begun last under a name; None where none was."""
+    words = record["command"] if (record := process.record_of(name)) else []
+    return _import(name, tuple(words)) if words[:1] == ["import"] else None
+
+
+def importing() -> list[str]:
+    """The names of the runs that are being made."""
+    return [name for name in process.keys_of("import") if process.pid_of(name)]
+
+
+def wait_for_import(name: str, on_progress: OnProgress) -> None:
+    """Wait while a run is being made by an import. Raises: BadSetting where it did not come about, with the reason."""
+    job = import_of(name)
+    while job and (now := job.progress()):
+        prefixed(on_progress, name)(now.stage, now.fraction)
+        time.sleep(POLL_SECONDS)
+    try:
+        runs.load(name)
+    except NoSuchRun:
+        if job and (why := job.failure()):
+            raise BadSetting("{name}, to start from, was not imported: {why}", name=name, why=why) from None
+        raise
+
+
+def import_waited_for(training_name: str) -> Job | None:
+    """Return the running import that the training of that name starts from, or None."""
+    words = record["command"] if (record := process.record_of(training_name)) else []
+    starts = [b for a, b in pairwise(words) if a == "--start"]
+    job = import_of(starts[-1]) if starts else None
+    return job if job and job.is_running() else None
+
+
+def _import(name: str, arguments: tuple[str, ...]) -> Job:
+    """Its result, the run's weights, is the last but the run's status."""
+    return Job(name, runs_home() / name / "weights.safetensors", arguments)

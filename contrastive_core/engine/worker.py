@@ -19,13 +19,14 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from contrastive_core.engine.worker_process import DONE, FAILED, PROGRESS, Request, Stop, Stopped
-from contrastive_core.progress import OnProgress
+from contrastive_core.base.memory_limits import limit_own_data, most_memory
+from contrastive_core.base.progress import OnProgress
+from contrastive_core.engine.client import DONE, FAILED, PROGRESS, TOO_LARGE, NeedsMemory, Request, Stop, Stopped
 
 IDLE = 600.0  # seconds without a request, after which it ends and its memory is free
 WARM = (  # imported while nobody asks
-    "torch contrastive_core.loss_lab.batch contrastive_core.loss_lab.view contrastive_core.engine.answers.previews "
-    "contrastive_core.samples.run_samples contrastive_core.evaluation.evaluate sklearn.linear_model umap"
+    "torch contrastive_core.lab.batch contrastive_core.lab.view contrastive_core.engine.answers.previews "
+    "contrastive_core.samples.run_samples contrastive_core.compare.evaluate sklearn.linear_model umap"
 ).split()
 STEP = 0.1  # seconds between two reports of one stage
 
@@ -64,7 +65,7 @@ class Worker:
         try:
             reply = (DONE, self._call(request))
         except BaseException as error:
-            reply = (FAILED, error)
+            reply = (FAILED, NeedsMemory(TOO_LARGE) if is_out_of_memory(error) else error)
         self.last_request = time.monotonic()
         self._reply(request.number, *reply)
         self.at_work.discard(request.number)
@@ -74,6 +75,7 @@ class Worker:
         os.environ.update(request.environment)
         module, _, name = request.function.partition(":")
         function = getattr(_import(module), name)
+        function = getattr(function, "body", function)  # of calls.py
         progress = [self._progress(request.number)] if request.reports else []
         return function(*request.arguments, *progress)
 
@@ -104,10 +106,16 @@ class Worker:
             self.replies.flush()
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the process may not take more memory: torch says so in words only."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
+
+
 def main() -> None:
     """Serve the process that started this one."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no reply
+    limit_own_data(most_memory())
     worker = Worker(replies)
     threading.Thread(target=worker.end_when_idle, daemon=True).start()
     threading.Thread(target=_warm, args=(worker,), daemon=True).start()

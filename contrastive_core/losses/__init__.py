@@ -6,8 +6,8 @@
 import inspect
 from typing import Any
 
+from contrastive_core.base.registry import Registry
 from contrastive_core.losses._base import Loss
-from contrastive_core.registry import Registry
 
 __all__ = ["Loss", "create", "get", "knobs", "names"]
 

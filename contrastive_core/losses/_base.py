@@ -18,19 +18,18 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._anatomy import Anatomy, dissect
-from contrastive_core.losses._output import Details, LossOutput
-from contrastive_core.messages import message
+from contrastive_core.base.cards import Kernel, LossCard
+from contrastive_core.base.messages import message
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.base.registry import knobs_of
+from contrastive_core.losses._output import Anatomy, Details, LossOutput, dissect
 from contrastive_core.ops import similarity
-from contrastive_core.ops.recomputation import recomputed
 from contrastive_core.ops.similarity import compare, full_precision
-from contrastive_core.pairs.checks import how_to_build
-from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knobs_of
+from contrastive_core.pairs.types import Masks, Pairs, how_to_build
 
 BLOCK = 1 << 21  # scores held at once: 8 MB in float32, and as much for each step of a formula
+
+Result = tuple[Tensor, Tensor]  # loss and weight (n) of some anchors
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ class Loss(ABC):
     @property
     def score(self) -> str:
         """How rows are compared: "dot", "distance" or "squared_distance"."""
-        return self.card.score
+        return "dot"
 
     @property
     def normalize(self) -> bool:
@@ -52,12 +51,6 @@ class Loss(ABC):
     @property
     def needs_whole_batch(self) -> bool:
         """Whether an anchor's loss depends on which other rows are anchors."""
-        return False
-
-    @property
-    def takes_weights(self) -> bool:
-        """Whether masks of `per_anchor` may be numbers, how many candidates each stands for: then
-        the loss over all candidates can be estimated from some."""
         return False
 
     @property
@@ -80,7 +73,10 @@ class Loss(ABC):
                 pairs' own.
             bias: a learned bias likewise, for `siglip`.
             on_fraction: called with the share done of many pairs, to 1; what it raises stops the work.
-        Raises: TypeError for what are no pairs, with the builder to use; ValueError for pairs it cannot use.
+
+        Raises:
+            TypeError: `pairs` is not a `Pairs`; the message names the builder to use.
+            ValueError: pairs that this loss cannot use.
         """
         if others or not isinstance(pairs, Pairs):
             raise TypeError(how_to_build(pairs, *others))
@@ -100,7 +96,12 @@ class Loss(ABC):
         """The same loss of pairs that were checked before, without `extras`: no number is read, so that the host never
         waits for a device and a compiler sees one graph."""
         temperature = pairs.temperature
-        loss = self if temperature is None else self._at(temperature.detach())
+        loss = self
+        if temperature is not None:  # it stays on its device, where a knob is a number
+            loss = object.__new__(type(self))
+            fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+            for name, value in {**fields, "temperature": temperature.detach()}.items():
+                object.__setattr__(loss, name, value)
         with full_precision(pairs.anchors.device):
             return LossOutput(*loss.weighted(loss.rows(pairs), temperature))
 
@@ -109,9 +110,14 @@ class Loss(ABC):
     ) -> tuple[Tensor, Tensor]:
         """Loss and weight (n) of every anchor of pairs whose rows are ready, with the gradient of a learned τ."""
         if temperature is not None:
-            pairs = _attach_temperature(pairs, temperature)
+            # Rows times √(τ/τ) = 1, whose gradient is what a score's division by τ sends to τ: every score is of degree
+            # two in its rows. This is exact for whole matrices, tiles and shares of a batch.
+            one = (temperature.detach() / temperature).sqrt().to(pairs.anchors.dtype)
+            a, c = pairs.anchors, pairs.candidates
+            anchors = a * one
+            pairs = pairs.with_rows(anchors, anchors if c is a else c * one)
         if len(pairs) and pairs.width:
-            value, weight = self.over_blocks(pairs, on_fraction)
+            value, weight = self.over_tiles(pairs, on_fraction) or self.over_blocks(pairs, on_fraction)
         else:
             value = weight = pairs.anchors.new_zeros(len(pairs))
         value = torch.where(weight > 0, value, 0.0)
@@ -122,25 +128,8 @@ class Loss(ABC):
         return value, weight
 
     @abstractmethod
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Result:
         """Loss and weight (n) of the anchors whose scores (n, w) and masks these are."""
-
-    def from_some(self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None) -> tuple[Tensor, Tensor]:
-        """`per_anchor` where some candidates stand for all.
-
-        Args:
-            masks: how many candidates each of (n, w) stands for; only the first k columns hold
-                positives, and `masks.positive` is (n, k).
-            positives: by `positive_means` of all pairs, those of these anchors (n).
-        """
-        none = (0, scores.shape[1] - masks.positive.shape[1])
-        positive = torch.nn.functional.pad(masks.positive, none)
-        return self.per_anchor(scores, masks._replace(positive=positive), pairs)
-
-    def positive_means(self, pairs: Pairs) -> Tensor | None:
-        """The mean score (n) of each anchor's positives, exact however many they are, where it
-        steadies `from_some`."""
-        return None
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """What the loss puts on each pair (n, w), for display."""
@@ -169,14 +158,6 @@ class Loss(ABC):
             raise ValueError(message("{title} has no temperature to learn", title=self.card.title))
         value = knobs["temperature"].check("temperature", temperature)
         return dataclasses.replace(self, temperature=value)  # type: ignore[call-arg]
-
-    def _at(self, temperature: Tensor) -> Loss:
-        """The same loss whose τ stays on its device."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        made = object.__new__(type(self))  # a knob is a number
-        for name, value in {**fields, "temperature": temperature}.items():
-            object.__setattr__(made, name, value)
-        return made
 
     def with_bias(self, pairs: Pairs, bias: Tensor) -> Pairs:
         """The pairs with a learned bias. Raises ValueError where the loss has none."""
@@ -211,35 +192,22 @@ class Loss(ABC):
                 )
             )
 
-    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        """`per_anchor` over all anchors, in blocks of rows where the whole would be large."""
-        blocks = self.in_blocks(self._block, pairs, on_fraction=on_fraction)
-        values, weights = zip(*blocks, strict=True)
+    def over_tiles(self, pairs: Pairs, on_fraction: OnFraction) -> Result | None:
+        """`per_anchor` over all anchors without the matrix of scores; None where the loss needs it."""
+        return None
+
+    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> Result:
+        """`per_anchor` over all anchors, in blocks of rows where the whole matrix would be large."""
+        if self.needs_whole_batch or rows_at_once(pairs) >= len(pairs):
+            return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
+
+        def of_block(part: Pairs, anchors: Tensor, candidates: Tensor, bias: Tensor | None = None) -> Result:
+            part = dataclasses.replace(part, anchors=anchors, candidates=candidates, bias=bias)
+            return self.per_anchor(compare(part, self.score), part.masks(), part)
+
+        inputs = () if pairs.bias is None else (pairs.bias,)
+        values, weights = zip(*in_blocks(of_block, pairs, *inputs, on_fraction=on_fraction), strict=True)
         return torch.cat(values), torch.cat(weights)
-
-    @staticmethod
-    def in_blocks(
-        task: Callable[..., Any], pairs: Pairs, *inputs: Tensor, on_fraction: OnFraction = ignore_fraction
-    ) -> list[Any]:
-        """`task(pairs, anchors, candidates, *inputs)` for blocks of anchors, computed again
-        backward; gradients reach the tensors only."""
-        n, each = len(pairs), pairs.width
-        if pairs.columns is not None:
-            each *= max(1, pairs.anchors.shape[1] // 8)  # (n, k, d) rows are gathered
-        size = max(1, BLOCK // each)
-        if n <= size:  # done at once
-            return [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
-        results = []
-        for start in range(0, n, size):
-            part = pairs.take_anchors(slice(start, start + size))
-            tensors = (part.anchors, part.candidates, *inputs)
-            results.append(recomputed(partial(task, part), *tensors))
-            on_fraction(min(1.0, (start + size) / n))
-        return results
-
-    def _block(self, pairs: Pairs, anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-        pairs = pairs.with_rows(anchors, candidates)
-        return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 
     def anatomy(self, pairs: Pairs) -> Anatomy:
         """The loss taken apart, dense, for up to about 1,000 rows.
@@ -249,13 +217,57 @@ class Loss(ABC):
         return dissect(self, pairs)
 
 
-def _attach_temperature(pairs: Pairs, temperature: Tensor) -> Pairs:
-    """The same rows, times √(τ/τ) = 1, whose gradient is what a score's division by τ sends to τ.
+def rows_at_once(pairs: Pairs) -> int:
+    """How many anchors' scores are held at once."""
+    gathered = 1 if pairs.columns is None else max(1, pairs.anchors.shape[1] // 8)  # rows (n, k, d)
+    return max(1, BLOCK // (pairs.width * gathered))
 
-    Every score is of degree two in its rows, so each row takes a half: this is exact for whole
-    matrices, tiles and shares of a batch, and leaves rows of unit length as they are.
-    """
-    a, c = pairs.anchors, pairs.candidates
-    one = (temperature.detach() / temperature).sqrt().to(a.dtype)
-    anchors = a * one
-    return pairs.with_rows(anchors, anchors if c is a else c * one)
+
+def in_blocks(
+    task: Callable[..., Any], pairs: Pairs, *inputs: Tensor, on_fraction: OnFraction = ignore_fraction
+) -> list[Any]:
+    """`task(pairs, anchors, candidates, *inputs)` for blocks of anchors, computed again by the backward pass where
+    there are several. Gradients reach the tensors only."""
+    n, size = len(pairs), rows_at_once(pairs)
+    if n <= size:
+        return [task(pairs, pairs.anchors, pairs.candidates, *inputs)]
+    results = []
+    for start in range(0, n, size):
+        part = pairs.take_anchors(slice(start, start + size))
+        tensors = (part.anchors, part.candidates, *inputs)
+        is_learned = torch.is_grad_enabled()
+        results.append(_Recomputed.apply(partial(task, part), *tensors) if is_learned else task(part, *tensors))
+        on_fraction(min(1.0, (start + size) / n))
+    return results
+
+
+class _Recomputed(torch.autograd.Function):
+    """A task whose steps are not kept but computed again by the backward pass. Unlike `torch.utils.checkpoint`, whose
+    first call imports a compiler (nine seconds, 190 MB), it serves `torch.func` too."""
+
+    @staticmethod
+    def forward(task: Callable[..., Any], *inputs: Tensor) -> Any:
+        return task(*inputs)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.task = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        inputs = ctx.saved_tensors
+        if torch.is_grad_enabled():  # within a transform, or a second derivative is wanted
+            with full_precision(inputs[0].device):
+                outputs, back, *_ = torch.func.vjp(ctx.task, *inputs)
+                return None, *back(grads if isinstance(outputs, tuple) else grads[0])
+        needs = ctx.needs_input_grad[1:]
+        leaves = [x.detach().requires_grad_(n) for x, n in zip(inputs, needs, strict=True)]
+        with torch.enable_grad(), full_precision(leaves[0].device):
+            outputs = ctx.task(*leaves)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        attached = [(y, g) for y, g in zip(outputs, grads, strict=True) if y.requires_grad]
+        if attached:
+            ys, gs = zip(*attached, strict=True)
+            torch.autograd.backward(ys, gs, inputs=[x for x in leaves if x.requires_grad])
+        return None, *(x.grad for x in leaves)

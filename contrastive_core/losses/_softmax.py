@@ -2,12 +2,13 @@
 
 A loss of the family writes its `formula` once, in the terms of its paper: log-sum-exps over
 positives, negatives or both, and means over positives. `MatrixLogits` answers from the matrix,
-`TiledLogits` tile by tile, without it; `SoftmaxLoss.over_blocks` chooses by the number of scores.
+`TiledLogits` tile by tile, without it; `is_tiled` chooses by the number of scores.
 
 The *effective number of negatives* is the exponential of the entropy of the shares that an anchor's
 negatives have of the push (after Wang & Liu 2021, arXiv 2012.09740): of a plain softmax its weights.
 """
 
+import dataclasses
 from abc import abstractmethod
 from functools import cached_property
 from typing import Any
@@ -16,25 +17,32 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from contrastive_core.losses._base import BLOCK, Loss
-from contrastive_core.losses._group_sums import beside_positives, mean_of_positives, most_in_a_group, relation_counts
+from contrastive_core.base.cards import Kernel
+from contrastive_core.base.device import is_free_to_read
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.base.registry import knob, knobs_of
+from contrastive_core.losses._base import BLOCK, Loss, Result, in_blocks
 from contrastive_core.losses._output import Details
-from contrastive_core.messages import N_
-from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean, masked_sum, softmax_over
-from contrastive_core.ops.tiled_logsumexp import tiled_logsumexp
-from contrastive_core.ops.tiled_sum import tiled_softplus
+from contrastive_core.ops.similarity import (
+    compare,
+    deterministic_gather,
+    masked_logsumexp,
+    masked_mean,
+    masked_sum,
+    softmax_over,
+)
+from contrastive_core.ops.tiles import tiled_logsumexp, tiled_softplus
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.cards import Kernel
-from contrastive_core.registry import knob, knobs_of
 
 TILED_FROM = 1 << 17  # scores: half a megabyte in float32; the dense formula costs 0.5 ms more at most
+CONCENTRATES = N_("A low value concentrates the gradient on the most similar negatives.")
 LISTED = 32  # candidates of a group, up to which positives are listed one by one
 
 
-def temperature_knob(default: float) -> Any:
+def temperature_knob(default: float, help: str = CONCENTRATES) -> Any:
     """The knob τ, on a logarithmic scale."""
-    return knob(default, 0.001, 100.0, N_("Small: only the hardest count."), log=True)
+    return knob(default, 0.001, 100.0, help, log=True)
 
 
 def negative_margin_knob() -> Any:
@@ -61,21 +69,6 @@ class LogitLoss(Loss):
     def negative_margin(self) -> float | None:
         """Above which margin over the positives a negative is left out; some losses have it as a knob."""
         return None
-
-    @property
-    def lists_positives(self) -> bool:
-        """Whether the formula asks for the logit of each positive, and not for their mean alone."""
-        return False
-
-    def is_tiled(self, pairs: Pairs) -> bool:
-        """Whether the loss of these pairs is computed tile by tile, without the matrix."""
-        least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
-        if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
-            return False
-        if not (self.lists_positives or self.negative_margin is not None):
-            return True
-        most = most_in_a_group(pairs)
-        return most is not None and most <= LISTED
 
     def logits(self, scores: Tensor, pairs: Pairs) -> Tensor:
         """Scores (n, w) as the softmax sees them."""
@@ -104,32 +97,21 @@ class LogitLoss(Loss):
 
 
 class MatrixLogits:
-    """Logits (n, w) of some anchors, and what a formula asks of them.
+    """Logits (n, w) of some anchors, and what a formula asks of them."""
 
-    Masks may hold numbers, how many candidates each stands for. Positives may stand in the first
-    columns only: then their mask is (n, k).
-    """
-
-    def __init__(self, values: Tensor, masks: Masks, positive_mean: Tensor | None = None) -> None:
-        """Args: positive_mean: mean_P ℓ (n) where it is known better than from these columns."""
-        self.values, self.masks, self.known_mean = values, masks, positive_mean
+    def __init__(self, values: Tensor, masks: Masks) -> None:
+        self.values, self.masks = values, masks
 
     @property
     def of_positives(self) -> tuple[Tensor, Tensor]:
-        """Logits (n, k) and mask (n, k) of the columns that hold positives."""
-        return self.values[:, : self.masks.positive.shape[1]], self.masks.positive
+        """Logits (n, k) of the columns that hold positives, and which of these are (n, k)."""
+        return self.values, self.masks.positive
 
     def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
         """log Σ e^(times · ℓ) (n) over "positive", "negative" or "compared" candidates (both)."""
-        if relation == "positive":
-            logits, positive = self.of_positives
-            return masked_logsumexp(times * logits, positive)
         positive, negative, _ = self.masks
-        if relation == "negative":
-            return masked_logsumexp(times * self.values, negative)
-        if positive.dtype == torch.bool and positive.shape == negative.shape:
-            return masked_logsumexp(times * self.values, positive | negative)
-        return torch.logaddexp(self.logsumexp("positive", times), self.logsumexp("negative", times))
+        mask = {"positive": positive, "negative": negative, "compared": positive | negative}[relation]
+        return masked_logsumexp(times * self.values, mask)
 
     def sum_softplus(self, relation: str, bias: Tensor, sign: int = 1) -> Tensor:
         """Σ log(1 + e^(sign · (ℓ + bias))) (n) over "positive" or "negative" candidates."""
@@ -146,12 +128,12 @@ class MatrixLogits:
 
     def positive_mean(self) -> Tensor:
         """mean_P ℓ (n)."""
-        return masked_mean(*self.of_positives) if self.known_mean is None else self.known_mean
+        return masked_mean(*self.of_positives)
 
     def cross_entropies(self, rest: Tensor) -> Tensor:
         """log(e^ℓ_ip + e^rest_ip) − ℓ_ip of every positive, (n, k); rest: (n, k) or (n)."""
         logits, positive = self.of_positives
-        each = torch.where(positive > 0, logits, 0.0)
+        each = torch.where(positive, logits, 0.0)
         rest = rest if rest.ndim == each.ndim else rest[:, None].expand_as(each)
         return torch.logaddexp(each, rest) - each
 
@@ -161,40 +143,39 @@ class MatrixLogits:
 
     def mean_cross_entropy(self, rest: Tensor) -> Tensor:
         """mean over p ∈ P(i) of log(e^ℓ_ip + e^rest_i) − ℓ_ip; (n)."""
-        mean = self.mean_over_positives(self.cross_entropies(rest))
-        return mean if self.known_mean is None else mean + masked_mean(*self.of_positives) - self.known_mean
+        return self.mean_over_positives(self.cross_entropies(rest))
 
     def highest_negative(self, margin: float) -> Tensor:
         """max_P ℓ + margin (n), detached; above it a negative is suspected to be false."""
         logits, positive = self.of_positives
-        highest = logits.detach().masked_fill(positive == 0, -torch.inf).amax(-1) if logits.shape[1] else None
-        if highest is None:
+        if not logits.shape[1]:
             return logits.new_full((len(logits),), torch.inf)
+        highest = logits.detach().masked_fill(~positive, -torch.inf).amax(-1)
         return torch.where(highest == -torch.inf, torch.inf, highest + margin)
 
     def without_false_negatives(self, margin: float) -> "MatrixLogits":
         """The same logits, less the negatives above max_P ℓ + margin."""
         false = self.values.detach() > self.highest_negative(margin)[:, None]
-        negative = self.masks.negative
-        kept = torch.where(false, torch.zeros_like(negative), negative)
-        return MatrixLogits(self.values, self.masks._replace(negative=kept), self.known_mean)
+        return MatrixLogits(self.values, self.masks._replace(negative=self.masks.negative & ~false))
 
 
 class TiledLogits(MatrixLogits):
     """`MatrixLogits` of pairs related by id, in memory that grows with n + m."""
 
     def __init__(self, pairs: Pairs, scale: float, on_fraction: OnFraction = ignore_fraction) -> None:
-        self.pairs, self.scale, self.on_fraction, self.known_mean = pairs, scale, on_fraction, None
+        self.pairs, self.scale, self.on_fraction = pairs, scale, on_fraction
         self.limits: Tensor | None = None
 
     @cached_property
     def of_positives(self) -> tuple[Tensor, Tensor]:
         near, positive = beside_positives(self.pairs)
-        return self.scale * torch.cat(Loss.in_blocks(_products, near)), positive
+        products = in_blocks(lambda part, a, c: compare(part.with_rows(a, c), "dot"), near)
+        return self.scale * torch.cat(products), positive
 
     def logsumexp(self, relation: str, times: float = 1.0) -> Tensor:
         if relation == "positive":
-            return super().logsumexp(relation, times)
+            logits, positive = self.of_positives
+            return masked_logsumexp(times * logits, positive)
         if self.limits is None:
             return tiled_logsumexp(self.pairs, times * self.scale, relation, self.on_fraction)
         limits = times * self.limits
@@ -206,16 +187,11 @@ class TiledLogits(MatrixLogits):
             return super().sum_softplus(relation, bias, sign)
         return tiled_softplus(self.pairs, sign * self.scale, relation, sign * bias, self.on_fraction)
 
-    @cached_property
-    def numbers(self) -> tuple[Tensor, Tensor]:
-        """|P(i)| and |N(i)| (n)."""
-        return relation_counts(self.pairs)
-
     def positive_number(self) -> Tensor:
-        return self.numbers[0]
+        return self.pairs.relation_counts[0]
 
     def negative_number(self) -> Tensor:
-        return self.numbers[1]
+        return self.pairs.relation_counts[1]
 
     def positive_mean(self) -> Tensor:
         return mean_of_positives(self.pairs, self.scale)
@@ -225,53 +201,45 @@ class TiledLogits(MatrixLogits):
         return self
 
 
-def _products(part: Pairs, anchors: Tensor, candidates: Tensor) -> Tensor:
-    return compare(part.with_rows(anchors, candidates), "dot")
-
-
-class SoftmaxLoss(LogitLoss):
-    """A loss whose negatives count by their log-sum-exp alone."""
+class FormulaLoss(LogitLoss):
+    """A loss whose formula asks for sums over positives and over negatives alone: no logit is needed by itself."""
 
     @property
-    def takes_weights(self) -> bool:
-        return self.negative_margin is None  # the most similar positive decides who is left out
-
-    @property
-    def needs_negative(self) -> bool:
-        """Whether the loss is undefined for an anchor without a negative."""
+    def lists_positives(self) -> bool:
+        """Whether the formula asks for the logit of each positive, and not for their mean alone."""
         return False
 
-    @property
-    def averages_positives(self) -> bool:
-        """Whether −mean_P ℓ is a part of it, beside what hardly varies among positives."""
-        return True
+    def is_tiled(self, pairs: Pairs) -> bool:
+        """Whether the loss of these pairs is computed tile by tile, without the matrix."""
+        least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
+        if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
+            return False
+        if not (self.lists_positives or self.negative_margin is not None):
+            return True
+        most = most_in_a_group(pairs)
+        return most is not None and most <= LISTED
 
     @abstractmethod
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
-        """The loss (n) of the anchors that have a positive; of others any number."""
+        """The loss (n) of the anchors for which it is defined; of others any number."""
 
-    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        return self.from_some(scores, masks, pairs, None)
+    def is_defined(self, logits: MatrixLogits) -> Tensor:
+        """Whether each anchor has a loss (n): by default where it has a positive."""
+        return logits.positive_number() > 0
 
-    def from_some(self, scores: Tensor, masks: Masks, pairs: Pairs, positives: Tensor | None) -> tuple[Tensor, Tensor]:
-        mean = None if positives is None else self.logit_scale * positives
-        return self._of(MatrixLogits(self.logits(scores, pairs), masks, mean), pairs)
+    def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Result:
+        return self.of_logits(MatrixLogits(self.logits(scores, pairs), masks), pairs)
 
-    def positive_means(self, pairs: Pairs) -> Tensor | None:
-        return mean_of_positives(pairs, 1.0) if self.averages_positives and self.score == "dot" else None
-
-    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
+    def over_tiles(self, pairs: Pairs, on_fraction: OnFraction) -> Result | None:
         if not self.is_tiled(pairs):
-            return super().over_blocks(pairs, on_fraction)
-        return self._of(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
+            return None
+        return self.of_logits(TiledLogits(pairs, self.logit_scale, on_fraction), pairs)
 
-    def _of(self, logits: MatrixLogits, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        """Loss and weight (n): both 0 where no positive is."""
+    def of_logits(self, logits: MatrixLogits, pairs: Pairs) -> Result:
+        """Loss and weight (n): both 0 where the loss is not defined."""
         if self.negative_margin is not None:
             logits = logits.without_false_negatives(self.negative_margin * self.logit_scale)
-        defined, value = logits.positive_number() > 0, self.formula(logits, pairs)
-        if self.needs_negative:
-            defined = defined & (logits.negative_number() > 0)
+        defined, value = self.is_defined(logits), self.formula(logits, pairs)
         return torch.where(defined, value, 0.0), defined.to(value.dtype)
 
     def counted(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Masks:
@@ -301,3 +269,41 @@ class SoftmaxLoss(LogitLoss):
         if self.negative_margin is not None:
             common["negative_margin"] = self.negative_margin
         return Kernel(**{**common, **settings})  # type: ignore[typeddict-item]
+
+
+def mean_of_positives(pairs: Pairs, scale: float) -> Tensor:
+    """mean over P(i) of scale · a_i·c_p, by the sums of the groups, in O((n + m)·d); (n)."""
+    if views := pairs.views:
+        in_group = pairs.anchors.unflatten(0, (-1, views)).sum(1, keepdim=True).expand(-1, views, -1).flatten(0, 1)
+        total = (pairs.anchors * (in_group - pairs.anchors)).sum(1)
+        return (scale / max(1, views - 1)) * total
+    number, (itself, own) = pairs.relation_counts[0], pairs.own_candidate
+    groups, (order, first, last) = pairs.group_keys[1], pairs.group_places
+    of_candidate = first if pairs.symmetric and not pairs.across else torch.searchsorted(groups[order], groups)
+    x = pairs.candidates * pairs.as_positive[:, None]  # (m, d)
+    sums = x.new_zeros(len(groups) + 1, x.shape[1]).index_add_(0, of_candidate, x)  # a group's: at its first place
+    in_group = deterministic_gather(sums, torch.where(last > first, first, len(groups)))  # the last is of no group
+    total = (pairs.anchors * in_group).sum(1)
+    total = total - itself * (pairs.anchors * deterministic_gather(pairs.candidates, own)).sum(1)
+    return torch.where(number > 0, scale * total / number.clamp_min(1), 0.0)
+
+
+def most_in_a_group(pairs: Pairs) -> int | None:
+    """The number of candidates of the largest group that an anchor is in; None where counting would wait for a
+    device."""
+    if pairs.group_size is not None:
+        return pairs.group_size
+    if not is_free_to_read(pairs.candidate_groups):
+        return None
+    first, last = pairs.group_places[1:]
+    return int((last - first).max()) if len(pairs) else 0
+
+
+def beside_positives(pairs: Pairs) -> tuple[Pairs, Tensor]:
+    """The pairs where each anchor meets only the candidates of its group, and which of these (n, k) are positives."""
+    order, first, last = pairs.group_places
+    most = most_in_a_group(pairs)
+    assert most is not None
+    at = first[:, None] + torch.arange(most, device=first.device)  # (n, k)
+    near = dataclasses.replace(pairs, columns=order[at.clamp_max(len(order) - 1)])
+    return near, near.masks().positive & (at < last[:, None])

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from contrastive_core.base.messages import message
+from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.losses._base import Loss
-from contrastive_core.messages import message
 from contrastive_core.pairs.types import NO_ROW, Masks, Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
 
 
 class Views(NamedTuple):
@@ -69,7 +69,9 @@ class TwoViewLoss(Loss):
         views = two_views(pairs)
         shared, own, _ = self.terms(views, pairs.seed)
         enough = (views.known.sum() > 1).to(own.dtype)  # one image has no variance
-        row = _candidate_of(pairs)  # (n)
+        rows, order = pairs.candidate_rows.sort()
+        place = torch.searchsorted(rows, pairs.anchor_rows.contiguous())
+        row = order[place.clamp_max(len(rows) - 1)]  # (n): which candidate each anchor is
         value = shared + _at_both(views.known * own)[row]
         return value, enough * _at_both(views.known)[row]
 
@@ -94,10 +96,3 @@ def _at_both(value: Tensor) -> Tensor:
     """Values (m − 1) of images at both of their rows: (m)."""
     none = value.new_zeros(1)
     return torch.cat([value, none]) + torch.cat([none, value])
-
-
-def _candidate_of(pairs: Pairs) -> Tensor:
-    """Which candidate each anchor is: (n)."""
-    rows, order = pairs.candidate_rows.sort()
-    place = torch.searchsorted(rows, pairs.anchor_rows.contiguous())
-    return order[place.clamp_max(len(rows) - 1)]

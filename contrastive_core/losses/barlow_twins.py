@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
-from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard, LossTerm
-from contrastive_core.registry import knob
 
 EPS = 1e-5  # beside the variance, as in BatchNorm
 
@@ -20,23 +20,7 @@ EPS = 1e-5  # beside the variance, as in BatchNorm
 class BarlowTwinsLoss(TwoViewLoss):
     """L_i = Σ_j (1 − C_jj)² + λ Σ_{j≠k} C_jk², C = Âᵀ B̂ / n of columns standardized over the batch; w_i = 1."""
 
-    card = LossCard(
-        title="Barlow Twins",
-        year=2021,
-        paper="https://arxiv.org/abs/2103.03230",
-        formula=(
-            r"L_i = \sum_j (1-C_{jj})^2 + \lambda\sum_{j\ne k} C_{jk}^2,\quad "
-            r"C_{jk} = \frac1n\sum_b \hat a_{bj}\,\hat b_{bk}"
-        ),
-        summary=N_(
-            "Each dimension should agree with itself in the other view and with no other dimension. It needs no "
-            "negatives, and no value belongs to a single sample."
-        ),
-        family="other",
-        matrix="correlation",
-        per_sample="none",
-        terms=(LossTerm("off_diagonal", 0, N_("nothing keeps dimensions apart, so they may become copies of one")),),
-    )
+    card = read_loss_card("barlow_twins")
 
     off_diagonal: float = knob(0.005, 0.0, 10.0, N_("λ: weight of the terms off the diagonal."))
 

@@ -7,34 +7,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.distributed.collectives import all_reduce_sum
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
-from contrastive_core.messages import N_
-from contrastive_core.ops.similarity import compare
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, temperature_knob
+from contrastive_core.ops.collectives import all_reduce_sum
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class Decoupled(SoftmaxLoss):
+class Decoupled(FormulaLoss):
     """L_i = mean over p of −c_ip s_ip/τ + log Σ_{k∈N(i)} e^{s_ik/τ}; c = 1, or 2 − e^{s_ip/σ} / mean over all positive
     pairs of e^{s/σ}, detached; w_i = 1."""
 
-    card = LossCard(
-        title=N_("Decoupled"),
-        year=2022,
-        paper="https://arxiv.org/abs/2110.06848",
-        formula=(
-            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}c_{ip}\frac{s_{ip}}{\tau}"
-            r"+\log\sum_{k\in N(i)} e^{s_{ik}/\tau}"
-        ),
-        summary=N_(
-            "InfoNCE without the positive in its denominator. Negatives push an anchor as hard when its positive is "
-            "already similar, which helps small batches."
-        ),
-    )
+    card = read_loss_card("decoupled")
 
     temperature: float = temperature_knob(0.1)
     weighting: str = knob(
@@ -47,10 +33,6 @@ class Decoupled(SoftmaxLoss):
         return True
 
     @property
-    def needs_negative(self) -> bool:
-        return True
-
-    @property
     def lists_positives(self) -> bool:
         return self.weighting == "von_mises"
 
@@ -58,14 +40,8 @@ class Decoupled(SoftmaxLoss):
     def needs_whole_batch(self) -> bool:
         return self.weighting == "von_mises"  # the weights are relative to all positive pairs
 
-    @property
-    def takes_weights(self) -> bool:
-        return self.weighting == "none"
-
-    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        if self.weighting == "none" or self.is_tiled(pairs):
-            return super().over_blocks(pairs, on_fraction)
-        return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
+    def is_defined(self, logits: MatrixLogits) -> Tensor:
+        return super().is_defined(logits) & (logits.negative_number() > 0)
 
     def formula(self, logits: MatrixLogits, pairs: Pairs) -> Tensor:
         negatives = logits.logsumexp("negative")  # log Σ_N e^ℓ

@@ -10,32 +10,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, softmax_over, temperature_knob
-from contrastive_core.messages import N_
-from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, softmax_over, temperature_knob
+from contrastive_core.pairs.types import Masks, Pairs
 
 
 @dataclass(frozen=True)
-class HardNegative(SoftmaxLoss):
+class HardNegative(FormulaLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / (e^{s_ip/τ} + G)), K = |N(i)|,
     G = K max((Σ_k ω_k e^{s_ik/τ} − τ⁺ e^{s_ip/τ})/(1 − τ⁺), e^{−1/τ}); w_i = 1."""
 
-    card = LossCard(
-        title=N_("Hard negatives"),
-        year=2021,
-        paper="https://arxiv.org/abs/2010.04592",
-        formula=(
-            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log\frac{e^{s_{ip}/\tau}}{e^{s_{ip}/\tau}+G_{ip}},\quad "
-            r"G_{ip} = K\max\Big(\frac{\sum_{k\in N(i)}\omega_{ik}e^{s_{ik}/\tau}-\tau^+e^{s_{ip}/\tau}}{1-\tau^+},"
-            r"\,e^{-1/\tau}\Big),\quad \omega_{ik} = \frac{e^{\beta s_{ik}/\tau}}{\sum_l e^{\beta s_{il}/\tau}}"
-        ),
-        summary=N_(
-            "Negatives count more the more similar they are to the anchor. A correction subtracts the share of them "
-            "that is expected to be false."
-        ),
-    )
+    card = read_loss_card("hard_negative")
 
     temperature: float = temperature_knob(0.5)
     beta: float = knob(1.0, 0.0, 10.0, N_("How much more similar negatives count; 0: all alike."))
@@ -53,7 +40,7 @@ class HardNegative(SoftmaxLoss):
         below = logits.logsumexp("negative", self.beta) if self.beta else log_number
         some = number > 0
         mean = torch.where(some, mean, 0.0) - torch.where(some, below, 0.0)
-        positives = torch.where(logits.of_positives[1] > 0, logits.of_positives[0], 0.0)  # (n, k)
+        positives = logits.of_positives[0].masked_fill(~logits.of_positives[1], 0.0)  # (n, k)
         false = self.tau_plus * (positives - mean[:, None]).clamp_max(80.0).exp()
         rest = torch.where(false < 1, false, 0.0)
         estimate = mean[:, None] + torch.log1p(-rest) - math.log1p(-self.tau_plus)
@@ -61,6 +48,14 @@ class HardNegative(SoftmaxLoss):
         negatives = torch.where((false < 1) & (estimate > least), estimate, least) + log_number[:, None]  # log G
         negatives = torch.where(some[:, None], negatives, -torch.inf)
         return logits.mean_cross_entropy(negatives)  # mean_p log(e^ℓ_p + G) − ℓ_p
+
+    def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
+        """The softmax where a negative counts K ω_k times."""
+        logits = self.logits(scores, pairs)
+        log_omega = (self.beta * logits).masked_fill(~masks.negative, -torch.inf).log_softmax(-1)
+        number = masks.negative.sum(-1, keepdim=True).clamp_min(1).to(logits.dtype).log()
+        weighted = torch.where(masks.negative, logits + log_omega + number, logits)
+        return softmax_over(weighted, masks.positive | masks.negative)
 
     def push_shares(self, scores: Tensor, negative: Tensor, pairs: Pairs) -> Tensor:
         logits = self.logits(scores, pairs)

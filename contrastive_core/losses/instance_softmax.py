@@ -7,27 +7,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, temperature_knob
-from contrastive_core.messages import N_
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, temperature_knob
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class InstanceSoftmax(SoftmaxLoss):
+class InstanceSoftmax(FormulaLoss):
     """L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
 
-    card = LossCard(
-        title=N_("Instance softmax"),
-        year=2018,
-        paper="https://arxiv.org/abs/1805.01978",
-        formula=r"L_i = -\log\frac{e^{v_i\cdot f_i/\tau}}{\sum_{j=1}^{N} e^{v_j\cdot f_i/\tau}}",
-        summary=N_(
-            "Recognize each image among all images of the data set, as if each were a class. The stored features are "
-            "the weights of that classifier."
-        ),
-    )
+    card = read_loss_card("instance_softmax")
 
     temperature: float = temperature_knob(0.07)
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))

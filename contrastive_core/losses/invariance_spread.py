@@ -12,33 +12,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
-from contrastive_core.messages import N_
-from contrastive_core.ops.similarity import compare, masked_logsumexp, masked_mean
+from contrastive_core.ops.similarity import masked_logsumexp, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.cards import LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
 class InvarianceSpread(LogitLoss):
     """L_i = −log P(p|i) − Σ_{j∈N(i)} log(1 − P(j|i)); w_i = 1."""
 
-    card = LossCard(
-        title=N_("Invariance and spread"),
-        year=2019,
-        paper="https://arxiv.org/abs/1904.03436",
-        formula=(
-            r"L_i = -\log P(p\mid i) - \sum_{j\notin\{i,p\}}\log\big(1-P(j\mid i)\big),\quad "
-            r"P(j\mid i) = \frac{e^{s_{ij}/\tau}}{\sum_{k\ne i}e^{s_{ik}/\tau}}"
-        ),
-        summary=N_(
-            "The other view of an image is the positive. All other images of the batch are negatives, and there is "
-            "no memory."
-        ),
-        family="other",
-    )
+    card = read_loss_card("invariance_spread")
 
     temperature: float = temperature_knob(0.1)
     form: str = knob("source", help=N_("As the published code, or the paper."), choices=("source", "paper"))
@@ -59,11 +45,6 @@ class InvarianceSpread(LogitLoss):
         if self.detach:
             pairs = pairs.with_rows(pairs.anchors, pairs.candidates.detach())
         return pairs
-
-    def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        if self.form == "source":
-            return super().over_blocks(pairs, on_fraction)
-        return self.per_anchor(compare(pairs, self.score), pairs.masks(), pairs)
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         logits = scores / self.temperature  # (n, w)

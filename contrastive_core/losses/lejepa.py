@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.device import send
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.device import send
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views
-from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard, LossTerm
-from contrastive_core.registry import knob
 
 KNOTS, END = 17, 3.0
 
@@ -24,26 +24,7 @@ KNOTS, END = 17, 3.0
 class LeJEPALoss(TwoViewLoss):
     """L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
 
-    card = LossCard(
-        title="LeJEPA",
-        year=2025,
-        paper="https://arxiv.org/abs/2511.08544",
-        formula=(
-            r"L_i = \frac{1-\lambda}{2d}\sum_{z\in\{a_i,b_i\}}\Big\lVert z-\tfrac{a_i+b_i}{2}\Big\rVert^2 + "
-            r"\frac{\lambda}{2}\sum_{Z\in\{A,B\}}\mathrm{SIGReg}(Z)"
-        ),
-        summary=N_(
-            "The views of an image should meet, and seen from any direction the embedding should be a standard normal "
-            "distribution. One number trades the two."
-        ),
-        family="other",
-        matrix="gaussian",
-        per_sample="share",
-        terms=(
-            LossTerm("trade_off", 0, N_("nothing keeps the embedding from shrinking to one point")),
-            LossTerm("trade_off", 1, N_("nothing brings the two views of an image together")),
-        ),
-    )
+    card = read_loss_card("lejepa")
 
     trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))
     directions: int = knob(256, 1, 8192, N_("M: random directions, other ones in each step."), log=True)

@@ -9,63 +9,56 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.losses import _base
-from contrastive_core.losses._base import Loss
-from contrastive_core.messages import N_
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._base import Loss, in_blocks, rows_at_once
 from contrastive_core.ops import similarity
 from contrastive_core.ops.similarity import deterministic_gather, masked_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.cards import LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
 class LiftedStructure(Loss):
     """L_i = mean over p ∈ P(i) of ½ max(0, J_ip)²; w_i = |P(i)|."""
 
-    card = LossCard(
-        title=N_("Lifted structure"),
-        year=2016,
-        paper="https://arxiv.org/abs/1511.06452",
-        formula=(
-            r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}\tfrac12\max(0, J_{ip})^2,\quad "
-            r"J_{ip} = D_{ip}+\log\Big(\sum_{k\in N(i)}e^{\varepsilon-D_{ik}}"
-            r"+\sum_{l\in N(i)}e^{\varepsilon-D_{pl}}\Big)"
-        ),
-        summary=N_(
-            "Every positive pair is compared with all negatives of both its ends at once. It uses the whole matrix of "
-            "distances of the batch."
-        ),
-        family="other",
-        score="distance",
-        by_label=True,
-    )
+    card = read_loss_card("lifted_structure")
 
     margin: float = knob(1.0, 0.0, 10.0, N_("How far a negative is pushed."))
     form: str = knob("smooth", help=N_("Log-sum-exp, or the hardest negative."), choices=("smooth", "hard"))
     normalize: bool = knob(False, help=N_("Compare unit rows."))
 
+    @property
+    def score(self) -> str:
+        return "distance"
+
     def over_blocks(self, pairs: Pairs, on_fraction: OnFraction = ignore_fraction) -> tuple[Tensor, Tensor]:
-        if not pairs.by_id or len(pairs) * pairs.width <= _base.BLOCK:
+        if not pairs.by_id or rows_at_once(pairs) >= len(pairs):
             return super().over_blocks(pairs, on_fraction)
-        # Every candidate's own negatives first, then the anchors'.
-        ends = torch.cat(self.in_blocks(self._candidate_ends, pairs.among_candidates()))
-        blocks = self.in_blocks(self._with_ends, pairs, ends, on_fraction=on_fraction)
-        values, weights = zip(*blocks, strict=True)
+
+        def ends_of(part: Pairs, a: Tensor, c: Tensor) -> Tensor:
+            return self._negatives(similarity.distance(a, c), part.masks().negative)
+
+        def value_of(part: Pairs, a: Tensor, c: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+            return self._value(similarity.distance(a, c), part.masks(), ends)
+
+        ends = torch.cat(in_blocks(ends_of, pairs.among_candidates()))  # every candidate's own negatives
+        values, weights = zip(*in_blocks(value_of, pairs, ends, on_fraction=on_fraction), strict=True)
         return torch.cat(values), torch.cat(weights)
-
-    def _candidate_ends(self, part: Pairs, a: Tensor, c: Tensor) -> Tensor:
-        return self._negatives(similarity.distance(a, c), part.masks().negative)
-
-    def _with_ends(self, part: Pairs, a: Tensor, c: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-        return self._value(similarity.distance(a, c), part.masks(), ends)
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         if pairs.symmetric and not pairs.across and len(scores) == scores.shape[1]:
             return self._value(scores, masks, self._negatives(scores, masks.negative))
         i, p = masks.positive.nonzero().unbind(1)  # (pairs)
-        ends = torch.zeros_like(scores).index_put((i, p), self._partner_ends(masks, pairs, i, p))
+        c = pairs.candidates
+        if pairs.columns is None:
+            d = similarity.distance(deterministic_gather(c, p), c)  # (pairs, m)
+        else:
+            near = deterministic_gather(c, pairs.columns[i])  # (pairs, k, d)
+            partner = deterministic_gather(c, pairs.columns[i, p])[:, None]  # (pairs, 1, d)
+            d = similarity.safe_sqrt((near - partner).square().sum(-1))
+        ends = torch.zeros_like(scores).index_put((i, p), self._negatives(d, masks.negative[i]))
         return self._value(scores, masks, ends)
 
     def _value(self, d: Tensor, masks: Masks, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,16 +77,6 @@ class LiftedStructure(Loss):
         if self.form == "smooth":
             return masked_logsumexp(self.margin - d, mask)
         return (self.margin - d).masked_fill(~mask, -torch.inf).amax(-1)
-
-    def _partner_ends(self, masks: Masks, pairs: Pairs, i: Tensor, p: Tensor) -> Tensor:
-        """What the anchors' negatives amount to for each pair's positive p; (pairs)."""
-        c = pairs.candidates
-        if pairs.columns is None:
-            return self._negatives(similarity.distance(deterministic_gather(c, p), c), masks.negative[i])
-        near = deterministic_gather(c, pairs.columns[i])  # (pairs, k, d)
-        partner = deterministic_gather(c, pairs.columns[i, p])[:, None]  # (pairs, 1, d)
-        d = similarity.safe_sqrt((near - partner).square().sum(-1))
-        return self._negatives(d, masks.negative[i])
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """Softmax of ε − D over an anchor's negatives, as its own end sees them."""

@@ -6,33 +6,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss
-from contrastive_core.messages import N_
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class NPair(SoftmaxLoss):
+class NPair(FormulaLoss):
     """L_i = mean over p of log(1 + Σ_{k∈N(i)} exp(f_i·f_k − f_i·f_p)) + l2·‖f_i‖²; w_i = 1."""
 
-    card = LossCard(
-        title=N_("N-pair"),
-        year=2016,
-        paper=(
-            "https://papers.nips.cc/paper/6200-improved-deep-metric-learning-with-multi-class-n-pair-loss-objective"
-        ),
-        formula=(
-            r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}\log\Big(1+\sum_{k\in N(i)}"
-            r"e^{f_i\cdot f_k - f_i\cdot f_p}\Big) + \lambda\lVert f_i\rVert^2"
-        ),
-        summary=N_(
-            "One positive is compared with one negative of every other class, instead of one triplet. Rows are not "
-            "normalized; a penalty keeps them short."
-        ),
-        by_label=True,
-    )
+    card = read_loss_card("n_pair")
 
     l2_penalty: float = knob(0.0, 0.0, 10.0, N_("Weight of the squared length of the anchor."))
     normalize: bool = knob(False, help=N_("Compare unit rows (cosine)."))

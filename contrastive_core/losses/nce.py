@@ -13,33 +13,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._output import Details
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import compare, masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
 class NCE(LogitLoss):
     """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
-    card = LossCard(
-        title="NCE",
-        year=2010,
-        paper="https://arxiv.org/abs/1805.01978",
-        formula=(
-            r"L_i = -\log\sigma(\ell_{ip}) - \sum_{k\in N(i)}\log(1-\sigma(\ell_{ik})),\quad "
-            r"\ell_{ij} = \frac{s_{ij}}{\tau} - \log Z - \log\frac{K}{N}"
-        ),
-        summary=N_(
-            "Distinguish the image's own stored feature from K noise features by binary classification. It "
-            "approximates the full softmax when the bank is too large."
-        ),
-        family="other",
-    )
+    card = read_loss_card("nce")
 
     temperature: float = temperature_knob(0.07)
     log_z: float | None = knob(

@@ -9,29 +9,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_mean
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
 class NegativeCosine(Loss):
     """L_i = mean over p ∈ P(i) of 2 − 2 s_ip (BYOL), or of −s_ip (SimSiam), of unit rows; w_i = 1."""
 
-    card = LossCard(
-        title=N_("Negative cosine"),
-        year=2020,
-        paper="https://arxiv.org/abs/2006.07733",
-        formula=r"L_i = \frac{1}{|P(i)|}\sum_{p\in P(i)}(2-2\,s_{ip})",
-        summary=N_(
-            "Pull positives together and push nothing apart. Without a predictor and a stopped gradient the whole "
-            "embedding collapses to a point."
-        ),
-        family="other",
-    )
+    card = read_loss_card("negative_cosine")
 
     form: str = knob(
         "squared", help=N_("2 − 2s, the squared distance of unit rows, or −s."), choices=("squared", "cosine")
@@ -39,10 +29,6 @@ class NegativeCosine(Loss):
 
     @property
     def normalize(self) -> bool:
-        return True
-
-    @property
-    def takes_weights(self) -> bool:
         return True
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:

@@ -9,30 +9,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
-from contrastive_core.messages import N_
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, negative_margin_knob, temperature_knob
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class NTXent(SoftmaxLoss):
+class NTXent(FormulaLoss):
     """L_i = mean over p of −log(e^{s_ip/τ} / Σ_{a∈A(i)} e^{s_ia/τ}); w_i = 1."""
 
-    card = LossCard(
-        title=N_("NT-Xent"),
-        year=2020,
-        paper="https://arxiv.org/abs/2002.05709",
-        formula=(
-            r"L_i = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
-            r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
-        ),
-        summary=N_(
-            "The other views of an image must be more similar than everything else in the batch. It is a softmax "
-            "over the batch, and the temperature sets how much the hardest negatives count."
-        ),
-    )
+    card = read_loss_card("nt_xent")
 
     temperature: float = temperature_knob(0.5)
     denominator: str = knob(

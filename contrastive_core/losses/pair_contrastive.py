@@ -9,33 +9,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_sum
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
 class PairContrastive(Loss):
     """L_i = mean over j ∈ A(i) of ½D² (positive) or ½max(ε − D, 0)² (negative); w_i = |A(i)|."""
 
-    card = LossCard(
-        title=N_("Contrastive (pairs)"),
-        year=2006,
-        paper="http://yann.lecun.com/exdb/publis/pdf/hadsell-chopra-lecun-06.pdf",
-        formula=(
-            r"L_i = \frac{1}{|A(i)|}\Big(\sum_{p\in P(i)}\tfrac12 D_{ip}^2 + "
-            r"\sum_{k\in N(i)}\tfrac12\max(0,\,\varepsilon-D_{ik})^2\Big)"
-        ),
-        summary=N_(
-            "Pull positives together and push negatives away up to the margin. A negative beyond the margin is ignored."
-        ),
-        family="hinge",
-        score="distance",
-        by_label=True,
-    )
+    card = read_loss_card("pair_contrastive")
 
     margin: float = knob(1.2, 0.0, 10.0, N_("Negatives beyond this distance are ignored."))
     hinge: str = knob(
@@ -44,8 +30,8 @@ class PairContrastive(Loss):
     normalize: bool = knob(False, help=N_("Compare unit rows."))
 
     @property
-    def takes_weights(self) -> bool:
-        return True
+    def score(self) -> str:
+        return "distance"
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         squared = scores.square()  # (n, w)

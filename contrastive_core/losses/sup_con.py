@@ -9,34 +9,19 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._softmax import MatrixLogits, SoftmaxLoss, negative_margin_knob, temperature_knob
-from contrastive_core.messages import N_
+from contrastive_core.losses._softmax import FormulaLoss, MatrixLogits, negative_margin_knob, temperature_knob
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
-class SupCon(SoftmaxLoss):
+class SupCon(FormulaLoss):
     """out: −1/|P| Σ_p log(e^{s_ip/τ}/Σ_A e^{s_ia/τ}); in: −log(1/|P| Σ_p …); w_i = 1."""
 
-    card = LossCard(
-        title=N_("SupCon"),
-        year=2020,
-        paper="https://arxiv.org/abs/2004.11362",
-        formula=(
-            r"L_i^{out} = -\frac{1}{|P(i)|}\sum_{p\in P(i)}\log"
-            r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}},\quad "
-            r"L_i^{in} = -\log\frac{1}{|P(i)|}\sum_{p\in P(i)}"
-            r"\frac{e^{s_{ip}/\tau}}{\sum_{a\in A(i)} e^{s_{ia}/\tau}}"
-        ),
-        summary=N_(
-            "All images of a class, in every view, are positives of each other. With labels equal to image ids it is "
-            "NT-Xent."
-        ),
-        by_label=True,
-    )
+    card = read_loss_card("sup_con")
 
     temperature: float = temperature_knob(0.1)
     form: str = knob("out", help=N_("Mean of logs, or log of the mean."), choices=("out", "in"))
@@ -45,10 +30,6 @@ class SupCon(SoftmaxLoss):
     )
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))
     negative_margin: float | None = negative_margin_knob()
-
-    @property
-    def averages_positives(self) -> bool:
-        return self.form == "out"
 
     @property
     def lists_positives(self) -> bool:

@@ -9,29 +9,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from contrastive_core.base.cards import Kernel, read_loss_card
 from contrastive_core.losses._softmax import LogitLoss, temperature_knob
 from contrastive_core.losses.nt_xent import NTXent
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_logsumexp
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import Kernel, LossCard
 
 
 @dataclass(frozen=True)
 class SwappedPrediction(LogitLoss):
     """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 where there is a code, or a positive."""
 
-    card = LossCard(
-        title=N_("Swapped prediction"),
-        year=2020,
-        paper="https://arxiv.org/abs/2006.09882",
-        formula=r"L_i = -\sum_k q_{ik}\log\frac{e^{s_{ik}/\tau}}{\sum_{l} e^{s_{il}/\tau}}",
-        summary=N_(
-            "Say which prototypes the other view belongs to. The codes are shared out evenly over the batch, which "
-            "keeps all images from taking the same one."
-        ),
-        family="softmax",
-    )
+    card = read_loss_card("swapped_prediction")
 
     temperature: float = temperature_knob(0.1)
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from contrastive_core.device import is_free_to_read
-from contrastive_core.losses._anatomy import score_gradient
+from contrastive_core.base.cards import Kernel, read_loss_card
+from contrastive_core.base.device import is_free_to_read
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
-from contrastive_core.losses._output import Details
-from contrastive_core.messages import N_
+from contrastive_core.losses._output import Details, score_gradient
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import Kernel, LossCard
-from contrastive_core.registry import knob
 
 TRIPLETS = 1 << 18  # that are held at once: 1 MB in float32
 
@@ -25,19 +24,7 @@ TRIPLETS = 1 << 18  # that are held at once: 1 MB in float32
 class Triplet(Loss):
     """L_i = mean over counted (i, p, k) of max(0, D²_ip − D²_ik + ε); w_i = number counted."""
 
-    card = LossCard(
-        title=N_("Triplet"),
-        year=2015,
-        paper="https://arxiv.org/abs/1503.03832",
-        formula=r"L_i = \operatorname{mean}_{(p,k)}\max\big(0,\,D_{ip}^2 - D_{ik}^2 + \varepsilon\big)",
-        summary=N_(
-            "A positive must be nearer than every negative by the margin. Triplets that meet this have no gradient, "
-            "so mining selects the others."
-        ),
-        family="hinge",
-        score="squared_distance",
-        by_label=True,
-    )
+    card = read_loss_card("triplet")
 
     margin: float = knob(0.2, 0.0, 4.0, N_("How much nearer (in squared distance) a positive must be."))
     mining: str = knob(
@@ -52,8 +39,8 @@ class Triplet(Loss):
     normalize: bool = knob(True, help=N_("Compare unit rows."))
 
     @property
-    def takes_weights(self) -> bool:
-        return self.mining == "all"  # else the one nearest or farthest of all counts
+    def score(self) -> str:
+        return "squared_distance"
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         if self.mining == "hard":
@@ -93,27 +80,23 @@ class Triplet(Loss):
         return hinges.sum(-1), number, number
 
     def _all(self, d: Tensor, masks: Masks) -> tuple[Tensor, Tensor, Tensor]:
-        """Σ w_ip w_ik max(0, D²_ip − D²_ik + ε), where masks may say how many a candidate stands for."""
-        columns, real = padded_indices(masks.positive > 0)
+        """Σ max(0, D²_ip − D²_ik + ε)."""
+        columns, real = padded_indices(masks.positive)
         p = d.gather(-1, columns)  # (n, k) distances of positives
-        w_p = torch.where(real, masks.positive.gather(-1, columns), 0).double()
-        number = w_p.sum(-1) * masks.negative.sum(-1)
+        number = real.sum(-1) * masks.negative.sum(-1)
         if p.numel() * d.shape[1] > TRIPLETS:
-            hinges, active = self._sorted_hinges(p, d, masks.negative)
+            near_first, order = d.masked_fill(~masks.negative, torch.inf).sort(-1)
+            near_first, w_k = near_first.double(), masks.negative.gather(-1, order).double()  # (n, w)
+            weighted = w_k * torch.where(near_first.isinf(), 0.0, near_first)
+            counts, sums = (torch.nn.functional.pad(x.cumsum(-1), (1, 0)) for x in (w_k, weighted))  # (n, w + 1) each
+            reach = p.double() + self.margin
+            place = torch.searchsorted(near_first.detach(), reach.detach())  # (n, k)
+            active = counts.gather(-1, place)
+            hinges = active * reach - sums.gather(-1, place)  # of each positive, over the negatives
         else:
             each = (p[:, :, None] - d[:, None, :] + self.margin).clamp_min(0)  # (n, k, w)
             hinges, active = ((x * masks.negative[:, None]).sum(-1) for x in (each, each > 0))
-        return (w_p * hinges).sum(-1), number, (w_p * active).sum(-1)
-
-    def _sorted_hinges(self, p: Tensor, d: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
-        """Each positive's sum of hinges over the negatives, and how many of these are active; (n, k) each."""
-        near_first, order = d.masked_fill(negative == 0, torch.inf).sort(-1)
-        near_first, w_k = near_first.double(), negative.gather(-1, order).double()  # (n, w)
-        weighted = w_k * torch.where(near_first.isinf(), 0.0, near_first)
-        counts, sums = (torch.nn.functional.pad(x.cumsum(-1), (1, 0)) for x in (w_k, weighted))  # (n, w + 1) each
-        reach = p.double() + self.margin
-        active = torch.searchsorted(near_first.detach(), reach.detach())  # (n, k)
-        return counts.gather(-1, active) * reach - sums.gather(-1, active), counts.gather(-1, active)
+        return (real.double() * hinges).sum(-1), number, (real * active).sum(-1)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
         """1 for each pair in an active triplet of its anchor."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from contrastive_core.base.cards import read_loss_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._two_views import Terms, TwoViewLoss, Views, off_diagonal
-from contrastive_core.messages import N_
-from contrastive_core.records.cards import LossCard, LossTerm
-from contrastive_core.registry import knob
 
 EPS = 1e-4  # beside the variance, under the root
 
@@ -23,27 +23,7 @@ class VICRegLoss(TwoViewLoss):
     v(Z) = mean_j max(0, γ − √(Var z_j + ε)) and c(Z) = Σ_{i≠j} Cov(Z)_ij² / d, both over the batch (n − 1).
     """
 
-    card = LossCard(
-        title="VICReg",
-        year=2022,
-        paper="https://arxiv.org/abs/2105.04906",
-        formula=(
-            r"L_i = \frac{\lambda}{d}\lVert a_i-b_i\rVert^2 + \frac{\mu}{2}\sum_{Z\in\{A,B\}}\frac1d\sum_j"
-            r"\max(0,\,\gamma-\sigma_j(Z)) + \nu\sum_{Z\in\{A,B\}}\frac1d\sum_{j\ne k}\mathrm{Cov}(Z)_{jk}^2"
-        ),
-        summary=N_(
-            "The views of an image should meet, every dimension should vary over the batch, and no two dimensions "
-            "should vary together. Only the first of the three terms belongs to a single sample."
-        ),
-        family="other",
-        matrix="covariance",
-        per_sample="share",
-        terms=(
-            LossTerm("variance", 0, N_("nothing keeps the embedding from shrinking to one point")),
-            LossTerm("covariance", 0, N_("nothing keeps dimensions apart, so they may become copies of one")),
-            LossTerm("invariance", 0, N_("nothing brings the two views of an image together")),
-        ),
-    )
+    card = read_loss_card("vicreg")
 
     invariance: float = knob(25.0, 0.0, 100.0, N_("λ: weight of the distance between two views."))
     variance: float = knob(25.0, 0.0, 100.0, N_("μ: weight of the hinge on each dimension's deviation."))

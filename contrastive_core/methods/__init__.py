@@ -3,15 +3,17 @@
 >>> methods.create("simclr", encoder=encoder, image_shape=(3, 32, 32), n_train=5000)
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
 
+from contrastive_core.base.messages import message
+from contrastive_core.base.registry import Knob, Registry, knobs_of
 from contrastive_core.data.captions import Vocabulary
-from contrastive_core.messages import message
-from contrastive_core.methods._base import DatasetInfo, Method
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.registry import Knob, Registry, knobs_of
+from contrastive_core.data.dataset import DatasetInfo
+from contrastive_core.data.recipe import Recipe
+from contrastive_core.methods._base import Method
 
 __all__ = ["DatasetInfo", "Method", "create", "get", "knobs", "names"]
 
@@ -43,6 +45,12 @@ def create(
         vocabulary: words of the training captions, for a method with a text tower; default: none.
     Raises: UnknownName; ValueError for a setting that the method does not have or cannot take.
     """
+    checked = checked_settings(name, settings)
+    return get(name)(encoder, image_shape, n_train, recipe or Recipe(), checked, vocabulary or Vocabulary(()))
+
+
+def checked_settings(name: str, settings: Mapping[str, Any]) -> Any:
+    """The `Settings` of the method `name` with these values. Raises: as `create`."""
     definitions = knobs(name)
     for key in settings:
         if key not in definitions:
@@ -52,6 +60,4 @@ def create(
                 values |= {"others": ", ".join(others)}
                 raise ValueError(message("method {name} has no setting {key}, only {others}; it has: {has}", **values))
             raise ValueError(message("method {name} has no setting {key}; it has: {has}", **values))
-    cls = get(name)
-    checked = cls.Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})
-    return cls(encoder, image_shape, n_train, recipe or Recipe(), checked, vocabulary or Vocabulary(()))
+    return get(name).Settings(**{k: definitions[k].check(k, v) for k, v in settings.items()})

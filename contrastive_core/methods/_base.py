@@ -13,16 +13,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from contrastive_core import pairs
+from contrastive_core.base.cards import MethodCard, fitting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knob
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.captions import Vocabulary
+from contrastive_core.data.dataset import DatasetInfo
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_, message
 from contrastive_core.models.encoders import HEADS, ProjectionHead
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, fitting
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.registry import knob
 
 Default = tuple[Any, str]  # a value and the reason for it
 Rows = tuple[Tensor, ...]  # encoded rows (b, …) of a batch's images
@@ -30,16 +32,6 @@ COLORLESS = {"byol": "blur=1 solarize=0 | blur=0.1 solarize=0.2"}  # names of vi
 TINY = 16  # pixels of the height of images on which a blur removes what they show
 CHARACTER = 32  # pixels of the height of gray images that may be characters
 NO_KNOBS: Mapping[str, Any] = MappingProxyType({})
-
-
-@dataclass(frozen=True)
-class DatasetInfo:
-    """Facts of a training set that a method's defaults and limits depend on."""
-
-    image_shape: tuple[int, int, int]  # channels, height, width
-    n_train: int
-    classes: int
-    has_captions: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +155,29 @@ class Method(nn.Module, ABC):
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
         """Why the method cannot train so, with the remedy; None if it can."""
         return None
+
+
+@dataclass(frozen=True)
+class WideHeadSettings(HeadSettings):
+    """Settings of a head whose dimensions the loss looks at."""
+
+    dim: int = knob(256, 2, 8192, N_("Width of z, whose dimensions are compared."))
+    hidden: int = knob(256, 2, 8192, N_("Width of a nonlinear head's hidden layers."))
+    depth: int = knob(3, 2, 4, N_("Layers of a nonlinear head."))
+    head_bn: bool = knob(True, help=N_("BatchNorm in the head's hidden layers."))
+
+
+class DimensionMethod(Method):
+    """A Method whose loss compares dimensions of two views: Barlow Twins, VICReg, LeJEPA. Both go through one encoder
+    and a wide head with BatchNorm."""
+
+    Settings = WideHeadSettings
+
+    def rows(self, batch: Batch, generator: torch.Generator) -> Rows:
+        return (self.encode_views(self.views(batch, 2, generator)),)  # z (b, 2, e)
+
+    def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
+        return pairs.from_views(rows[0])
 
 
 def part_of(weights: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:

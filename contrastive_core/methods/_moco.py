@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
+from contrastive_core.base.device import send
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
-from contrastive_core.device import send
-from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, Rows
 from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import split_norms
 from contrastive_core.models.memory_bank import KeyQueue
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)

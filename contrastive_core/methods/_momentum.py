@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.messages import N_
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.methods._base import HeadSettings, Method
 from contrastive_core.models.memory_bank import ema_update
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Rows
 from contrastive_core.methods._momentum import MomentumMethod, MomentumSettings
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import read_method_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob, knobs_of
 from contrastive_core.data.batch_loader import Batch
+from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows, part_of
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.models.sentence_tower import RATE, SentenceTower
 from contrastive_core.models.text_tower import TEXT_ENCODERS, LearnedTemperature, TextTower
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.registry import knob, knobs_of
 
 CROP = Recipe(crop_low=0.8, crop_aspect=1.0, flip=0.0, jitter=0.0, saturation=0.0, hue=0.0, gray=0.0)
 NO_CAPTIONS = N_("clip needs captions: choose shapes, or a folder of images with a file captions.csv")
@@ -48,34 +48,7 @@ class Settings(HeadSettings):
 
 
 class CLIP(Method):
-    card = MethodCard(
-        title="CLIP",
-        year=2021,
-        paper="https://arxiv.org/abs/2103.00020",
-        idea=N_(
-            "Train an image encoder and a text encoder together: an image and its caption are pulled together, and all "
-            "other captions of the batch pushed away. Class names in a sentence then classify images without labels."
-        ),
-        compared=N_("each image with every caption of the batch, and each caption with every image"),
-        flow=(
-            ("image", "view", "encoder*", "head*", N_("image z*")),
-            (N_("caption"), N_("tokens"), N_("text tower*"), N_("text head*"), N_("text z*")),
-        ),
-        measured_by_paper=N_(
-            "ImageNet zero-shot, ViT-L/14 at 336 pixels, 400 million pairs: 76.2 %. No figure for small data sets."
-        ),
-        differences=N_(
-            "The text tower is small: words of the training captions, two layers, the mean over words in place of an "
-            "end token. An image with several captions gets one of them per step. τ is learned and clamped as in the "
-            "paper."
-        ),
-        paper_recipe=N_("batch 32,768, τ 0.07 at the start, a random square crop as the only augmentation"),
-        default_loss="info_nce",
-        loss_knobs={"temperature": 0.07},
-        needs_captions=True,
-        uses=("negatives", "large batch"),
-        builds_on=(("cpc", N_("the InfoNCE loss")),),
-    )
+    card = read_method_card("clip")
     Settings = Settings
     loss_knobs_reason = N_("τ starts at 0.07, as in the paper, and is learned")
 

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knob
 from contrastive_core.data.augmentations import augment
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import ProjectionHead
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, fitting
-from contrastive_core.registry import knob
 
 LEAST_ROWS = 4
 PATCHES = 7  # the most along a side, as in the paper
@@ -36,30 +36,7 @@ class Settings(HeadSettings):
 
 
 class CPC(Method):
-    card = MethodCard(
-        title="CPC",
-        year=2018,
-        paper="https://arxiv.org/abs/1807.03748",
-        idea=N_(
-            "Predict the lower part of an image from its upper part. A context network reads the patches from the "
-            "top and must recognize the true patches below."
-        ),
-        compared=N_("the predicted patch with the true one, against other patches"),
-        flow=(
-            ("image", "view", N_("patch grid"), "encoder*", "GRU*", "W_k c*"),
-            ("image", "view", N_("patch grid"), "encoder*", N_("z of rows below*")),
-        ),
-        measured_by_paper=N_("ImageNet linear, ResNet-101: 48.7 % (original); no CIFAR figure in the paper."),
-        differences=N_(
-            "A GRU replaces the paper's PixelCNN: each column of the grid is a sequence of rows. The bilinear critic "
-            "zᵀ W_k c has no temperature: τ = 1, raw rows. Colors are drawn for each patch separately, as in CPC v2 "
-            "(1905.09272). Otherwise color alone identifies the image."
-        ),
-        paper_recipe=N_("7×7 patches of 64 pixels with half overlap, up to 5 rows ahead"),
-        default_loss="info_nce",
-        loss_knobs={"temperature": 1.0, "critic": "dot"},
-        uses=("negatives",),
-    )
+    card = read_method_card("cpc")
     Settings = Settings
     loss_knobs_reason = N_("a bilinear critic has no temperature")
 

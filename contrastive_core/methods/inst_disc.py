@@ -11,16 +11,15 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import read_method_card
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
 from contrastive_core.losses.nce import NCE
-from contrastive_core.messages import N_, message
 from contrastive_core.methods._base import NO_KNOBS, DatasetInfo, Default, HeadSettings, Method, Rows
-from contrastive_core.methods._published import INST_DISC_VIEWS
 from contrastive_core.models.memory_bank import MemoryBank
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, Published
-from contrastive_core.registry import knob
 
 LOG_Z_ROWS = 1024  # anchors of a batch from whose scores Z is estimated
 WHOLE_BANK = 10_000  # images up to which the softmax runs over the whole bank by default
@@ -38,55 +37,7 @@ class Settings(HeadSettings):
 
 
 class InstDisc(Method):
-    card = MethodCard(
-        title="Inst Disc",
-        year=2018,
-        paper="https://arxiv.org/abs/1805.01978",
-        idea=N_(
-            "Distinguish every image from every other, with the last feature of each in a memory bank. Similar "
-            "images end up close without any labels."
-        ),
-        compared=N_("an image with its own slot of the bank, against other slots"),
-        flow=(
-            ("image", "view", "encoder*", "head*", "f*"),
-            (N_("memory bank"), N_("own slot v")),
-            (N_("memory bank"), N_("noise slots")),
-        ),
-        measured_by_paper=N_(
-            "CIFAR-10, ResNet-18, kNN: parametric softmax 63.0, non-parametric 80.8; NCE K = 1 / 10 / 512 / 4,096: "
-            "42.5 / 63.4 / 78.4 / 80.4 % (quoted; not checked against the paper itself)."
-        ),
-        differences=N_(
-            "Published code draws noise that can include the image itself, and fixes Z in the first batch. Here an "
-            "image's own slot is never drawn, and Z can follow with an EMA of 0.99."
-        ),
-        paper_recipe=N_("d 128, τ 0.07, K 4,096, batch 256, SGD 0.03, 200 epochs, ×0.1 at 120 and 160"),
-        default_loss="nce",
-        updates=(("f", N_("memory bank"), "μ v + (1 − μ) f"),),
-        loss_knobs={"temperature": 0.1},
-        uses=("negatives", "memory of older rows"),
-        published={
-            name: Published(
-                source=source,
-                optimizer="sgd",
-                lr=0.03,
-                per=batch,
-                weight_decay=decay,
-                batch_size=batch,
-                epochs=200,
-                schedule="steps",
-                method_knobs={"dim": 128},
-                loss_knobs={"temperature": temperature},
-                views=INST_DISC_VIEWS,
-            )
-            # github.com/zhirongw/lemniscate.pytorch, cifar.py (its rate is 0.1 or 0.03, by version) and README.md;
-            # the decay on ImageNet is that of PyTorch's example, which main.py started from: unchecked
-            for name, source, batch, decay, temperature in (
-                ("cifar", N_("Inst Disc's authors on CIFAR-10 with ResNet-18"), 128, 5e-4, 0.1),
-                ("imagenet", N_("Inst Disc's paper on ImageNet with ResNet-50"), 256, 1e-4, 0.07),
-            )
-        },
-    )
+    card = read_method_card("inst_disc")
     Settings = Settings
 
     def build(self) -> None:

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 import torch
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.data.augmentations import to_float
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
-from contrastive_core.methods._published import INST_DISC_VIEWS
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, Published, fitting
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
@@ -24,47 +23,7 @@ class Settings(HeadSettings):
 
 
 class InvaSpread(Method):
-    card = MethodCard(
-        title=N_("InvaSpread"),
-        year=2019,
-        paper="https://arxiv.org/abs/1904.03436",
-        idea=N_(
-            "An image and its augmentation are recognized as one; all other images of the batch are spread apart. It "
-            "is Inst Disc without a memory bank: features are always fresh."
-        ),
-        compared=N_("each view with the other view of its image, against the batch"),
-        flow=(
-            ("image", N_("view 1"), "encoder*", "head*", "f*"),
-            ("image", N_("view 2 or itself"), "encoder*", "head*", "f̂*"),
-        ),
-        measured_by_paper=N_(
-            "CIFAR-10, ResNet-18, kNN 83.6 %; without augmentation 37.4, without crop 56.2, without jitter 75.7 % "
-            "(quoted; not checked against the paper itself)."
-        ),
-        differences=N_(
-            "The paper's formula has m − 1 negatives and includes the row itself. The published code uses all 2m "
-            "rows without the row itself, and sends no gradient through candidates."
-        ),
-        paper_recipe=N_("τ 0.1, batch 128, SGD 0.03, d 128"),
-        default_loss="invariance_spread",
-        loss_knobs={"temperature": 0.1},
-        uses=("negatives", "large batch"),
-        builds_on=(("inst_disc", N_("each image is a class of its own")),),
-        published={
-            "cifar": Published(  # demo_seen.py of the authors; its steps at 120 and 160 as in the paper
-                source=N_("InvaSpread's paper on CIFAR-10 with ResNet-18"),
-                optimizer="sgd",
-                lr=0.03,
-                per=128,
-                weight_decay=5e-4,
-                batch_size=128,
-                epochs=200,
-                schedule="steps",
-                method_knobs={"dim": 128},
-                views=INST_DISC_VIEWS,
-            )
-        },
-    )
+    card = read_method_card("inva_spread")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")
 

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import fitting, read_method_card
+from contrastive_core.base.device import send
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch, BatchShare
-from contrastive_core.device import send
-from contrastive_core.messages import N_
 from contrastive_core.methods._base import DatasetInfo, Default, HeadSettings, Method, Rows
 from contrastive_core.models.encoders import HEADS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, fitting
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
@@ -30,30 +30,7 @@ class Settings(HeadSettings):
 
 
 class Metric(Method):
-    card = MethodCard(
-        title=N_("Metric learning"),
-        year=2005,
-        paper="https://doi.org/10.1109/CVPR.2005.202",
-        idea=N_(
-            "Learn a distance in which images of a class are near and others far. Batches contain several images of "
-            "each class: every anchor has positives and negatives."
-        ),
-        compared=N_("images of a batch by class: pairs, triplets, or all at once"),
-        flow=((N_("balanced batch"), "view", "encoder*", "head*", "z*"),),
-        measured_by_paper=N_("Different sets in each paper: no figure to compare with."),
-        differences=N_(
-            "The loss's `hinge` chooses the squared hinge on the distance (Hadsell) or the hinge on the squared "
-            "distance (notes). Distances are per pair, never over the batch as one vector. Batches for lifted "
-            "structure take their hard negatives from extra images outside the pairs."
-        ),
-        paper_recipe=N_("of FaceNet (triplet, 2015): margin 0.2, unit rows, semi-hard mining, large batches"),
-        default_loss="triplet",
-        loss_knobs={"margin": 0.2, "average": "active"},
-        needs_labels=True,
-        batch="class_balanced",
-        least_batch=4,
-        uses=("negatives",),
-    )
+    card = read_method_card("metric")
     Settings = Settings
     loss_knobs_reason = N_("mean over active triplets: others have no gradient")
 

@@ -8,14 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from contrastive_core import pairs
+from contrastive_core.base.cards import read_method_card
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
-from contrastive_core.messages import N_
 from contrastive_core.methods._base import HeadSettings, Method, Rows
-from contrastive_core.methods._published import LARS, LIGHTLY, SIMCLR_VIEWS
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.records.cards import MethodCard, Published
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
@@ -27,48 +26,7 @@ class Settings(HeadSettings):
 
 
 class SwAV(Method):
-    card = MethodCard(
-        title="SwAV",
-        year=2020,
-        paper="https://arxiv.org/abs/2006.09882",
-        idea=N_(
-            "Compare cluster codes instead of rows: predict the other view's prototypes from one view. "
-            "Codes are shared out evenly over the batch. No prototype takes all."
-        ),
-        compared=N_("a view with all prototypes; the target is the code of its image's other view"),
-        flow=(
-            ("image", N_("view 1"), "encoder*", "head*", "z₁*", N_("prototypes*")),
-            ("image", N_("view 2"), "encoder*", "head*", "z₂", N_("code q₂")),
-        ),
-        measured_by_paper=N_(
-            "ImageNet linear, ResNet-50, 800 epochs, with several small crops: 75.3 % (quoted; not checked against the "
-            "paper itself)."
-        ),
-        differences=N_(
-            "Two whole views: the small crops, the queue for small batches and the frozen first epoch are left out."
-        ),
-        paper_recipe=N_("batch 4,096, τ 0.1, ε 0.05, 3,000 prototypes, d 128, LARS"),
-        default_loss="swapped_prediction",
-        loss_knobs={"temperature": 0.1},
-        builds_on=(("simclr", N_("head and augmentations")),),
-        published={
-            "cifar": Published(  # lightly has the same rate for its other batch, 128; views: its SwaVCollateFunction
-                **LIGHTLY
-                | {"optimizer": "adamw", "lr": 4e-3, "per": 512, "weight_decay": 1e-6}
-                | {"views": {**SIMCLR_VIEWS, "crop_low": 0.14, "blur": 0.0}},
-                method_knobs={"hidden": 512, "dim": 128, "prototypes": 512},
-            ),
-            "imagenet": Published(  # github.com/facebookresearch/swav, scripts/swav_400ep_2x224_pretrain.sh
-                **LARS,
-                source=N_("SwAV's paper on ImageNet with ResNet-50"),
-                lr=0.3,
-                weight_decay=1e-6,
-                epochs=400,
-                method_knobs={"hidden": 2048, "dim": 128, "prototypes": 3000},
-                views=SIMCLR_VIEWS,
-            ),
-        },
-    )
+    card = read_method_card("swav")
     Settings = Settings
     loss_knobs_reason = N_("τ 0.1, as published")
 

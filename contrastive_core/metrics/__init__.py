@@ -1,8 +1,8 @@
 """Scores of an embedding: one file per metric, found by its name."""
 
-from contrastive_core.errors import CannotScore
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.registry import Registry
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.registry import Registry
 
 __all__ = ["CannotScore", "Metric", "MetricResult", "create", "get", "knobs", "names"]
 

@@ -8,14 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import message
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import message
+from contrastive_core.base.score import INFLUENCE, Z95, wilson
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE, Z95, wilson
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 PREDICTED = "predicted"  # the array of a class for each row
 AMONG = 100_000  # rows among which all find their nearest in some minutes
@@ -48,24 +47,19 @@ class Metric:
     higher_is_better: ClassVar[bool | None] = True
     most: ClassVar[int | None] = None  # rows that are judged; of more, `drawn` at random, or `most`
     drawn: ClassVar[int | None] = None
-    spreads: ClassVar[bool] = True  # also where the rows lie on many processes
 
     def __call__(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs | None = None) -> MetricResult:
-        """The score. Raises CannotScore with a sentence where it is undefined. Where `graphs.rows` is spread, both sets
-        are this process's part, every process calls, and the result is that of all rows, per-sample values included."""
+        """The score. Raises CannotScore with a sentence where it is undefined."""
         graphs = graphs or Graphs()
-        if graphs.rows.spread and not self.spreads:
-            raise CannotScore("{title} is computed by one process: run it without torchrun", title=self.title)
         if self.needs_train and train is None:
             raise CannotScore("{title} needs training rows", title=self.title)
         if self.needs_train and train is not None:
-            self._check(train, graphs.rows)
-        self._check(test, graphs.rows)
+            self._check(train)
+        self._check(test)
         if self.needs_train and train is not None and train.width != test.width:
             values = {"width": train.width, "test_width": test.width}
             raise CannotScore("training rows are {width} wide, test rows {test_width}", **values)
-        whole = graphs.rows.spread or test.views is not None  # a part of the rows has no views
-        if self.most is None or whole or len(test) <= self.most:
+        if self.most is None or test.views is not None or len(test) <= self.most:
             return self.score(train, test, graphs)
         drawn = rows_of_sample(len(test), self.drawn or self.most)
         result = self.score(train, test.take(drawn), graphs)
@@ -81,8 +75,8 @@ class Metric:
         """The formula, on input that was checked."""
         raise NotImplementedError
 
-    def _check(self, rows: EmbeddingSet, lie: Rows) -> None:
-        not_finite, zero = lie.number(len(rows.problems["not_finite"])), lie.number(len(rows.problems["zero"]))
+    def _check(self, rows: EmbeddingSet) -> None:
+        not_finite, zero = len(rows.problems["not_finite"]), len(rows.problems["zero"])
         if not_finite:
             raise CannotScore(
                 "{not_finite} {where} hold values that are not finite", not_finite=not_finite, where=_named(rows)
@@ -90,25 +84,20 @@ class Metric:
         if zero and self.unit_rows:
             raise CannotScore("{count} {where} are all zeros and have no direction", count=zero, where=_named(rows))
         if self.needs_labels:
-            labels_of(rows, self.title, lie)
+            labels_of(rows, self.title)
 
 
 def _named(rows: EmbeddingSet) -> str:
     return message("{split} rows", split=rows.split) if rows.split else "rows"
 
 
-def labels_of(rows: EmbeddingSet, title: str, lie: Rows = HERE) -> np.ndarray:
-    """Labels (n) with at least two classes, of all parts. Raises CannotScore."""
-    has_labels = lie.each(rows.labels is not None)
-    if not any(has_labels):
+def labels_of(rows: EmbeddingSet, title: str) -> np.ndarray:
+    """Labels (n) with at least two classes. Raises CannotScore."""
+    if rows.labels is None:
         raise CannotScore("{title} needs labels", title=title)
-    if not all(has_labels):
-        raise CannotScore("{title} needs a labeled row on every process: use fewer processes", title=title)
-    assert rows.labels is not None
-    labels = lie.whole(rows.labels)
-    if len(np.unique(labels[labels >= 0])) < 2:
+    if len(np.unique(rows.labels[rows.labels >= 0])) < 2:
         raise CannotScore("{title} needs at least two classes; got one", title=title)
-    return labels
+    return rows.labels
 
 
 def placed(values: np.ndarray, at: np.ndarray, n: int, missing: float = np.nan) -> np.ndarray:

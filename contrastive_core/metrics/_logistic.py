@@ -16,7 +16,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from contrastive_core.distributed.sharded_rows import HERE, Rows
 from contrastive_core.metrics._standardized import Standardized
 
 HISTORY = 10
@@ -31,40 +30,33 @@ GUIDES = 16
 Design = Tensor | Standardized  # rows (n, d), which are read some at a time
 
 
-def _gram_of(x: Design, rows: Rows) -> Tensor:
-    """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of rows at even steps
-    where there are many."""
-    d = x.shape[1]
-    step = max(1, rows.number(len(x)) // max(GUIDE, GUIDES * d))
-    some = x[::step]
-    n = rows.number(len(some))
-    mean = rows.total(some.sum(0, dtype=torch.float64)) / n
-    if d > WIDEST:
-        return torch.cat([rows.total(some.double().square().sum(0)) / n, mean.new_ones(1)])
-    gram = torch.empty(d + 1, d + 1, dtype=torch.float64, device=some.device)
-    gram[:-1, :-1] = rows.total((some.mT @ some).double()) / n
-    gram[-1, :-1] = gram[:-1, -1] = mean
-    gram[-1, -1] = 1
-    return gram
-
-
 @dataclass(eq=False)
 class Logistic:
-    """Rows (n, d), float32 or float64, with their classes, 0 to `classes` − 1 (n), and how both lie. The weights are
-    alike on every process."""
+    """Rows (n, d), float32 or float64, with their classes, 0 to `classes` − 1 (n), in order."""
 
     x: Design
     target: Tensor
     classes: int
-    rows: Rows = HERE
 
     @cached_property
     def _gram(self) -> Tensor:
-        return _gram_of(self.x, self.rows)
+        """XᵀX/n with the bias' column of ones, (d+1, d+1) float64; its diagonal if X is very wide. Of rows at even
+        steps where there are many."""
+        d = self.x.shape[1]
+        some = self.x[:: max(1, len(self.x) // max(GUIDE, GUIDES * d))]
+        n = len(some)
+        mean = some.sum(0, dtype=torch.float64) / n
+        if d > WIDEST:
+            return torch.cat([some.double().square().sum(0) / n, mean.new_ones(1)])
+        gram = torch.empty(d + 1, d + 1, dtype=torch.float64, device=some.device)
+        gram[:-1, :-1] = (some.mT @ some).double() / n
+        gram[-1, :-1] = gram[:-1, -1] = mean
+        gram[-1, -1] = 1
+        return gram
 
     def fit(self, c: float, start: Tensor | None = None, tolerance: float = 1e-6) -> Tensor:
         """Weights (d+1, classes), bias last, that minimize the objective, to a largest gradient of `tolerance`."""
-        penalty = 1 / (c * self.rows.number(len(self.x)))
+        penalty = 1 / (c * len(self.x))
         solve, cost = _preconditioner(self._gram, self.classes, penalty), self._cost(penalty)
         w = torch.zeros(self.x.shape[1] + 1, self.classes, dtype=self.x.dtype, device=self.x.device)
         w = w if start is None else start.to(w).clone()
@@ -90,8 +82,8 @@ class Logistic:
 
     def _cost(self, penalty: float) -> Callable[[Tensor], tuple[float, Tensor]]:
         """The objective and its gradient (d+1, classes) as a function of the weights."""
-        x, target, classes, rows = self.x, self.target, self.classes, self.rows
-        n, d = rows.number(len(x)), x.shape[1]
+        x, target, classes = self.x, self.target, self.classes
+        n, d = x.shape
 
         def cost(w: Tensor) -> tuple[float, Tensor]:
             sums = torch.zeros(d + 2, classes, dtype=torch.float64, device=x.device)  # and the loss
@@ -103,7 +95,7 @@ class Logistic:
                 off.scatter_add_(1, here, off.new_full(here.shape, -1))
                 sums[:-2] += block.mT @ off
                 sums[-2] += off.sum(0)
-            sums = rows.total(sums) / n
+            sums /= n
             sums[:-2] += penalty * w[:-1]
             squares = w[:-1].square().sum(dtype=torch.float64)
             return float(sums[-1, 0] + penalty * squares / 2), sums[:-1].to(w.dtype)

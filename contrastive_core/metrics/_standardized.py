@@ -4,17 +4,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.distributed.sharded_rows import HERE, Rows
-
 BLOCK = 1 << 21  # numbers that are read at a time
 
 
 class Moments:
     """Mean and deviation (d) of the columns of (n, d) features, in float64 by blocks; `index`: the rows that count."""
 
-    def __init__(self, features: np.ndarray, index: np.ndarray | None = None, lie: Rows = HERE) -> None:
+    def __init__(self, features: np.ndarray, index: np.ndarray | None = None) -> None:
         count = len(features) if index is None else len(index)
-        n, d = lie.number(count), features.shape[1]
+        d = features.shape[1]
         step = max(1, BLOCK // d)
         parts = [slice(i, i + step) for i in range(0, count, step)]
 
@@ -23,7 +21,7 @@ class Moments:
             for part in parts:
                 block = np.asarray(features[part if index is None else index[part]], np.float64)
                 sums += block.sum(0) if center is None else np.square(block - center).sum(0)
-            return lie.total(torch.from_numpy(sums)).numpy() / n
+            return sums / count
 
         self.mean = total(None)
         self.deviation = np.sqrt(total(self.mean))

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
 from contrastive_core.ops.similarity import unit_rows
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE
-from contrastive_core.records.towers import Towers, towers_of
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.towers import Towers, towers_of
 
 BLOCK = 8192  # rows in float64 at a time
 
@@ -38,11 +37,11 @@ class Alignment(Metric):
             about: JsonObject = {"pairs": N_("augmented views"), "images": len(per_image)}
             interval = mean_interval(per_image)
             return MetricResult(float(per_image.mean()), None, interval, N_("squared distance"), about)
-        if graphs.rows is HERE and (towers := towers_of(test)) is not None:
+        if (towers := towers_of(test)) is not None:
             return _of_towers(towers)
-        if not any(graphs.rows.each(test.labels is not None)):
+        if test.labels is None:
             raise CannotScore(N_("Alignment needs augmented views or labels"))
-        per_sample, partners = same_class(test, graphs.rows, pick_device(graphs.device))
+        per_sample, partners = same_class(test, pick_device(graphs.device))
         total = partners.sum()
         if not total:
             raise CannotScore(N_("Alignment needs a class with two rows"))
@@ -95,22 +94,20 @@ def _of_towers(towers: Towers) -> MetricResult:
     return MetricResult(value, per_sample, interval, unit, about, {INFLUENCE: influence})
 
 
-def same_class(
-    rows: EmbeddingSet, lie: Rows = HERE, device: torch.device | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n) each, over all parts."""
+def same_class(rows: EmbeddingSet, device: torch.device | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean ‖x−y‖² to the other rows of one's class, NaN where there is none; their number: (n) each."""
     n, where = len(rows), device or torch.device("cpu")
     labels = np.full(n, -1) if rows.labels is None else rows.labels
-    classes, count = np.unique(lie.whole(labels), return_counts=True)
+    classes, count = np.unique(labels, return_counts=True)
     class_index = torch.from_numpy(np.searchsorted(classes, labels)).to(where)  # (n)
     parts = [slice(i, i + BLOCK) for i in range(0, n, BLOCK)]
     sums = torch.zeros(len(classes), rows.width, dtype=torch.float64, device=where)
     for part in parts:
         sums.index_add_(0, class_index[part], unit_rows(rows.features[part], where).double())
-    sums, dots = lie.total(sums), np.empty(n)  # Σ over the others
+    dots = np.empty(n)  # Σ over the others
     for part in parts:
         x = unit_rows(rows.features[part], where).double()
         dots[part] = ((sums[class_index[part]] - x) * x).sum(1).cpu().numpy()
     others = np.where(labels >= 0, count[class_index.cpu().numpy()] - 1, 0)
     mean = np.where(others > 0, np.maximum(2 - 2 * dots / np.maximum(others, 1), 0), np.nan)
-    return lie.whole(mean), lie.whole(others)
+    return mean, others

@@ -9,14 +9,13 @@ hundredth, or where eigenvalues drown in float32's rounding.
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import spectrum
-from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 FIRST, LAST = 3, 100  # eigenvalues that the line goes through, counted from 1
 FEWEST = 5  # of them
@@ -35,10 +34,9 @@ class AlphaReQ(Metric):
     higher_is_better = None
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        n = graphs.rows.number(len(test))
-        total = torch.from_numpy(test.features.sum(0, dtype=np.float64))
-        center = graphs.rows.total(total).numpy() / n
-        values = spectrum(test.features, graphs.device, graphs.rows, center) ** 2 / n
+        n = len(test)
+        center = test.features.sum(0, dtype=np.float64) / n
+        values = spectrum(test.features, graphs.device, center) ** 2 / n
         exponent, used = slope(values)
         return MetricResult(exponent, extras={"n": n, "eigenvalues": used})
 

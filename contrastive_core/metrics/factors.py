@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.device import pick_device
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics._standardized import Moments, Standardized
-from contrastive_core.records.embedding_set import EmbeddingSet
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 BLOCK = 1 << 22  # numbers in float64 at a time
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # per training row, columns standardized
@@ -36,7 +36,6 @@ class Factors(Metric):
     needs_train = True
     unit_rows = False
     higher_is_better = None
-    spreads = False
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None

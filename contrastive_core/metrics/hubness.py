@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.registry import knob
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,11 @@ class Hubness(Metric):
     k: int = knob(10, 1, 1000, N_("neighbors that are counted"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        n = graphs.rows.number(len(test))
+        n = len(test)
         if self.k > n - 1:
             raise CannotScore("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1)
         graph = graphs.get(test, None, self.k)
-        neighbors = graphs.rows.whole(graph.index)  # (n, k)
-        count = np.bincount(neighbors.ravel(), minlength=n).astype(np.float64)  # (n), mean k
+        count = np.bincount(graph.index.ravel(), minlength=n).astype(np.float64)  # (n), mean k
         off = count - count.mean()
         spread = float(np.sqrt(np.square(off).mean()))
         skew = float((off**3).mean() / spread**3) if spread > 0 else 0.0

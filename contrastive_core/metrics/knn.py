@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.ops.neighbors import Neighbors, nearest
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import wilson
-from contrastive_core.registry import knob
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 CURVE = (1, 2, 5, 10, 20, 50, 100, 200)
 BLOCK = 1 << 22  # votes that are counted at a time
@@ -43,11 +43,10 @@ class Knn(Metric):
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
-        assert train.labels is not None
-        truth = labels_of(test, self.title, graphs.rows)
-        train_labels = labels_of(train, self.title, graphs.rows)
+        truth = labels_of(test, self.title)
+        train_labels = labels_of(train, self.title)
         if (train_labels < 0).any():
-            train = train.take(np.flatnonzero(train.labels >= 0))
+            train = train.take(np.flatnonzero(train_labels >= 0))
             train_labels = train_labels[train_labels >= 0]
         k = self.k or default_k(len(train_labels))
         if k > len(train_labels):
@@ -56,7 +55,7 @@ class Knn(Metric):
         neighbors = graphs.get(test, train, min(max(k, CURVE[-1]), len(train_labels)))
 
         def by(k: int) -> np.ndarray:
-            return graphs.rows.whole(vote(neighbors.first(k), train_labels, self.temperature))
+            return vote(neighbors.first(k), train_labels, self.temperature)
 
         predicted = by(k)
         right = np.where(truth >= 0, predicted == truth, np.nan)  # (n)

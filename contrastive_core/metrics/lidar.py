@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import Metric, MetricResult
 from contrastive_core.metrics.rankme import effective_rank
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.registry import knob
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 BLOCK = 1 << 22  # numbers that are brought to float64 at a time
 
@@ -31,7 +31,6 @@ class Lidar(Metric):
     )
     paper = "https://arxiv.org/abs/2312.04000"
     unit_rows = False
-    spreads = False
     delta: float = knob(1e-4, 0, 1, N_("added to the within-class scatter to make it invertible"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
@@ -39,7 +38,7 @@ class Lidar(Metric):
             raise CannotScore(N_("LiDAR needs augmented views"))
         m, v, d = test.views.shape
         if m < 2 or v < 2:
-            raise CannotScore("LiDAR needs two views of two images; got {v} of {method}", v=v, method=m)
+            raise CannotScore("LiDAR needs two views of two images; got {views} of {images}", views=v, images=m)
         values = discriminant_spectrum(test.views, self.delta)
         if not values.sum() > 0:
             raise CannotScore(N_("LiDAR needs different images, but the encoder maps all of them to one point"))

@@ -21,18 +21,17 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed.sharded_rows import HERE, Rows
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_, message
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knob
+from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.ops.sampling import rows_of_sample, sample_text
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import wilson
-from contrastive_core.registry import knob
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 HELD = 1 << 26  # numbers, 256 MB: training rows that are standardized once and held
 GRID = tuple(10 ** (e / 2) for e in range(-10, 5))  # of C: 1e-5, strong, to 100, hardly any
@@ -57,21 +56,19 @@ class LinearProbe(Metric):
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         assert train is not None
         assert train.labels is not None
-        lie, device = graphs.rows, pick_device(graphs.device)
-        truth, train_labels = labels_of(test, self.title, lie), labels_of(train, self.title, lie)
+        device = pick_device(graphs.device)
+        truth, train_labels = labels_of(test, self.title), labels_of(train, self.title)
         classes, y = np.unique(train_labels[train_labels >= 0], return_inverse=True)
         labeled = None if (train.labels >= 0).all() else np.flatnonzero(train.labels >= 0)
-        moments = Moments(train.features, labeled, lie)
+        moments = Moments(train.features, labeled)
         x = Standardized(train.features, moments, device, labeled)
-        chosen = Strength(self.c) if self.c else choose_strength(x, y, lie)
-        first = lie.start(len(x))
-        target = torch.from_numpy(y[first : first + len(x)]).to(device)  # this part's rows
+        chosen = Strength(self.c) if self.c else choose_strength(x, y)
         design = x[:] if x.shape.numel() <= HELD else x
-        weight = Logistic(design, target, len(classes), lie).fit(chosen.c, chosen.weight)
+        weight = Logistic(design, torch.from_numpy(y).to(device), len(classes)).fit(chosen.c, chosen.weight)
         found = torch.empty(len(test), dtype=torch.long)
         for part, _, logits in logits_by_block(Standardized(test.features, moments, device), weight):
             found[part] = logits.argmax(1).cpu()
-        predicted = classes[lie.whole(found.numpy())]
+        predicted = classes[found.numpy()]
         right = np.where(truth >= 0, predicted == truth, np.nan)
         n, hits = int((truth >= 0).sum()), int(np.nansum(right))
         extras = {"c": chosen.c, "n": n, "folds": chosen.folds, "log_loss": chosen.log_loss}
@@ -108,17 +105,15 @@ def stratified_folds(labels: np.ndarray, most: int = FOLDS) -> list[np.ndarray]:
     return [mask for mask in masks if mask.any()]
 
 
-def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
-    """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out. `x`: (n, d) of this
-    part; `y`: the classes, 0 to c−1, of all parts' rows."""
+def choose_strength(x: Design, y: np.ndarray) -> Strength:
+    """The C of least cross-validated log-loss. Raises CannotScore where no row can be held out. `x`: (n, d);
+    `y` (n): the classes, 0 to c−1."""
     classes, chosen = int(y.max()) + 1, rows_of_sample(len(y), SAMPLE)
     sample, y = sample_text(len(chosen), len(y), N_("training rows")), y[chosen]
-    first = rows.start(len(x))
-    mine = (chosen >= first) & (chosen < first + len(x))  # of the sample's rows
-    asked = x[torch.from_numpy(chosen[mine] - first)] if sample else x[:]
-    target = torch.from_numpy(y[mine]).to(asked.device)
+    asked = x[torch.from_numpy(chosen)] if sample else x[:]
+    target = torch.from_numpy(y).to(asked.device)
     masks = stratified_folds(y)
-    folds = [_Fold(asked, target, mask[mine], classes, rows) for mask in masks]
+    folds = [_Fold(asked, target, mask, classes) for mask in masks]
     path = _path(folds[0])
     while True:
         tried = {i: sum(f.loss(i, folds[0]) for f in folds) / sum(map(np.sum, masks)) for i in path}
@@ -127,16 +122,20 @@ def choose_strength(x: Design, y: np.ndarray, rows: Rows = HERE) -> Strength:
         if not missing:
             break
         path = sorted({*path, *missing})
-    log_loss = {f"{GRID[i]:.3g}": float(tried[i]) for i in path}
-    return Strength(_least(tried, best), log_loss, len(folds), folds[0].weights[best], sample)
+    log_loss, c = {f"{GRID[i]:.3g}": float(tried[i]) for i in path}, GRID[best]
+    if best - 1 in tried and best + 1 in tried:  # where the parabola through the three, in log C, has its least
+        before, at, after = (tried[best + q] for q in (-1, 0, 1))
+        bend = before - 2 * at + after
+        c = float(c * (GRID[1] / GRID[0]) ** (0.5 * (before - after) / bend if bend > 0 else 0.0))
+    return Strength(c, log_loss, len(folds), folds[0].weights[best], sample)
 
 
 class _Fold:
     """Rows that are fitted and rows that are held out; weights and losses by number on the grid."""
 
-    def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int, rows: Rows) -> None:
+    def __init__(self, x: Tensor, target: Tensor, held_out: np.ndarray, classes: int) -> None:
         out = torch.from_numpy(held_out).to(x.device)
-        self.known = Logistic(x[~out], target[~out], classes, rows)
+        self.known = Logistic(x[~out], target[~out], classes)
         self.new, self.truth = x[out], target[out]
         self.weights: dict[int, Tensor] = {}
         self.losses: dict[int, float] = {}
@@ -147,8 +146,7 @@ class _Fold:
             start = self._start(i, guide)
             self.weights[i] = self.known.fit(GRID[i], start, TOLERANCE)
             logits = self.new @ self.weights[i][:-1] + self.weights[i][-1]
-            total = F.cross_entropy(logits.double(), self.truth, reduction="sum")
-            self.losses[i] = float(self.known.rows.total(total))
+            self.losses[i] = float(F.cross_entropy(logits.double(), self.truth, reduction="sum"))
         return self.losses[i]
 
     def _start(self, i: int, guide: _Fold) -> Tensor | None:
@@ -172,13 +170,3 @@ def _path(fold: _Fold) -> list[int]:
         if worse == PATIENCE:
             break
     return [i for i in (best - 1, best, best + 1) if 0 <= i < len(GRID)]
-
-
-def _least(losses: dict[int, float], best: int) -> float:
-    """Where the parabola through the best point and its neighbors, in log C, has its least."""
-    if best - 1 not in losses or best + 1 not in losses:
-        return GRID[best]
-    before, at, after = (losses[best + q] for q in (-1, 0, 1))
-    bend = before - 2 * at + after
-    shift = 0.5 * (before - after) / bend if bend > 0 else 0.0
-    return float(GRID[best] * (GRID[1] / GRID[0]) ** shift)

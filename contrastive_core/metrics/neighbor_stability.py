@@ -8,14 +8,14 @@ from functools import partial
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, moved_by, share_interval
-from contrastive_core.ops.neighbors import Approximation, nearest, nearest_spread
-from contrastive_core.ops.recall import in_common, lowest_recall
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.registry import knob
+from contrastive_core.ops.neighbors import Approximation, nearest
+from contrastive_core.ops.sampling import in_common, lowest_recall
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,19 @@ class NeighborStability(Metric):
     seed: int = knob(0, 0, 10_000, N_("seed of the halves, used without views"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        a, b, how = self._two(test)
-        lie, n = graphs.rows, graphs.rows.number(len(a))
+        if test.views is not None and test.views.shape[1] > 1:
+            a, b, how = test.views[:, 0], test.views[:, 1], N_("augmented views")
+        elif test.width < 2:
+            raise CannotScore(N_("Neighbor stability needs two columns or two views"))
+        else:
+            order, half = np.random.default_rng(self.seed).permutation(test.width), test.width // 2
+            a, b, how = test.features[:, order[:half]], test.features[:, order[half:]], N_("halves of columns")
+        n = len(a)
         if self.k > n - 1:
             raise CannotScore("k is {k}, but a sample has only {n} others", k=self.k, n=n - 1)
-        if lie.spread:
-            first, second = (nearest_spread(x, None, self.k, lie, device=graphs.device) for x in (a, b))
-        else:
-            near = partial(nearest, base=None, k=self.k, device=graphs.device, approximate=Approximation())
-            first, second = near(a), near(b)
-        near_a, near_b = lie.whole(first.index), lie.whole(second.index)  # (n, k)
+        near = partial(nearest, base=None, k=self.k, device=graphs.device, approximate=Approximation())
+        first, second = near(a), near(b)
+        near_a, near_b = first.index, second.index  # (n, k)
         both = in_common(near_a, near_b)
         share = both.mean(1)
         change = moved_by(near_a, both - share[:, None]) - moved_by(near_b, np.repeat(share[:, None], self.k, 1))
@@ -49,13 +52,3 @@ class NeighborStability(Metric):
         per_sample = share if len(a) == len(test) else None
         value = float(share.mean())
         return MetricResult(value, per_sample, share_interval(share + change / self.k, value), "share", extras)
-
-    def _two(self, test: EmbeddingSet) -> tuple[np.ndarray, np.ndarray, str]:
-        """Two ways to see the same rows, (n, d) each, and what they are called."""
-        if test.views is not None and test.views.shape[1] > 1:
-            return test.views[:, 0], test.views[:, 1], N_("augmented views")
-        if test.width < 2:
-            raise CannotScore(N_("Neighbor stability needs two columns or two views"))
-        order = np.random.default_rng(self.seed).permutation(test.width)
-        half = test.width // 2
-        return test.features[:, order[:half]], test.features[:, order[half:]], N_("halves of columns")

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, labels_of, moved_by, placed, share_interval
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE
-from contrastive_core.registry import knob
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,13 @@ class Purity(Metric):
     k: int = knob(10, 1, 1000, N_("neighbors that are looked at"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        assert test.labels is not None
-        labels = labels_of(test, self.title, graphs.rows)
-        rows, here = np.flatnonzero(labels >= 0), np.flatnonzero(test.labels >= 0)
-        labeled = test if len(here) == len(test) else test.take(here)
+        labels = labels_of(test, self.title)
+        rows = np.flatnonzero(labels >= 0)
+        labeled = test if len(rows) == len(test) else test.take(rows)
         if self.k > len(rows) - 1:
             raise CannotScore("k is {k}, but a sample has only {rows} others", k=self.k, rows=len(rows) - 1)
         graph = graphs.get(labeled, None, min(self.k + 1, len(rows) - 1))
-        neighbors, row_labels = graphs.rows.whole(graph.index), labels[rows]  # (m, k + 1), the last not counted
+        neighbors, row_labels = graph.index, labels[rows]  # (m, k + 1), the last not counted
         match = (row_labels[neighbors] == row_labels[:, None]).astype(np.float64)
         share = match[:, : self.k].mean(1)  # (m)
         value = float(share.mean())

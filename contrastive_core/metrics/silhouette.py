@@ -15,15 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed.sharded_rows import Rows
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.messages import N_
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.messages import N_
+from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, labels_of, mean_interval, placed, sampled
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 PAIRS = 1_024_000_000  # of 32,000 rows all, of a million 1,024 meet all
@@ -42,13 +41,12 @@ class Silhouette(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        assert test.labels is not None
-        labels = labels_of(test, self.title, graphs.rows)
+        labels = labels_of(test, self.title)
         rows = np.flatnonzero(labels >= 0)
         _, class_index = np.unique(labels[rows], return_inverse=True)
-        x = _unit(test, pick_device(graphs.device))  # (m, d) of this part
+        x = _unit(test.features, rows, pick_device(graphs.device))  # (m, d)
         asked = rows_of_sample(len(rows), PAIRS // len(rows))
-        s, moved = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked, graphs.rows)
+        s, moved = _silhouettes(x, torch.from_numpy(class_index).to(x.device), asked)
         value, each = float(s.mean()), len(rows) / len(asked)
         influence = value + each * (moved + placed(s - value, asked, len(rows), 0.0))
         extras = {"n": len(rows), "below_0": float((s < 0).mean())} | sampled(asked, len(rows))
@@ -57,45 +55,38 @@ class Silhouette(Metric):
         return MetricResult(value, per_sample, mean_interval(influence, value), "", extras, arrays)
 
 
-def _unit(rows: EmbeddingSet, device: torch.device) -> torch.Tensor:
-    """The labeled rows at length 1, (m, d) float32, with no second copy on the way."""
-    assert rows.labels is not None
-    at = np.flatnonzero(rows.labels >= 0)
-    x = torch.empty(len(at), rows.width, device=device)
+def _unit(features: np.ndarray, at: np.ndarray, device: torch.device) -> torch.Tensor:
+    """The rows `at` at length 1, (m, d) float32, with no second copy on the way."""
+    x = torch.empty(len(at), features.shape[1], device=device)
     for i in range(0, len(at), BASE):
-        x[i : i + BASE] = unit_rows(rows.features[at[i : i + BASE]], device)
+        x[i : i + BASE] = unit_rows(features[at[i : i + BASE]], device)
     return x
 
 
-def _silhouettes(
-    x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray, lie: Rows
-) -> tuple[np.ndarray, np.ndarray]:
-    """Silhouettes of the rows `asked` (rising), and how much each row (n) moves those of others in sum; float64, on
-    every process. `x`: (m, d) of this part; others of all."""
+def _silhouettes(x: torch.Tensor, class_index: torch.Tensor, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Silhouettes of the rows `asked` (rising) of x (m, d), and how much each row (m) moves those of others in sum;
+    float64."""
     size = class_index.bincount().double()  # (c)
-    first = lie.start(len(x))
-    mine = asked[(asked >= first) & (asked < first + len(x))]
     group = max(1, HELD // len(size))
     values, moved = [size.new_empty(0)], size.new_zeros(len(class_index))
-    for i in range(0, max(lie.each(len(mine))), group):  # all processes go round as often
-        at = torch.from_numpy(mine[i : i + group]).to(x.device)
-        values.append(_of_group(x, class_index, at, size, lie, moved))
-    return lie.whole(torch.cat(values).cpu().numpy()), lie.total(moved).cpu().numpy()
+    for i in range(0, len(asked), group):
+        at = torch.from_numpy(asked[i : i + group]).to(x.device)
+        values.append(_of_group(x, class_index, at, size, moved))
+    return torch.cat(values).cpu().numpy(), moved.cpu().numpy()
 
 
 def _of_group(
-    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, lie: Rows, moved: torch.Tensor
+    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, size: torch.Tensor, moved: torch.Tensor
 ) -> torch.Tensor:
-    """Silhouettes (g) of the rows `at`, numbers among all parts' rows that are of this part. What each row (n) changes
-    in them is added to `moved`."""
-    total, first = size.new_zeros(len(at), len(size)), lie.start(len(x))  # (g, c)
-    for start, others in lie.blocks(x, BASE):
-        others = others.double()
+    """Silhouettes (g) of the rows `at`. What each row (m) changes in them is added to `moved`."""
+    total = size.new_zeros(len(at), len(size))  # (g, c)
+    for start in range(0, len(x), BASE):
+        others = x[start : start + BASE].double()
         here = class_index[start : start + len(others)]
         member = torch.nn.functional.one_hot(here, len(size)).double()  # (b, c)
         for i in range(0, len(at), BLOCK):
             rows = at[i : i + BLOCK]
-            away = (2 - 2 * (x[rows - first].double() @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
+            away = (2 - 2 * (x[rows].double() @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
             self_column = rows - start
             inside = (self_column >= 0) & (self_column < len(others))
             away[inside.nonzero()[:, 0], self_column[inside]] = 0
@@ -110,21 +101,21 @@ def _of_group(
     by_b = torch.where(alone, 0.0, torch.where(a < b, flat, 1 / larger) / size[next_class])
     weight = total.zero_().scatter_(1, own, by_a).scatter_(1, next_class, by_b)  # (g, c)
     middle = torch.zeros_like(size).index_add_(0, own[:, 0], (by_a * a)[:, 0])
-    _add_moved(x, class_index, at, weight, lie, moved)
+    _add_moved(x, class_index, at, weight, moved)
     moved -= middle.index_add_(0, next_class[:, 0], (by_b * b)[:, 0])[class_index]
     moved[at] += (by_a * a)[:, 0]  # a row is no distance of its own
     return torch.where(alone, 0.0, (b - a) / larger)[:, 0]
 
 
 def _add_moved(
-    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, weight: torch.Tensor, lie: Rows, moved: torch.Tensor
+    x: torch.Tensor, class_index: torch.Tensor, at: torch.Tensor, weight: torch.Tensor, moved: torch.Tensor
 ) -> None:
     """Add each row's distances (n) from the rows `at`, by `weight` (g, c), which has one for each class. In float32: it
     makes an interval."""
-    first = lie.start(len(x))
-    for start, others in lie.blocks(x, BASE):
+    for start in range(0, len(x), BASE):
+        others = x[start : start + BASE]
         here = class_index[start : start + len(others)]
         for i in range(0, len(at), BLOCK):
-            away = (2 - 2 * (x[at[i : i + BLOCK] - first] @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
+            away = (2 - 2 * (x[at[i : i + BLOCK]] @ others.mT)).clamp_min_(0).sqrt_()  # (r, b)
             away *= weight[i : i + BLOCK].float()[:, here]
             moved[start : start + len(others)] += away.sum(0, dtype=torch.float64)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.device import pick_device
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, pairs_influence
 from contrastive_core.metrics.alignment import same_class
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Tolerance(Metric):
     needs_labels = True
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        away, partners = same_class(test, graphs.rows, pick_device(graphs.device))  # squared distances: 2 − 2·cosine
+        away, partners = same_class(test, pick_device(graphs.device))  # squared distances: 2 − 2·cosine
         pairs = partners.sum()
         if not pairs:
             raise CannotScore(N_("Tolerance needs a class with two rows"))

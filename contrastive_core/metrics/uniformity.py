@@ -8,17 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed.sharded_rows import Rows
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
-from contrastive_core.messages import N_
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
+from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, placed, sampled
 from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import INFLUENCE
-from contrastive_core.registry import knob
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
 
 BLOCK, BASE = 1024, 8192  # rows that meet at a time
 SAMPLE = 32_000  # rows whose pairs are all taken
@@ -36,14 +35,13 @@ class Uniformity(Metric):
     t: float = knob(2.0, 0.1, 20, N_("sharpness of the Gaussian potential"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
-        n = graphs.rows.number(len(test))
+        n = len(test)
         if n < 2:
             raise CannotScore(N_("Uniformity needs two rows; got one"))
-        chosen, first = rows_of_sample(n, SAMPLE), graphs.rows.start(len(test))
-        mine = chosen[(chosen >= first) & (chosen < first + len(test))] - first
-        some = test.features if len(chosen) == n else test.features[mine]
+        chosen = rows_of_sample(n, SAMPLE)
+        some = test.features if len(chosen) == n else test.features[chosen]
         x = unit_rows(some, pick_device(graphs.device))  # (m, d)
-        row_means = graphs.rows.whole(self._sums(x, graphs.rows)) / (len(chosen) - 1)
+        row_means = self._sums(x) / (len(chosen) - 1)
         mean = float(row_means.mean())
         value = math.log(max(mean, 1e-300))
         influence = placed(value + 2 * (row_means / max(mean, 1e-300) - 1), chosen, n)
@@ -52,14 +50,15 @@ class Uniformity(Metric):
         interval = mean_interval(influence, value)
         return MetricResult(value, per_sample, interval, "nats", extras, {INFLUENCE: influence})
 
-    def _sums(self, x: torch.Tensor, lie: Rows) -> np.ndarray:
-        """Each row's potential, summed over all other rows: (n) of this part, float64."""
-        sums, first = x.new_zeros(len(x), dtype=torch.float64), lie.start(len(x))
-        for start, part in lie.blocks(x, BASE):
+    def _sums(self, x: torch.Tensor) -> np.ndarray:
+        """Each row's potential, summed over all other rows: (n) float64."""
+        sums = x.new_zeros(len(x), dtype=torch.float64)
+        for start in range(0, len(x), BASE):
+            part = x[start : start + BASE]
             for i in range(0, len(x), BLOCK):
                 rows = x[i : i + BLOCK]
                 kernel = (2 * self.t * ((rows @ part.mT).clamp_max(1) - 1)).exp()  # (r, c)
-                self_column = torch.arange(len(rows), device=x.device) + first + i - start
+                self_column = torch.arange(len(rows), device=x.device) + i - start
                 inside = (self_column >= 0) & (self_column < len(part))
                 kernel[inside.nonzero()[:, 0], self_column[inside]] = 0
                 sums[i : i + BLOCK] += kernel.sum(1, dtype=torch.float64)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.errors import BadSetting
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.models.libraries import LIBRARIES, create_network, fixed_pixels
-from contrastive_core.storage.json_files import JsonObject
 
 RESNETS = ("resnet18", "resnet34", "resnet50")
 HEADS = ("nonlinear", "linear", "none")

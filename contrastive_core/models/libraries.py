@@ -9,15 +9,15 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlparse
 
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_
 
 LIBRARIES = ("torchvision", "timm")
 FIXED = {"vit_": 224, "maxvit_": 224}  # torchvision's whose parameters depend on the images' size
@@ -53,6 +53,7 @@ class Pretrained:
         return [list(self.mean), list(self.std)]
 
 
+@lru_cache(64)
 def pretrained(name: str) -> list[Pretrained]:
     """Every known set of weights of an encoder, the usual first; one without a source if none is. Raises ValueError."""
     library, _, model = name.partition(":")
@@ -188,15 +189,15 @@ def _of_timm(model: str) -> list[Pretrained]:
     if config is None:
         return [Pretrained(f"timm:{model}", 224, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), size=size)]
     entry = Pretrained(
-        f"timm:{config.architecture}" + (f".{config.tag}" if config.tag else ""),
-        int(config.input_size[-1]),
-        tuple(config.mean),
-        tuple(config.std),
-        "" if config.custom_load else str(config.url or ""),
-        str(config.hf_hub_id or ""),
-        tuple(filter(None, (config.hf_hub_filename, *HF_FILES))),
-        str(config.license or ""),
-        size,
+        name=f"timm:{config.architecture}" + (f".{config.tag}" if config.tag else ""),
+        pixels=int(config.input_size[-1]),
+        mean=tuple(config.mean),
+        std=tuple(config.std),
+        url="" if config.custom_load else str(config.url or ""),
+        repo=str(config.hf_hub_id or ""),
+        files=tuple(filter(None, (config.hf_hub_filename, *HF_FILES))),
+        license=str(config.license or ""),
+        size=size,
     )
     return [entry]
 

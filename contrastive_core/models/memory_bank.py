@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from contrastive_core.base.device import send
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_
 from contrastive_core.data.batch_loader import BatchShare
-from contrastive_core.device import send
-from contrastive_core.errors import BadSetting
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import normalize
 
 

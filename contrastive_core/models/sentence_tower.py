@@ -14,12 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from contrastive_core.data.captions import split_words
-from contrastive_core.errors import BadSetting, explained
-from contrastive_core.messages import N_
-from contrastive_core.records.towers import SENTENCE_TOWER
-from contrastive_core.storage import atomic
-from contrastive_core.storage.regular_files import FileCache, printable, read_regular
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import BadSetting, explained
+from contrastive_core.base.messages import N_
+from contrastive_core.base.regular_files import FileCache, printable, read_regular
+from contrastive_core.data.captions import SENTENCE_TOWER, split_words
 
 LIBRARY = "sentence_transformers"
 WITHOUT_WEIGHTS = frozenset(("Pooling", "Normalize"))
@@ -57,8 +56,11 @@ class SentenceTower(nn.Module):
         self.out_dim = int(_either(sentences, "get_embedding_dimension", "get_sentence_embedding_dimension")())
         self.trained: Any = sentences if is_trained else None
         self.frozen = [] if is_trained else [sentences]  # a list is no submodule
-        if is_trained:
-            self._leave_unused()
+        if is_trained:  # weights are left alone that the rows do not depend on, such as BERT's own pooler
+            self(self.encode(["a"])).sum().backward()
+            for p in self.parameters():
+                p.requires_grad_(p.grad is not None)
+                p.grad = None
         else:
             sentences.requires_grad_(False)
 
@@ -106,13 +108,6 @@ class SentenceTower(nn.Module):
             one._apply(fn, recurse)
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         return self
-
-    def _leave_unused(self) -> None:
-        """Leave weights alone that the rows do not depend on, such as BERT's own pooler."""
-        self(self.encode(["a"])).sum().backward()
-        for p in self.parameters():
-            p.requires_grad_(p.grad is not None)
-            p.grad = None
 
 
 def folder_of(text: str) -> Path:

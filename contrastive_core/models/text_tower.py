@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from contrastive_core.base.device import send
+from contrastive_core.base.errors import BadSetting
 from contrastive_core.data.captions import LENGTH, PADDING, Vocabulary, split_words
-from contrastive_core.device import send
-from contrastive_core.errors import BadSetting
 
 TEXT_ENCODERS = ("transformer", "bag_of_words")
 WIDTH, LAYERS, HEADS = 128, 2, 4

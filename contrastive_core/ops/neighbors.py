@@ -1,42 +1,64 @@
-"""Nearest neighbors, block by block: one exact search, and one approximate search above a stated size.
+"""Nearest neighbors, block by block: one exact search, and faiss for a large set on a CPU.
 
 No n×m matrix is ever held: a block of queries meets a block of base rows, and only the best k so
 far are kept. Euclidean neighbors are ranked once more by differences in float64, since Gram
-distances lose their digits for near rows. The approximate search is list_search.py; its recall is
-measured and returned.
+distances lose their digits for near rows.
 
-Libraries tried (200 neighbors of 10,000 queries, two cores): faiss's flat search is 1.9 times slower
-among 50,000 rows on AMD, 1.2 times faster among 10,000 rows on Intel and equal among 100,000.
+From `LARGE` rows faiss may look instead (Jégou et al. 2011, IEEE PAMI 33): inverted lists of short codes,
+the best of which are compared exactly. It looks at more lists until enough of the true neighbors are found, and its
+recall is measured and returned. It comes with the app but on macOS, where its OpenMP and that of torch end the process
+(https://github.com/faiss-wheels/faiss-wheels/issues/73); where it is missing every search is exact.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed import collectives
-from contrastive_core.distributed.sharded_rows import HERE, SPREAD, Rows
-from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.ops.list_search import BLOCK_QUERIES, Approximation, Search, best_of, tuned
-from contrastive_core.ops.recall import lowest_recall
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.ops.sampling import in_common, rows_of_sample
 from contrastive_core.ops.similarity import float_rows, unit_rows
-from contrastive_core.storage.large_arrays import part_of
 
 SCORES = 1 << 23  # of a block of queries with a block of base rows: 32 MiB of float32 at a time
 BASE = 65_536  # base rows in a block
 KEPT = 30  # neighbors that are looked for at least, so that one search serves maps and scores
 MEASURED_FROM = 1e10  # queries × rows × width: below, an exact search takes half a second
-APPROXIMATE_FROM = 2e12  # likewise: 20 s to a minute of two cores; 88,000 rows of 256 in themselves
+APPROXIMATE_FROM = 2e12  # likewise, of LARGE sets: above, it takes 20 s to a minute of two cores
+LARGE = 100_000  # queries, or base rows
 FEW = 5000  # queries, for which making the lists takes as long as the exact search
 SAMPLED = 512  # queries that the approximate search is tuned and measured on
 SLACK = 8  # Gram distances may swap near-equal rows; this many more are ranked exactly
+BLOCK_QUERIES = 1 << 14  # that faiss searches at a time
+PER_LIST = 40  # rows for each list that the clusters are made from
+CODED = 64  # parts of a row that have a code each, at most; of rows with fewer than MIN_CODED the numbers are kept
+MIN_CODED = 8
+EFFORTS = ((32, 4), (64, 8), (128, 16), (256, 32))  # lists a query meets, and times k rows that are compared exactly
+
+# Of queries (r, d) and their own numbers (r), which are no neighbors, or None: values (r, k), the
+# larger the nearer, and the rows' numbers (r, k), in any order.
+Search = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How far a search in a large set may approximate: it looks further until it finds this share of the true
+    neighbors. Where it cannot, it gives way to the exact search (`or_exact`), or is taken with the recall that it has.
+    """
+
+    recall: float = 0.995  # a little above the 0.99 that scores need
+    or_exact: bool = True
+
+
+LIKELY = Approximation(0.9, or_exact=False)  # most of the neighbors, in a time that is bounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,42 +104,12 @@ def nearest(
             neighbor.
         metric: "cosine" or "euclidean".
         progress: called with the share done, 0 to 1.
-        approximate: how a search above `APPROXIMATE_FROM` may approximate, on a CPU.
+        approximate: how a search of `LARGE` sets may approximate, on a CPU.
     Raises: UnusableEmbedding when there are fewer than k rows, widths differ, or a value is not
         finite.
     """
     _check(queries, base, k, metric)
-    return _search(_Space(queries, base, k, metric, pick_device(device)), slice(None), progress, approximate)
-
-
-def nearest_together(
-    queries: np.ndarray,
-    base: np.ndarray | None,
-    k: int,
-    metric: str = "cosine",
-    progress: Callable[[float], None] | None = None,
-    device: str = "auto",
-    approximate: Approximation | None = None,
-) -> Neighbors:
-    """`nearest` by all processes that joined, each of which holds all rows: a share of the queries
-    each, the whole result on every one, and the lowest recall."""
-    _check(queries, base, k, metric)
-    world = collectives.world()
-    share = part_of(len(queries), (world.rank, world.size))
-    local = _search(_Space(queries, base, k, metric, pick_device(device)), share, progress, approximate)
-    recall = lowest_recall(SPREAD.each(local.recall))
-    return Neighbors(SPREAD.whole(local.index), SPREAD.whole(local.score), metric, recall)
-
-
-def nearest_spread(
-    queries: np.ndarray, base: np.ndarray | None, k: int, rows: Rows, metric: str = "cosine", device: str = "auto"
-) -> Neighbors:
-    """The k nearest of all parts' rows by cosine, for this part's queries, with the numbers that
-    base rows have in the whole. Raises like `nearest`."""
-    _check(queries, base, k, metric, rows)
-    where = pick_device(device)
-    unit = unit_rows(queries, where)
-    return _spread(unit, unit if base is None else unit_rows(base, where), k, base is None, rows)
+    return _search(_Space(queries, base, k, metric, pick_device(device)), progress, approximate)
 
 
 class _Space:
@@ -151,36 +143,76 @@ class _Space:
         """The best k in order: cosines, or distances from differences."""
         if self.metric == "cosine":
             return _in_order(values, columns)
-        return _exact_distances(q, self.b, columns, self.k)
+        distance = torch.empty(columns.shape, dtype=torch.float64, device=q.device)
+        for i in range(0, len(q), 64):  # (64, k, d) differences at a time
+            step = slice(i, i + 64)
+            distance[step] = (self.b[columns[step]].double() - q[step, None].double()).norm(dim=2)
+        nearness, columns = _in_order(-distance, columns)
+        return -nearness[:, : self.k].float(), columns[:, : self.k]
 
 
-def _search(
-    space: _Space, of: slice, progress: Callable[[float], None] | None, approximate: Approximation | None
-) -> Neighbors:
-    """The neighbors of the queries `of`, by the exact search or the approximate one."""
-    first, last, _ = of.indices(len(space.q))
-    search, recall = (space.exact, None) if approximate is None else _chosen(space, first, last, approximate)
-    step = max(1, SCORES // min(len(space.b), BASE)) if recall is None else BLOCK_QUERIES
-    index = np.empty((last - first, space.k), np.int64)
-    score = np.empty((last - first, space.k), np.float32)
-    for start in range(first, last, step):
-        block = slice(start, min(start + step, last))
+def _search(space: _Space, progress: Callable[[float], None] | None, approximate: Approximation | None) -> Neighbors:
+    """The neighbors of all queries, by the exact search or by faiss."""
+    number = len(space.q)
+    is_large = max(number, len(space.b)) >= LARGE and float(number) * space.b.numel() > APPROXIMATE_FROM
+    is_large &= number > FEW and space.q.device.type == "cpu"
+    found = _by_faiss(space, approximate) if approximate and is_large and find_spec("faiss") else None
+    search, recall = found or (space.exact, None)
+    step = BLOCK_QUERIES if found else max(1, SCORES // min(len(space.b), BASE))
+    index, score = np.empty((number, space.k), np.int64), np.empty((number, space.k), np.float32)
+    for start in range(0, number, step):
+        block = slice(start, start + step)
         best, columns = space.ranked(space.q[block], *search(space.q[block], space.own(block)))
-        done = slice(block.start - first, block.stop - first)
-        score[done], index[done] = best.cpu().numpy(), columns.cpu().numpy()
+        score[block], index[block] = best.cpu().numpy(), columns.cpu().numpy()
         if progress:
-            progress(done.stop / (last - first))
+            progress(min(1.0, (start + step) / number))
     return Neighbors(index, score, space.metric, recall)
 
 
-def _chosen(space: _Space, first: int, last: int, approximate: Approximation) -> tuple[Search, float | None]:
-    """The search to take, and its recall; None for the exact one."""
-    large = float(last - first) * space.b.numel() > APPROXIMATE_FROM and last - first > FEW
-    if not large or space.q.device.type != "cpu":
-        return space.exact, None
-    sample = torch.from_numpy(np.linspace(first, last - 1, SAMPLED, dtype=int))
-    found = tuned(space.b, space.width, approximate, (space.q[sample], space.own(sample)), space.exact, space.offset)
-    return found or (space.exact, None)
+def _by_faiss(space: _Space, approximate: Approximation) -> tuple[Search, float] | None:
+    """A search that finds enough of the neighbors, and its recall; None where the exact one is to be taken. One half of
+    a sample of the queries decides how far it looks; recall is measured on the other."""
+    import faiss
+
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    rows, width = space.b.shape
+    lists = min(2 * math.isqrt(rows), rows // PER_LIST)
+    coded = next((m for m in range(min(CODED, width // 2), 0, -1) if width % m == 0 and m % 2 == 0), 0)
+    kind = f"IVF{lists},PQ{coded}x4fs,RFlat" if coded >= MIN_CODED else f"IVF{lists},Flat"
+    metric = faiss.METRIC_INNER_PRODUCT if space.offset is None else faiss.METRIC_L2
+    index = faiss.index_factory(width, kind, metric)
+    index.train(space.b.numpy()[rows_of_sample(rows, PER_LIST * lists)])
+    index.add(space.b.numpy())
+
+    def search(q: Tensor, own: Tensor | None) -> tuple[Tensor, Tensor]:
+        most = space.width + (own is not None)
+        values, columns = map(torch.from_numpy, index.search(q.contiguous().numpy(), most))
+        if space.offset is not None:
+            values = -values
+        if own is not None:
+            values[columns == own[:, None]] = -torch.inf
+            values, kept = values.topk(space.width, dim=1)
+            columns = columns.gather(1, kept)
+        if (short := (columns < 0).any(1)).any():  # the lists that it met hold fewer rows
+            values[short], columns[short] = space.exact(q[short], None if own is None else own[short])
+        return values, columns
+
+    at = torch.from_numpy(np.linspace(0, len(space.q) - 1, SAMPLED, dtype=int))
+    tried, judged = at[::2], at[1::2]
+
+    def recall(some: Tensor) -> float:
+        found, true = (one(space.q[some], space.own(some))[1].numpy() for one in (search, space.exact))
+        return float(in_common(true, found).mean())
+
+    for lists_met, compared in EFFORTS:
+        effort = f"nprobe={lists_met}" + (f",k_factor_rf={compared}" if coded >= MIN_CODED else "")
+        faiss.ParameterSpace().set_index_parameters(index, effort)  # type: ignore[arg-type]  # its stubs are of C++
+        if recall(tried) >= approximate.recall:
+            break
+    else:
+        if approximate.or_exact:
+            return None
+    return search, recall(judged)
 
 
 def exact_seconds(queries: int, rows: int, width: int, k: int, device: str = "auto") -> float | None:
@@ -202,28 +234,6 @@ def _rate(width: int, k: int, threads: int) -> float:
     start = time.perf_counter()
     _block(q, None, b, min(k, len(b)), None)
     return q.numel() * len(b) / (time.perf_counter() - start)
-
-
-def _spread(q: Tensor, b: Tensor, k: int, self_join: bool, rows: Rows) -> Neighbors:
-    """The k nearest rows of all parts, for this part's queries: a block of base rows comes by at
-    a time, and meets every block of queries. What is best so far has one place from the start:
-    small results between large passing ones would keep the heap from shrinking."""
-    first, width, size = rows.start(len(q)), 0, max(1, SCORES // BASE)
-    score = q.new_zeros(len(q), k)
-    index = torch.zeros(len(q), k, dtype=torch.long, device=q.device)
-    for start, part in rows.blocks(b, BASE):
-        then = min(k, width + len(part))
-        for i in range(0, len(q), size):
-            block = slice(i, i + size)
-            best = (score[block, :width], index[block, :width])
-            own = torch.arange(first + i, first + i + len(q[block]), device=q.device)
-            at = own if self_join else None
-            score[block, :then], index[block, :then] = _meet(best, q[block], part, start, k, at, None)
-        width = then
-    for i in range(0, len(q), size):
-        block = slice(i, i + size)
-        score[block], index[block] = _in_order(score[block], index[block])
-    return Neighbors(index.cpu().numpy(), score.cpu().numpy(), "cosine")
 
 
 def _block(q: Tensor, own: Tensor | None, b: Tensor, k: int, offset: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -256,6 +266,24 @@ def _meet(
     return values, columns
 
 
+def best_of(s: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """`s.topk(k)`, unsorted, (r, k) each, by the largest of each group of columns: whatever is
+    among the best k lies in one of the k groups whose largest are best: few columns are ranked."""
+    rows, columns = s.shape
+    size = math.isqrt(columns // k)  # columns in a group
+    if size < 2:
+        return s.topk(k, dim=1, sorted=False)
+    number = columns // size
+    grouped = s[:, : size * number].unflatten(1, (size, number))  # (r, size, number)
+    groups = grouped.amax(1).topk(k, dim=1, sorted=False).indices[:, None].expand(-1, size, -1)
+    remainder = s[:, size * number :]  # (r, < size)
+    values = torch.cat([grouped.gather(2, groups).flatten(1), remainder], 1)
+    at = torch.arange(size, device=s.device)[:, None] * number + groups  # (r, size, k)
+    tail = torch.arange(size * number, columns, device=s.device).expand(rows, -1)
+    values, chosen = values.topk(k, dim=1, sorted=False)
+    return values, torch.cat([at.flatten(1), tail], 1).gather(1, chosen)
+
+
 def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     """Sorted by value, falling, then by column, rising. Few rows have equal values: only these are sorted again."""
     values, order = values.sort(dim=1, descending=True)
@@ -268,28 +296,15 @@ def _in_order(values: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     return values, columns
 
 
-def _exact_distances(q: Tensor, b: Tensor, columns: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    distance = torch.empty(columns.shape, dtype=torch.float64, device=q.device)
-    for i in range(0, len(q), 64):  # (64, k, d) differences at a time
-        step = slice(i, i + 64)
-        distance[step] = (b[columns[step]].double() - q[step, None].double()).norm(dim=2)
-    nearness, columns = _in_order(-distance, columns)
-    return -nearness[:, :k].float(), columns[:, :k]
-
-
-def _check(queries: np.ndarray, base: np.ndarray | None, k: int, metric: str, rows: Rows = HERE) -> None:
-    if metric not in ("cosine", "euclidean") or (rows.spread and metric != "cosine"):
-        choices = "cosine over many processes" if rows.spread else "cosine or euclidean"
-        raise ValueError(f"metric must be {choices}; got {metric!r}")
+def _check(queries: np.ndarray, base: np.ndarray | None, k: int, metric: str) -> None:
+    if metric not in ("cosine", "euclidean"):
+        raise ValueError(f"metric must be cosine or euclidean; got {metric!r}")
     among = queries if base is None else base
     if queries.ndim != 2 or among.ndim != 2 or queries.shape[1] != among.shape[1]:
         raise UnusableEmbedding(f"queries (n, d) and base (m, d) must match; got {queries.shape}, {among.shape}")
-    others = rows.number(len(among)) - (base is None)
+    others = len(among) - (base is None)
     if not 1 <= k <= others:
         raise UnusableEmbedding(f"{k} neighbors were asked for among {others} rows")
     for part in (queries,) if base is None else (queries, base):
-        count = int((~np.isfinite(part).all(1)).sum())
-        if rows.spread:
-            count = rows.number(count)
-        if count:
+        if count := int((~np.isfinite(part).all(1)).sum()):
             raise UnusableEmbedding(f"{count} rows hold values that are not finite")

@@ -2,8 +2,7 @@
 
 A zero row normalizes to zero with zero gradient. Gram distances cancel for near rows (a float32
 Gram distance is 100 % off below 1e-3 of the norms), so close pairs are recomputed from
-differences. Log-sum-exp runs over the masked entries only: mask first, then reduce. Where a mask
-holds numbers instead of truth values, each is how many entries its own stands for.
+differences. Log-sum-exp runs over the masked entries only: mask first, then reduce.
 """
 
 from __future__ import annotations
@@ -15,14 +14,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from contrastive_core.device import is_free_to_read
+from contrastive_core.base.device import is_free_to_read
 from contrastive_core.pairs.types import Pairs
-
-Mask = Bool[Tensor, "n m"] | Num[Tensor, "n m"]
 
 CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digits
 
@@ -37,7 +34,7 @@ class _Normalize(torch.autograd.Function):
 
     @staticmethod
     def forward(z: Tensor) -> tuple[Tensor, Tensor]:
-        largest = torch.linalg.vector_norm(z, torch.inf, -1, keepdim=True)
+        largest = z.abs().amax(-1, keepdim=True)  # an infinity norm takes 15 times as long
         largest = largest.masked_fill_(largest == 0, 1.0)  # a row that is not finite stays so
         x = z / largest  # its squares are in range
         norm = x.norm(dim=-1, keepdim=True)
@@ -60,7 +57,7 @@ def unit_rows(features: np.ndarray, device: torch.device | None = None) -> Tenso
     """Rows of length 1 as a float32 tensor (n, d); scaled first, so that no norm overflows."""
     x = float_rows(features).to(device or "cpu")
     tiny = torch.finfo(torch.float32).tiny
-    x = x / torch.linalg.vector_norm(x, torch.inf, 1, keepdim=True).clamp_min(tiny)
+    x = x / x.abs().amax(1, keepdim=True).clamp_min(tiny)
     return x.div_(x.norm(dim=1, keepdim=True).clamp_min(tiny))  # no third copy
 
 
@@ -111,10 +108,8 @@ def longest(*rows: Float[Tensor, "_ d"]) -> float:
     return float(torch.stack(ends).amax()) * rows[0].shape[1] ** 0.5 if ends else 0.0
 
 
-def masked_logsumexp(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
+def masked_logsumexp(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
     """Row log-sum-exp over the masked entries only; -inf, with zero gradient, where none is."""
-    if mask.dtype != torch.bool:
-        return (x + mask.log()).logsumexp(-1)  # log Σ w e^x
     some = mask.any(-1, keepdim=True)
     lse = x.masked_fill(some & ~mask, -torch.inf).logsumexp(-1)
     return torch.where(some.squeeze(-1), lse, -torch.inf)
@@ -127,13 +122,12 @@ def softmax_over(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Te
     return torch.where(some, torch.where(some, filled, 0.0).softmax(-1), 0.0) * mask
 
 
-def masked_sum(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
+def masked_sum(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
     """Row sum over the masked entries; 0 where none is."""
-    kept = torch.where(mask, x, 0.0) if mask.dtype == torch.bool else x * mask
-    return kept.sum(-1)
+    return torch.where(mask, x, 0.0).sum(-1)
 
 
-def masked_mean(x: Float[Tensor, "n m"], mask: Mask) -> Float[Tensor, " n"]:
+def masked_mean(x: Float[Tensor, "n m"], mask: Bool[Tensor, "n m"]) -> Float[Tensor, " n"]:
     """Row mean over the masked entries; 0 where none is."""
     return masked_sum(x, mask) / mask.sum(-1).clamp_min(1)
 

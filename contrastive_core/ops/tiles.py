@@ -1,38 +1,53 @@
-"""An n×m matrix of products, tile by tile: which tiles there are, and which of their entries count.
+"""Row sums over an n×m matrix of logits that is never held, tile by tile: Σ e^ℓ, its logarithm, and Σ log(1 + e^ℓ).
 
-Where anchors and candidates are the same rows, a tile serves its rows and its columns, which halves the products:
-across two towers a·bᵀ is computed once for both directions. Entries that do not count are listed by group where they
-are few; elsewhere masks are derived from ids, for the tiles that need one.
+A tile is made, summed and forgotten; the backward pass makes it again. Tiles of small batches are kept for it instead,
+which saves one product of four. Where anchors and candidates are the same rows, a tile serves its rows and its columns,
+which halves the products: across two towers a·bᵀ is computed once for both directions. Entries that do not count are
+listed by group where they are few; elsewhere masks are derived from ids, for the tiles that need one. Measured for
+NT-Xent with 1,024 images, forward and backward: 1.2, 1.6 and 1.35 times as long without each of the three.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from contrastive_core.device import is_free_to_read
+from contrastive_core.base.device import is_free_to_read
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.ops.similarity import full_precision
 from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs
+
+__all__ = ["tiled_logsumexp", "tiled_softplus"]
 
 TILE = 512  # rows of a tile: 1 MB in float32, about a second-level cache
 CUDA_TILE = 8192
 LOOK_FROM = CUDA_TILE**2  # scores on a device from which on the tiles left out are worth waiting for their ids
+LARGEST = {torch.float32: 40.0, torch.float64: 300.0}  # |logit| whose exponentials can be summed as they are
+KEPT = 1 << 22  # entries, up to which tiles are kept for the backward pass: 16 MB in float32
 LISTED = 32  # entries an anchor, on average, up to which those of its group are listed
+
+
+class Ids(NamedTuple):
+    """What a row is: its group, number and view, and whether it may be every anchor's negative, or positive."""
+
+    group: int
+    row: int
+    view: int
+    as_negative: int = 0
+    as_positive: int = 0
 
 
 @dataclass(frozen=True)
 class Stripe:
-    """Some consecutive rows: the range of their groups, row ids and views, and whether each may be every anchor's
-    negative, or positive."""
+    """Some consecutive rows, and the lowest and the highest of their ids."""
 
     rows: slice
-    first_group: int
-    first_row: int
-    first_view: int
-    all_negative: int
-    all_positive: int
-    last_group: int
-    last_row: int
-    last_view: int
+    first: Ids
+    last: Ids
 
     def __len__(self) -> int:
         return self.rows.stop - self.start
@@ -40,6 +55,11 @@ class Stripe:
     @property
     def start(self) -> int:
         return self.rows.start
+
+    @property
+    def view(self) -> int | None:
+        """The view of all rows, if it is one."""
+        return self.first.view if self.first.view == self.last.view else None
 
 
 class Tiles:
@@ -53,17 +73,21 @@ class Tiles:
             self.mirrored, self.unwanted, all_columns = False, None, _unknown(pairs.width)
             self.stripes = [(i, all_columns) for i in _unknown(len(pairs))]
             return
-        roles = torch.stack([pairs.as_negative, pairs.as_positive]).long()
-        ids = (pairs.candidate_groups, pairs.candidate_rows, pairs.candidate_views)
-        columns = _stripes(torch.stack([*ids, *roles]), pairs)
-        self.mirrored = pairs.symmetric and bool(roles.all())
-        every = torch.ones_like(pairs.anchor_rows)
-        ids = (pairs.anchor_groups, pairs.anchor_rows, pairs.anchor_views)
-        stripes = columns if self.mirrored else _stripes(torch.stack([*ids, every, every]), pairs)
-        self.stripes = [
-            (i, [j for j in (columns[k:] if self.mirrored else columns) if not self._is_empty(i, j)])
-            for k, i in enumerate(stripes)
-        ]
+        if pairs.views:
+            self.mirrored = limits is None
+            columns = stripes = _stripes_of_views(len(pairs), pairs.views)
+        else:
+            roles = torch.stack([pairs.as_negative, pairs.as_positive]).long()
+            ids = (pairs.candidate_groups, pairs.candidate_rows, pairs.candidate_views)
+            columns = _stripes(torch.stack([*ids, *roles]), pairs)
+            self.mirrored = pairs.symmetric and bool(roles.all()) and limits is None
+            every = torch.ones_like(pairs.anchor_rows)
+            ids = (pairs.anchor_groups, pairs.anchor_rows, pairs.anchor_views)
+            stripes = columns if self.mirrored else _stripes(torch.stack([*ids, every, every]), pairs)
+        self.stripes = []
+        for k, i in enumerate(stripes):
+            met, is_one_tower = columns[k:] if self.mirrored else columns, pairs.across and i.view is not None
+            self.stripes.append((i, [j for j in met if not (is_one_tower and i.view == j.view)]))
         self.unwanted = self._list_unwanted(stripes, columns)
 
     @property
@@ -71,34 +95,29 @@ class Tiles:
         """How many entries all tiles have."""
         return sum(len(i) * len(j) for i, columns in self.stripes for j in columns)
 
-    def logits(self, a: Tensor, c: Tensor, i: Stripe, j: Stripe) -> Tensor:
-        """ℓ of a tile (r, c), −inf where it is not wanted."""
+    def logits(self, a: Tensor, c: Tensor, i: Stripe, j: Stripe, bias: Tensor | None = None) -> Tensor:
+        """ℓ, and a bias, of a tile (r, c); −inf where it is not wanted."""
         logits = (self.scale * a[i.rows]) @ c[j.rows].mT
-        if self._is_whole_but_for_groups(i, j):
+        if bias is not None:
+            logits.add_(bias)
+        if self.limits is not None:
+            logits.masked_fill_(logits > self.limits[i.rows, None], -torch.inf)
+        grouped = i.first.group != NO_GROUP and j.first.group != NO_GROUP
+        crossed = not self.pairs.across or (i.view is not None and j.view is not None and i.view != j.view)
+        all_count = j.first.as_negative and (self.relation == "negative" or j.first.as_positive)
+        if grouped and crossed and all_count:  # unwanted are, at most, pairs of one group and self pairs
             if self.unwanted is not None:
                 entries = self.unwanted.get((i.start, j.start))
                 if entries is not None:
                     logits.view(-1).index_fill_(0, entries, -torch.inf)
                 return logits
-            if self._has_strangers(i, j) and (self.relation == "compared" or groups_differ(i, j)):
+            strangers = j.last.row == NO_ROW or i.last.row < j.first.row or j.last.row < i.first.row
+            groups_differ = i.last.group < j.first.group or j.last.group < i.first.group
+            if strangers and (self.relation == "compared" or groups_differ):
                 return logits
         masks = self.pairs.masks(i.rows, j.rows)
         wanted = masks.negative if self.relation == "negative" else masks.negative | masks.positive
         return logits.masked_fill_(~wanted, -torch.inf)
-
-    def of_rows(self, logits: Tensor, i: Stripe) -> Tensor:
-        """A tile's logits as its rows count them."""
-        return logits if self.limits is None else logits.masked_fill(logits > self.limits[i.rows, None], -torch.inf)
-
-    def of_columns(self, logits: Tensor, j: Stripe) -> Tensor:
-        """A tile's logits as its columns count them."""
-        return logits if self.limits is None else logits.masked_fill(logits > self.limits[j.rows], -torch.inf)
-
-    def per_entry(self, of_rows: Tensor, i: Stripe, j: Stripe) -> Tensor:
-        """What is sent to the entries of a tile by its rows (n), and by its columns where it serves them: (r, c) or
-        (r, 1)."""
-        weight = of_rows[i.rows, None]
-        return weight + of_rows[j.rows] if self.mirrored else weight
 
     def gradients(self, a: Tensor, c: Tensor) -> tuple[Tensor, Tensor | None]:
         """Zeros for the gradients of anchors and candidates: those of mirrored tiles all go to the anchors."""
@@ -116,24 +135,12 @@ class Tiles:
         if i is not j or grad_c is not None:
             (grad_a if grad_c is None else grad_c)[j.rows].addmm_(h.mT, a[i.rows], alpha=alpha)
 
-    def _is_whole_but_for_groups(self, i: Stripe, j: Stripe) -> bool:
-        """Whether all entries are surely wanted that are in two groups, or are positives that count."""
-        grouped = i.first_group != NO_GROUP and j.first_group != NO_GROUP
-        crossed = not self.pairs.across or _views_differ(i, j)
-        return bool(grouped and crossed and j.all_negative and (self.relation == "negative" or j.all_positive))
-
-    @staticmethod
-    def _has_strangers(i: Stripe, j: Stripe) -> bool:
-        """Whether no row surely meets itself."""
-        return j.last_row == NO_ROW or i.last_row < j.first_row or j.last_row < i.first_row
-
-    def _is_empty(self, i: Stripe, j: Stripe) -> bool:
-        return self.pairs.across and i.first_view == i.last_view == j.first_view == j.last_view
-
     def _list_unwanted(self, stripes: list[Stripe], columns: list[Stripe]) -> dict[tuple[int, int], Tensor] | None:
         """By tile, the entries (k) in its flat order that do not count: of one group, or self pairs alone; None where
         they are many."""
         pairs = self.pairs
+        if pairs.views and self.relation == "compared":
+            return {(i.start, i.start): torch.arange(len(i)) * (len(i) + 1) for i in stripes}
         if not stripes or not columns or (entries := _entries_in_a_group(pairs, LISTED * len(pairs))) is None:
             return None
         row, column = entries
@@ -152,11 +159,6 @@ class Tiles:
 Tile = tuple[Stripe, Stripe]
 
 
-def groups_differ(i: Stripe, j: Stripe) -> bool:
-    """Whether no row of one stripe is surely in a group of the other."""
-    return i.last_group < j.first_group or j.last_group < i.first_group
-
-
 def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None:
     """Anchor and candidate (k) of every pair in one group, self pairs included; None where there are over `most`."""
     order, first, last = pairs.group_places
@@ -169,14 +171,17 @@ def _entries_in_a_group(pairs: Pairs, most: int) -> tuple[Tensor, Tensor] | None
     return anchor, order[first[anchor] + within]
 
 
-def _views_differ(i: Stripe, j: Stripe) -> bool:
-    return i.first_view == i.last_view != j.first_view == j.last_view
-
-
 def _unknown(n: int) -> list[Stripe]:
     """Stripes of n rows on a device, of which nothing is known."""
-    parts = (slice(start, min(n, start + CUDA_TILE)) for start in range(0, n, CUDA_TILE))
-    return [Stripe(rows, NO_GROUP, NO_ROW, 0, False, False, NO_GROUP, n, 1) for rows in parts]
+    first, last = Ids(NO_GROUP, NO_ROW, 0), Ids(NO_GROUP, n, 1)
+    return [Stripe(slice(start, min(n, start + CUDA_TILE)), first, last) for start in range(0, n, CUDA_TILE)]
+
+
+def _stripes_of_views(n: int, views: int) -> list[Stripe]:
+    """Stripes of n rows that are the views of image after image, of which nothing has to be read."""
+    parts = (slice(start, min(n, start + TILE)) for start in range(0, n, TILE))
+    ends = ((rows, rows.start, rows.stop - 1) for rows in parts)
+    return [Stripe(rows, Ids(i // views, i, 0, 1, 1), Ids(j // views, j, views - 1, 1, 1)) for rows, i, j in ends]
 
 
 def _place_in(stripes: list[Stripe], row: Tensor) -> tuple[Tensor, Tensor]:
@@ -204,5 +209,158 @@ def _stripes_between(ids: Tensor, start: int, size: int) -> list[Stripe]:
         return []
     padded = torch.cat([ids, ids[:, -1:].expand(-1, -n % size)], dim=1).view(5, -1, size)
     low, high = padded.aminmax(dim=2)
-    table = torch.cat([low, high[:3]]).mT.tolist()  # one transfer
-    return [Stripe(slice(start + k * size, start + min(n, (k + 1) * size)), *line) for k, line in enumerate(table)]
+    numbers = torch.cat([low, high]).mT.tolist()  # one transfer
+    return [
+        Stripe(slice(start + k * size, start + min(n, (k + 1) * size)), Ids(*ends[:5]), Ids(*ends[5:]))
+        for k, ends in enumerate(numbers)
+    ]
+
+
+class Summand(NamedTuple):
+    """A function of the logits: what is computed of a tile in place and may be kept; value and slope from that; and the
+    slope, in place, from the logits themselves."""
+
+    prepare: Callable[[Tensor], Tensor]
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+    slope_: Callable[[Tensor], Tensor]
+
+
+EXP = Summand(torch.exp_, lambda e: e, lambda e: e, torch.exp_)
+SOFTPLUS = Summand(lambda x: x, lambda x: -logsigmoid(-x), torch.sigmoid, torch.sigmoid_)
+
+
+def tiled_sum(
+    tiles: Tiles, summand: Summand, bias: Tensor | None = None, on_fraction: OnFraction = ignore_fraction
+) -> Tensor:
+    """Σ f(scale · a·c + bias) of every anchor over its wanted candidates; (n). `bias`: a number, with its gradient."""
+    a, c = tiles.pairs.anchors, tiles.pairs.candidates
+    learns = torch.is_grad_enabled() and (a.requires_grad or c.requires_grad)
+    keep: dict[tuple[int, int], Tensor] | None = {} if learns and tiles.size <= KEPT else None
+    return _TiledSum.apply(a, c, bias, tiles, summand, keep, on_fraction)
+
+
+def tiled_softplus(
+    pairs: Pairs, scale: float, relation: str, bias: Tensor, on_fraction: OnFraction = ignore_fraction
+) -> Tensor:
+    """Σ log(1 + e^(scale · a·c + bias)) of every anchor over its negatives, or over all it is compared with; (n)."""
+    return tiled_sum(Tiles(pairs, scale, relation), SOFTPLUS, bias, on_fraction)
+
+
+class _TiledSum(torch.autograd.Function):
+    """Keeps rows, and tiles of a small batch. All steps can be differentiated again."""
+
+    @staticmethod
+    def forward(a: Tensor, c: Tensor, bias: Tensor | None, tiles: Tiles, f: Summand, keep: Any, on: Any) -> Tensor:
+        sums = a.new_zeros(len(a))
+        for done, (i, columns) in enumerate(tiles.stripes, 1):
+            for j in columns:
+                tile = f.prepare(tiles.logits(a, c, i, j, bias))
+                if keep is not None:
+                    keep[i.start, j.start] = tile
+                values = f.value(tile)
+                sums[i.rows] += values.sum(1)
+                if tiles.mirrored and i is not j:
+                    sums[j.rows] += values.sum(0)
+            on(done / len(tiles.stripes))
+        return sums
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.tiles, ctx.summand, ctx.kept = inputs[3:6]
+        ctx.save_for_backward(*inputs[:3])
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, c, bias = ctx.saved_tensors
+        tiles, f = ctx.tiles, ctx.summand
+        grads = tiles.gradients(a, c)
+        is_last = not torch.is_grad_enabled()  # nobody differentiates again: a tile's memory serves all its steps
+        kept = (ctx.kept or {}) if is_last else {}
+        grad_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
+        with full_precision(a.device):
+            for i, columns in tiles.stripes:
+                for j in columns:
+                    tile, per_entry = kept.pop((i.start, j.start), None), g[i.rows, None]
+                    if tiles.mirrored:
+                        per_entry = per_entry + g[j.rows]
+                    if tile is None and is_last:
+                        h = f.slope_(tiles.logits(a, c, i, j, bias)).mul_(per_entry)  # (r, c): ∂/∂ℓ
+                    else:
+                        tile = f.prepare(tiles.logits(a, c, i, j, bias)) if tile is None else tile
+                        h = f.slope(tile).mul_(per_entry) if is_last else f.slope(tile) * per_entry
+                    tiles.add_gradients(h, (a, c), grads, (i, j))
+                    if grad_bias is not None:
+                        grad_bias = grad_bias + h.sum() / (2 if tiles.mirrored and i is j else 1)
+        return *grads, grad_bias, None, None, None, None
+
+
+def tiled_logsumexp(
+    pairs: Pairs, scale: float, relation: str, on_fraction: OnFraction = ignore_fraction, limits: Tensor | None = None
+) -> Tensor:
+    """log Σ e^(scale · a·c) of every anchor over its negatives, or over all it is compared with; (n).
+
+    Args: pairs: related by id; relation: "negative" or "compared"; limits: (n), logits above which a candidate is left
+    out. −inf, with zero gradient, where there is none.
+    """
+    tiles = Tiles(pairs, scale, relation, limits)
+    if limits is None and largest_logit(tiles) <= LARGEST[pairs.anchors.dtype]:
+        total = tiled_sum(tiles, EXP, on_fraction=on_fraction)
+        some = total > 0
+        return torch.where(some, torch.where(some, total, 1.0).log(), -torch.inf)
+    return _TiledLogSumExp.apply(pairs.anchors, pairs.candidates, tiles, on_fraction)
+
+
+def largest_logit(tiles: Tiles) -> float:
+    """A number that no |logit| exceeds; infinite where to know it would wait for a device."""
+    if not tiles.looks:
+        return math.inf
+    a, c = tiles.pairs.anchors, tiles.pairs.candidates
+    lengths = [float(z.detach().norm(dim=1).amax()) if len(z) else 0.0 for z in ((a,) if a is c else (a, c))]
+    return abs(float(tiles.scale)) * lengths[0] * lengths[-1]
+
+
+class _TiledLogSumExp(torch.autograd.Function):
+    """Keeps rows and their log-sum-exps. All steps can be differentiated again."""
+
+    @staticmethod
+    def forward(a: Tensor, c: Tensor, tiles: Tiles, on_fraction: OnFraction) -> Tensor:
+        sums, tops = a.new_zeros(len(a)), a.new_full((len(a),), -torch.inf)
+        for done, (i, columns) in enumerate(tiles.stripes, 1):
+            for j in columns:
+                logits = tiles.logits(a, c, i, j)
+                _add(sums[i.rows], tops[i.rows], logits, 1)
+                if tiles.mirrored and i is not j:
+                    _add(sums[j.rows], tops[j.rows], logits, 0)
+            on_fraction(done / len(tiles.stripes))
+        return sums.log() + tops
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        ctx.tiles = inputs[2]
+        ctx.save_for_backward(*inputs[:2], output)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, c, lse = ctx.saved_tensors
+        tiles = ctx.tiles
+        grads = tiles.gradients(a, c)
+        some = lse > -torch.inf
+        g, lse = torch.where(some, g, 0.0), torch.where(some, lse, 0.0)
+        with full_precision(a.device):
+            for i, columns in tiles.stripes:
+                for j in columns:
+                    logits = tiles.logits(a, c, i, j)
+                    h = g[i.rows, None] * (logits - lse[i.rows, None]).exp()  # (r, c): ∂/∂ℓ
+                    if tiles.mirrored:  # each entry is that of its column's row, too
+                        h += g[j.rows] * (logits - lse[j.rows]).exp()
+                    tiles.add_gradients(h, (a, c), grads, (i, j))
+        return *grads, None, None
+
+
+def _add(sums: Tensor, tops: Tensor, logits: Tensor, dim: int) -> None:
+    """Add Σ e^ℓ over `dim` to sums · e^tops, in place: the largest exponent so far is taken out."""
+    peak = torch.maximum(tops, logits.amax(dim))
+    safe = torch.where(peak == -torch.inf, 0.0, peak)
+    sums.mul_((tops - safe).exp()).add_((logits - safe.unsqueeze(dim)).exp_().sum(dim))
+    tops.copy_(peak)

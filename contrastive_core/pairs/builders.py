@@ -5,15 +5,15 @@ queue rows have no row id. Views are stored image-major: row = image · views + 
 """
 
 import dataclasses
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from contrastive_core.device import is_free_to_read
-from contrastive_core.messages import N_, message
-from contrastive_core.pairs.checks import check_labels, check_rows, check_towers
-from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, is_rows
+from contrastive_core.base.device import is_free_to_read
+from contrastive_core.base.messages import N_, message
+from contrastive_core.pairs.types import NO_GROUP, NO_ROW, Pairs, check_labels, check_rows
 
 __all__ = ["from_bank", "from_labels", "from_mask", "from_pairs", "from_queue", "from_towers", "from_views"]
 
@@ -28,17 +28,23 @@ def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = Non
         z: embeddings (images, views, d).
         labels: class per image, -1 for none; default: every image is its own group.
         anchors: "all", or "first_view" (all views stay candidates).
-    Raises: ValueError for another number of dimensions, of labels, or an unknown `anchors`;
-        TypeError for what is no tensor.
+
+    Raises:
+        ValueError: another number of dimensions, of labels, or an unknown `anchors`.
+        TypeError: `z` is not a tensor.
     """
-    if not is_rows(z, 3):
-        check_rows("z", z, VIEWS)
-    every = _of_views(z, labels)
+    check_rows("z", z, VIEWS)
+    b, v, d = z.shape
+    rows = _arange(b * v, z)
+    # Without labels every image is its own group.
+    groups = rows // max(v, 1) if labels is None else _labels("labels", labels, b, z.device).repeat_interleave(v)
+    size = v if labels is None else None
+    every = _among(z.reshape(b * v, d), groups, rows % max(v, 1), group_size=size)
     if anchors == "all":
         return every
     if anchors != "first_view":
         raise ValueError(message('anchors must be "all" or "first_view"; got {anchors}', anchors=f"{anchors!r}"))
-    first = every.take_anchors(slice(None, None, z.shape[1]))
+    first = every.take_anchors(slice(None, None, v))
     # Views of z, whose rows may lie apart; ids lie together, to be searched quickly.
     return dataclasses.replace(
         first, anchor_groups=first.anchor_groups.contiguous(), anchor_rows=first.anchor_rows.contiguous()
@@ -58,14 +64,15 @@ def from_labels(
         ref: (m, d) rows that alone are the candidates, such as a gallery or an older batch;
             default: the batch itself. None of them is an anchor's own row.
         ref_labels: (m) the labels of these.
-    Raises: ValueError when a shape differs, or one of the last two is given alone; TypeError for
-        what is no tensor.
+
+    Raises:
+        ValueError: a shape differs, or one of the last two is given alone.
+        TypeError: `z` is not a tensor.
     """
     check_rows("z", z, "(n, d)")
     groups = _labels("labels", labels, z.shape[0], z.device)
     if ref is None and ref_labels is None:
-        rows, first_view, allowed = _arange(len(z), z), torch.zeros_like(groups), _true(len(z), z)
-        return Pairs(z, z, groups, groups, rows, rows, first_view, first_view, allowed, allowed)
+        return _among(z, groups, torch.zeros_like(groups))
     if ref is None or ref_labels is None:
         raise ValueError(N_("ref and ref_labels must be given together"))
     check_rows("ref", ref, "(m, d)")
@@ -138,8 +145,8 @@ def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tens
     check_rows("a", a, "(n, d)")
     check_rows("b", b, "(n, d)")
     if a.shape != b.shape or same.shape != a.shape[:1]:
-        shapes = {"shape": tuple(a.shape), "b_shape": tuple(b.shape), "same_shape": tuple(same.shape)}
-        raise ValueError(message("a and b must be (n, d) and same (n); got {shape}, {b_shape}, {same_shape}", **shapes))
+        shapes = {"a": tuple(a.shape), "b": tuple(b.shape), "same": tuple(same.shape)}
+        raise ValueError(message("a and b must be (n, d) and same (n); got {a}, {b}, {same}", **shapes))
     rows = _arange(len(a), a)
     every = _between(a, b, 2 * rows, 2 * rows + (~same.bool()).long())
     return dataclasses.replace(every, candidate_views=torch.ones_like(rows), columns=rows[:, None])
@@ -163,7 +170,12 @@ def from_mask(
     check_rows("anchors", anchors, "(n, d)")
     check_rows("candidates", candidates, "(m, d)")
     n, m = len(anchors), len(candidates)
-    _check_masks((n, m), positive, negative)
+    for name, mask in (("positive", positive), ("negative", negative)):
+        if mask.shape != (n, m):
+            values = {"name": name, "expected": (n, m), "shape": tuple(mask.shape)}
+            raise ValueError(message("{name} must be {expected}; got shape {shape}", **values))
+    if is_free_to_read(positive) and bool((positive.bool() & negative.bool()).any()):
+        raise ValueError(N_("a pair cannot be positive and negative at once"))
     none = [torch.full((count,), NO_GROUP, device=anchors.device) for count in (n, m)]
     every = _between(anchors, candidates, *none)
     rows = every.anchor_rows if anchors is candidates else every.candidate_rows
@@ -187,10 +199,12 @@ def from_towers(
         groups_a, groups_b: (n), (m) whole numbers, equal where rows belong together (several captions of one image),
             -1 for none; default: row i belongs to row i.
         direction: "both", or "a_to_b", "b_to_a" for the anchors of one tower only.
-    Raises: ValueError for widths, types or numbers that differ, groups of one tower alone, or an unknown direction;
-        TypeError for what is no tensor.
+
+    Raises:
+        ValueError: widths, types or numbers that differ, groups of one tower alone, or an unknown direction.
+        TypeError: a tower is not a tensor.
     """
-    check_towers(a, b, groups_a, groups_b)
+    _check_towers(a, b, groups_a, groups_b)
     if direction not in DIRECTIONS:
         values = {"choices": ", ".join(DIRECTIONS), "direction": f"{direction!r}"}
         raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
@@ -201,21 +215,32 @@ def from_towers(
         groups = rows % max(n, 1)
     else:
         groups = torch.cat([_labels("groups_a", groups_a, n, z.device), _labels("groups_b", groups_b, m, z.device)])
-    views, allowed = (rows >= n).long(), _true(n + m, z)
     size = 1 if groups_a is None else None
-    every = Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, across=True, group_size=size)
+    every = _among(z, groups, (rows >= n).long(), across=True, group_size=size)
     if direction == "both":
         return every
     return every.take_anchors(slice(n) if direction == "a_to_b" else slice(n, None))
 
 
-def _check_masks(shape: tuple[int, int], positive: Tensor, negative: Tensor) -> None:
-    for name, mask in (("positive", positive), ("negative", negative)):
-        if mask.shape != shape:
-            values = {"name": name, "expected": shape, "shape": tuple(mask.shape)}
-            raise ValueError(message("{name} must be {expected}; got shape {shape}", **values))
-    if is_free_to_read(positive) and bool((positive.bool() & negative.bool()).any()):
-        raise ValueError(N_("a pair cannot be positive and negative at once"))
+def _check_towers(a: Tensor, b: Tensor, groups_a: Tensor | None, groups_b: Tensor | None) -> None:
+    """Raise when the rows of two towers cannot be compared, or nothing says which belong together."""
+    check_rows("a", a, "(n, d)")
+    check_rows("b", b, "(m, d)")
+    shapes = {"a": tuple(a.shape), "b": tuple(b.shape)}
+    if a.shape[1] != b.shape[1]:
+        raise ValueError(message("the two towers must be equally wide; got {a} and {b}", **shapes))
+    if a.dtype != b.dtype:
+        types = {"a": a.dtype, "b": b.dtype}
+        raise ValueError(message("the two towers are {a} and {b}: make them one, as by z.float()", **types))
+    if a.device != b.device:
+        devices = {"a": a.device, "b": b.device}
+        raise ValueError(message("the two towers are on {a} and {b}: move one", **devices))
+    if (groups_a is None) != (groups_b is None):
+        raise ValueError(N_("groups_a and groups_b must be given together"))
+    if groups_a is None and len(a) != len(b):
+        raise ValueError(
+            message("towers of {a} and {b} rows need groups_a and groups_b: which rows belong together", **shapes)
+        )
 
 
 def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | None) -> None:
@@ -224,34 +249,51 @@ def _check_bank(features: Tensor, index: Tensor, bank: Tensor, noise: Tensor | N
     check_labels("index", index, features.shape[0], "row")
     n, m = features.shape[0], bank.shape[0]
     if bank.shape[1] != features.shape[1]:
-        shapes = {"shape": tuple(features.shape), "index_shape": tuple(index.shape), "bank_shape": tuple(bank.shape)}
+        shapes = {"features": tuple(features.shape), "index": tuple(index.shape), "bank": tuple(bank.shape)}
         raise ValueError(
-            message(
-                "features must be (n, d), index (n) and bank (m, d); got {shape}, {index_shape}, {bank_shape}", **shapes
-            )
+            message("features must be (n, d), index (n) and bank (m, d); got {features}, {index}, {bank}", **shapes)
         )
     if n and is_free_to_read(index) and (int(index.min()) < 0 or int(index.max()) >= m):
-        values = {"method": m - 1, "min": int(index.min()), "max": int(index.max())}
-        raise ValueError(message("index must lie in 0..{method}; got {min}..{max}", **values))
+        values = {"last": m - 1, "low": int(index.min()), "high": int(index.max())}
+        raise ValueError(message("index must lie in 0..{last}; got {low}..{high}", **values))
     if noise is not None and (noise.ndim != 2 or noise.shape[0] != n):
         raise ValueError(message("noise must be ({n}, k) slots; got shape {shape}", n=n, shape=tuple(noise.shape)))
 
 
-def _of_views(z: Tensor, labels: Tensor | None) -> Pairs:
-    """All rows of z (b, v, d) with all; without labels every image is its own group."""
-    b, v, d = z.shape
-    z, rows = z.reshape(b * v, d), _arange(b * v, z)
-    groups = rows // max(v, 1) if labels is None else _labels("labels", labels, b, z.device).repeat_interleave(v)
-    views, allowed = rows % max(v, 1), _true(b * v, z)
-    size = v if labels is None else None
-    return Pairs(z, z, groups, groups, rows, rows, views, views, allowed, allowed, group_size=size)
+def _among(z: Tensor, groups: Tensor, views: Tensor, **further: Any) -> Pairs:
+    """Rows z (n, d) with each other."""
+    rows, allowed = _arange(len(z), z), _true(len(z), z)
+    return Pairs(
+        anchors=z,
+        candidates=z,
+        anchor_groups=groups,
+        candidate_groups=groups,
+        anchor_rows=rows,
+        candidate_rows=rows,
+        anchor_views=views,
+        candidate_views=views,
+        as_positive=allowed,
+        as_negative=allowed,
+        **further,
+    )
 
 
 def _between(a: Tensor, b: Tensor, groups_a: Tensor, groups_b: Tensor) -> Pairs:
     """Rows a (n, d) with all of b (m, d), none of which is an anchor's own row."""
     none, allowed = torch.full_like(groups_b, NO_ROW), _true(len(b), a)
     views_a, views_b = torch.zeros_like(groups_a), torch.zeros_like(groups_b)
-    return Pairs(a, b, groups_a, groups_b, _arange(len(a), a), none, views_a, views_b, allowed, allowed)
+    return Pairs(
+        anchors=a,
+        candidates=b,
+        anchor_groups=groups_a,
+        candidate_groups=groups_b,
+        anchor_rows=_arange(len(a), a),
+        candidate_rows=none,
+        anchor_views=views_a,
+        candidate_views=views_b,
+        as_positive=allowed,
+        as_negative=allowed,
+    )
 
 
 def _labels(name: str, labels: Tensor, n: int, device: torch.device) -> Tensor:

@@ -13,33 +13,20 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from contrastive_core.messages import N_
-from contrastive_core.pairs.checks import check_pairs
+from contrastive_core.base.device import is_free_to_read
+from contrastive_core.base.messages import N_, message
 
-__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs"]
+__all__ = ["NO_GROUP", "NO_ROW", "Masks", "Pairs", "check_labels", "check_rows", "describe", "how_to_build"]
 
 NO_GROUP = -1  # a label that belongs to no group: neither positive nor negative of anything
 NO_ROW = -1  # a candidate that is nobody's own row (memory bank, queue)
 
 Rows = slice | Tensor  # some rows: a slice, or their numbers
 
-
-def is_rows(x: Any, ndim: int) -> bool:
-    """Whether these are floating-point numbers of so many dimensions: the look that every step takes. What is wrong
-    with others checks.py says."""
-    return isinstance(x, Tensor) and x.ndim == ndim and x.is_floating_point()
-
-
-def _fit(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> bool:
-    """Whether these are surely pairs; others may be, too."""
-    if not is_rows(a, 2) or not is_rows(c, 2):
-        return False
-    (n, d), (m, width) = a.shape, c.shape
-    return (
-        (d, a.dtype, a.device) == (width, c.dtype, c.device)
-        and {x.shape for x in anchor_ids} == {(n,)}
-        and {x.shape for x in candidate_ids} == {(m,)}
-    )
+BUILDERS = {
+    2: N_("pairs.from_labels(z, labels) takes rows (n, d)"),
+    3: N_("pairs.from_views(z) takes views (images, views, d)"),
+}
 
 
 class Masks(NamedTuple):
@@ -90,8 +77,7 @@ class Pairs:
         anchor_ids = [self.anchor_groups, self.anchor_rows, self.anchor_views]
         candidate_ids = [self.candidate_groups, self.candidate_rows, self.candidate_views]
         roles = [self.as_positive, self.as_negative]
-        if not _fit(self.anchors, self.candidates, anchor_ids, candidate_ids + roles):
-            check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
+        _check_pairs(self.anchors, self.candidates, anchor_ids, candidate_ids + roles)
 
     def __len__(self) -> int:
         return self.anchors.shape[0]
@@ -116,6 +102,17 @@ class Pairs:
             and self.anchor_rows is self.candidate_rows
         )
 
+    @cached_property
+    def views(self) -> int | None:
+        """How many consecutive rows are the views of each image, where every row is compared with all others; None
+        elsewhere, and where to look would wait for a device."""
+        size, n = self.group_size, len(self)
+        if not size or n % size or self.across or not self.symmetric or not is_free_to_read(self.anchors):
+            return None
+        rows = torch.arange(n)
+        in_order = torch.equal(self.anchor_rows, rows) and torch.equal(self.anchor_groups, rows // size)
+        return size if in_order and bool((self.as_positive & self.as_negative).all()) else None
+
     @property
     def group_keys(self) -> tuple[Tensor, Tensor]:
         """Numbers (n) and (m) that are equal where anchor and candidate share a group; across towers: that of the
@@ -130,6 +127,38 @@ class Pairs:
         wanted, groups = self.group_keys
         groups, order = groups.sort(stable=True)
         return order, torch.searchsorted(groups, wanted), torch.searchsorted(groups, wanted, right=True)
+
+    @cached_property
+    def own_candidate(self) -> tuple[Tensor, Tensor]:
+        """Whether each anchor is a positive among its group's candidates (1 or 0), and which candidate it is; (n)
+        each."""
+        rows, order = self.candidate_rows.sort()
+        at = torch.searchsorted(rows, self.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
+        own, (wanted, groups) = order[at], self.group_keys
+        present = (rows[at] == self.anchor_rows) & (self.anchor_rows != NO_ROW)
+        return (present & (groups[own] == wanted) & self.as_positive[own]).long(), own
+
+    @cached_property
+    def relation_counts(self) -> tuple[Tensor, Tensor]:
+        """|P(i)| and |N(i)| of every anchor (n) int64; of pairs not related by id from their masks."""
+        if not self.by_id:
+            masks = self.masks()
+            return masks.positive.sum(1), masks.negative.sum(1)
+        if self.views:
+            own, rows = self.views, self.anchor_rows
+            return torch.full_like(rows, own - 1), torch.full_like(rows, len(self) - own)
+        order, first, last = self.group_places
+        so_far = torch.stack([self.as_positive, self.as_negative])[:, order].cumsum(1)  # (2, m)
+        so_far = torch.nn.functional.pad(so_far, (1, 0))
+        positive, same = so_far[:, last] - so_far[:, first]  # of the group
+        possible = self.as_negative & (self.candidate_groups != NO_GROUP)  # negatives of some anchor
+        compared = possible.sum()
+        if self.across:
+            second = (possible & (self.candidate_views == 1)).sum()
+            compared = torch.stack([second, compared - second])[self.anchor_views]
+        in_group = self.anchor_groups != NO_GROUP
+        positive, negative = positive - self.own_candidate[0], compared - same
+        return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
 
     def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
         """The same relations between other vectors, row for row."""
@@ -200,3 +229,82 @@ class Pairs:
         positive = same & self.as_positive[j]
         positive &= comparable
         return Masks(positive, negative, self_pair)
+
+
+def describe(x: Any) -> str:
+    """What `x` is, with its shape where it has one."""
+    if isinstance(x, Tensor):
+        return message("a tensor of shape {shape}", shape=tuple(x.shape))
+    if hasattr(x, "__array__") and hasattr(x, "shape"):
+        return message("a {module} array of shape {shape}", module=type(x).__module__, shape=tuple(x.shape))
+    return f"a {type(x).__name__}"
+
+
+def how_to_build(*arguments: Any) -> str:
+    """Why these are no pairs, and which builder makes pairs of them."""
+    if len(arguments) > 1:
+        hint = N_(
+            "two views of the same images: pairs.from_views(torch.stack([a, b], 1)); a list of "
+            "pairs: pairs.from_pairs(a, b, same); two encoders: pairs.from_towers(a, b)"
+        )
+    else:
+        ndim = getattr(arguments[0], "ndim", None)
+        hint = BUILDERS.get(ndim, "; ".join(BUILDERS.values()))  # type: ignore[arg-type]
+    got = " and ".join(describe(x) for x in arguments)
+    return message("a loss takes Pairs; got {got}: {hint}", got=got, hint=hint)
+
+
+def check_rows(name: str, z: Any, shape: str) -> None:
+    """Raise when `z` is no floating-point tensor of as many dimensions as `shape` names."""
+    if not isinstance(z, Tensor):
+        hint = N_(": torch.from_numpy makes one") if hasattr(z, "__array__") else ""
+        values: dict[str, object] = {"name": name, "shape": shape, "z": describe(z), "hint": hint}
+        raise TypeError(message("{name} must be a torch tensor {shape}; got {z}{hint}", **values))
+    if z.ndim != shape.count(",") + 1:
+        hint = f": {BUILDERS[z.ndim]}" if name == "z" and z.ndim in BUILDERS else ""
+        raise ValueError(
+            message(
+                "{name} must be {expected}; got shape {shape}{hint}",
+                name=name,
+                expected=shape,
+                shape=tuple(z.shape),
+                hint=hint,
+            )
+        )
+    if not z.is_floating_point():
+        raise ValueError(message("{name} must hold floating-point numbers; got {dtype}", name=name, dtype=z.dtype))
+
+
+def check_labels(name: str, labels: Any, n: int, each: str) -> None:
+    """Raise when `labels` are not n whole numbers, one for `each`."""
+    if not isinstance(labels, Tensor):
+        values = {"name": name, "n": n, "labels": describe(labels)}
+        raise TypeError(
+            message("{name} must be a torch tensor ({n},); got {labels}: torch.as_tensor makes one", **values)
+        )
+    if labels.shape != (n,):
+        values = {"name": name, "n": n, "each": each, "shape": tuple(labels.shape)}
+        raise ValueError(message("{name} must be ({n},), one per {each}; got shape {shape}", **values))
+    if labels.is_floating_point() or labels.is_complex():
+        values = {"name": name, "dtype": labels.dtype}
+        raise ValueError(message("{name} must be whole numbers, -1 for none; got {dtype}", **values))
+
+
+def _check_pairs(a: Any, c: Any, anchor_ids: list[Tensor], candidate_ids: list[Tensor]) -> None:
+    """Raise when anchors and candidates cannot be compared, or an id is missing."""
+    check_rows("anchors", a, "(n, d)")
+    check_rows("candidates", c, "(m, d)")
+    if a.shape[1] != c.shape[1]:
+        shapes = {"a": tuple(a.shape), "c": tuple(c.shape)}
+        raise ValueError(message("anchors and candidates must be equally wide; got {a} and {c}", **shapes))
+    if a.dtype != c.dtype and torch.float64 in (a.dtype, c.dtype):
+        types = {"a": a.dtype, "c": c.dtype}
+        raise ValueError(message("anchors are {a} and candidates {c}: make them one, as by z.float()", **types))
+    if a.device != c.device:
+        devices = {"a": a.device, "c": c.device}
+        raise ValueError(message("anchors are on {a} and candidates on {c}: move one", **devices))
+    for name, ids, n in (("anchor", anchor_ids, len(a)), ("candidate", candidate_ids, len(c))):
+        for x in ids:
+            if x.shape != (n,):
+                values = {"name": name, "n": n, "shape": tuple(x.shape)}
+                raise ValueError(message("{name} ids must be ({n},); got shape {shape}", **values))

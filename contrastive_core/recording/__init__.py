@@ -7,10 +7,11 @@
         w.probe(encode, loader)                     # at chosen steps: maps and losses over time
 
 A recording is a run folder like any other, without weights. The training thread only copies rows
-(step_copies.py); another thread computes the figures and writes (recorder.py). Adapters: `w.wrap`
-(criterion.py), lightning.py and transformers.py, imported only on request.
+(steps.py); another thread computes the figures and writes (recorder.py). `w.wrap` (criterion.py) reads the calls
+of a loss, and callback.py follows a trainer.
 """
 
+from contrastive_core.recording.callback import WatchCallback
 from contrastive_core.recording.watch import Watch, watch
 
-__all__ = ["Watch", "watch"]
+__all__ = ["Watch", "WatchCallback", "watch"]

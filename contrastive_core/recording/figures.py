@@ -1,32 +1,43 @@
 """What a loss does at one step: per row, and in figures. By the recorder's thread, on the CPU. In float64 and by the
-losses' own dense formula, so that nothing here depends on what the training sets for the whole process (precision of
-products, number of threads), and nothing is set."""
+losses' own dense formula, so nothing depends on the precision and the threads that the training has set.
+
+Embedding a fixed probe set in the middle of a training leaves no trace in it: the generators of torch, NumPy and Python
+and the modes of the modules are put back.
+"""
 
 import contextlib
 import dataclasses
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import RandomSampler
 
 from contrastive_core import pairs as builders
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.errors import CannotScore
+from contrastive_core.base.errors import CannotScore, UnusableEmbedding
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knobs_of
+from contrastive_core.compare.towers import modality_gap, retrieval
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_
 from contrastive_core.metrics import create
 from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs import Pairs
-from contrastive_core.pairs.types import Masks
-from contrastive_core.recording.rows import RecordedBatch
-from contrastive_core.recording.tower_rows import both_sides, tower_figures
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.registry import knobs_of
+from contrastive_core.pairs.types import describe
+from contrastive_core.recording.steps import ProbeCopy, RecordedBatch, to_numpy
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.towers import Towers
 
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64
 WHOLE = 1024  # rows of a loss that needs all of a batch
 SPREAD = 1024  # images that the figures of the embedding are taken of
+QUERIES = 1024  # of a step whose partner is looked for, each among all rows of the other tower
 
 
 def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) -> tuple[np.ndarray, dict[str, float]]:
@@ -42,7 +53,7 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
     if loss is not None:
         if batch.temperature is not None and hasattr(loss, "temperature"):
             loss = loss.at_temperature(batch.temperature)
-        every, at = _pairs_of_towers(batch, positives) if batch.is_of_towers else _pairs_of(batch, loss, positives)
+        every, at = _pairs_of(batch, loss, positives)
         if batch.bias is not None and "bias" in knobs_of(type(loss)):
             every = loss.with_bias(every, every.anchors.new_tensor(batch.bias))
         if loss.needs_whole_batch and len(every) > WHOLE:
@@ -65,7 +76,14 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
 
 
 def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
-    """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no row has a positive."""
+    """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no row has a positive.
+    Of two towers rows of both, or with "keys" of the first alone, are compared with rows of the other."""
+    if batch.is_of_towers:
+        sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
+        a, b = (batch.z[torch.from_numpy(side)] for side in sides)
+        group_a, group_b = (torch.from_numpy(batch.image[side]) for side in sides)
+        pairs = builders.from_towers(a, b, group_a, group_b, "a_to_b" if positives == "keys" else "both")
+        return pairs, np.concatenate(sides)[: len(pairs)]
     if batch.queue is not None or positives == "keys":  # first views against the second ones, and the queue
         first, second = np.flatnonzero(batch.view == 0), np.flatnonzero(batch.view == 1)
         if len(first) != len(second):
@@ -86,14 +104,6 @@ def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, 
     view = torch.from_numpy(batch.view)
     pairs = builders.from_labels(batch.z, groups)
     return dataclasses.replace(pairs, anchor_views=view, candidate_views=view), np.arange(len(batch))
-
-
-def _pairs_of_towers(batch: RecordedBatch, positives: str) -> tuple[Pairs, np.ndarray]:
-    """Rows of both towers, or as "keys" those of the first alone, with the rows of the other tower."""
-    (a, groups_a), (b, groups_b) = both_sides(batch)
-    direction = "a_to_b" if positives == "keys" else "both"
-    pairs = builders.from_towers(a, b, groups_a, groups_b, direction)
-    return pairs, np.argsort(batch.view, kind="stable")[: len(pairs)]
 
 
 def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]:
@@ -121,22 +131,15 @@ def _of_anchors(pairs: Pairs, loss: Loss) -> tuple[np.ndarray, dict[str, float]]
     if "effective_negatives" in details:
         values["effective_negatives"] = float(details["effective_negatives"][defined].mean())
     if grad is not None:
-        values |= _forces(pairs, unit, loss, masks, grad)
         values["active_negatives"] = float(((grad != 0) & masks.negative).sum(1)[defined].double().mean())
+        for name, mask in (("grad_positive", masks.positive), ("grad_negative", masks.negative)):
+            with torch.enable_grad():  # at the anchors before their normalization
+                leaf = pairs.anchors.detach().clone().requires_grad_()
+                anchors = loss.rows(pairs.with_rows(leaf, pairs.candidates.detach())).anchors
+                scores = compare(unit.with_rows(anchors, unit.candidates.detach()), loss.score)
+                (force,) = torch.autograd.grad((scores * torch.where(mask, grad, 0.0)).sum(), leaf)
+            values[name] = float(force.norm(dim=1).mean())
     return torch.where(defined, value, torch.nan).numpy(), values
-
-
-def _forces(pairs: Pairs, unit: Pairs, loss: Loss, masks: Masks, grad: Tensor) -> dict[str, float]:
-    """Mean gradient length at an anchor before its normalization, through its positive and its negative pairs."""
-    values = {}
-    for name, mask in (("grad_positive", masks.positive), ("grad_negative", masks.negative)):
-        with torch.enable_grad():
-            leaf = pairs.anchors.detach().clone().requires_grad_()
-            anchors = loss.rows(pairs.with_rows(leaf, pairs.candidates.detach())).anchors
-            scores = compare(unit.with_rows(anchors, unit.candidates.detach()), loss.score)
-            (force,) = torch.autograd.grad((scores * torch.where(mask, grad, 0.0)).sum(), leaf)
-        values[name] = float(force.norm(dim=1).mean())
-    return values
 
 
 def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
@@ -145,22 +148,29 @@ def _spread_figures(batch: RecordedBatch) -> dict[str, float]:
     if len(first) > SPREAD:
         kept = np.linspace(0, len(first) - 1, SPREAD).round().astype(np.int64)
         first = first.take(np.isin(np.arange(len(first)), kept))
-    labels = first.labels if first.has_labels else None
-    rows = EmbeddingSet(first.z.float().numpy(), labels, views=_even_views(batch, first))
+    views, mask = None, np.isin(batch.image, first.image)
+    counts = np.unique(batch.image[mask], return_counts=True)[1]
+    is_even = counts[0] > 1 and (counts == counts[0]).all()
+    if is_even and not (batch.is_of_towers and len(counts) < len(first)):  # several rows of one tower are no views
+        order = np.lexsort((batch.view[mask], batch.image[mask]))
+        views = batch.take(mask).z.float().numpy()[order].reshape(len(counts), counts[0], -1)
+    rows = EmbeddingSet(first.z.float().numpy(), first.labels if first.has_labels else None, views=views)
     return scores_of(rows, "alignment", "uniformity", "rankme")
 
 
-def _even_views(batch: RecordedBatch, first: RecordedBatch) -> np.ndarray | None:
-    """Views (m, v, d) of the images of `first` where each has as many; else None."""
-    mask = np.isin(batch.image, first.image)
-    if batch.is_of_towers and len(np.unique(first.image)) < len(first):
-        return None
-    order = np.lexsort((batch.view[mask], batch.image[mask]))
-    counts = np.unique(batch.image[mask], return_counts=True)[1]
-    if counts[0] < 2 or (counts != counts[0]).any():
-        return None
-    z = batch.take(mask).z.float().numpy()[order]
-    return z.reshape(len(counts), counts[0], -1)
+def tower_figures(batch: RecordedBatch) -> dict[str, float]:
+    """Recall@1 from the first tower to the second and back, of at most QUERIES rows each, and the modality gap."""
+    sides = [np.flatnonzero(batch.view == tower) for tower in (0, 1)]
+    shared = np.isin(batch.image, batch.shared_groups())
+    groups = [np.where(shared[at], batch.image[at], -1) for at in sides]
+    towers = Towers(EmbeddingSet(batch.z.float().numpy()), sides[0], sides[1], groups[0], groups[1], ("a", "b"))
+    values: dict[str, float] = {}
+    for name, reverse in (("recall_1_forth", False), ("recall_1_back", True)):
+        with contextlib.suppress(CannotScore):
+            values[name] = retrieval(towers, reverse, ks=(1,), most=QUERIES).recall[1].value
+    with contextlib.suppress(CannotScore):
+        values["modality_gap"] = modality_gap(towers)
+    return values
 
 
 def scores_of(rows: EmbeddingSet, *names: str) -> dict[str, float]:
@@ -171,3 +181,82 @@ def scores_of(rows: EmbeddingSet, *names: str) -> dict[str, float]:
             values[name] = create(name)(None, rows, Graphs("cpu")).value
     values["knn"] = leave_one_out(rows, "cpu") if len(rows) > 2 else None
     return {name: value for name, value in values.items() if value is not None}
+
+
+MOST = 2000  # samples of the probe set, as many as of our own runs
+LABELS, IDS = ("labels", "label", "y"), ("ids", "id", "index", "idx")
+
+
+def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], model: nn.Module | None) -> ProbeCopy:
+    """h and z of at most 2,000 samples. Raises ValueError for what gives no rows, or rows that cannot be followed."""
+    if isinstance(encode, DistributedDataParallel):
+        encode = encode.module  # on one process alone it would wait for the others
+    owner = encode if isinstance(encode, nn.Module) else getattr(encode, "__self__", None)
+    modules = [m for m in (model, owner) if isinstance(m, nn.Module)]
+    h, z = list[np.ndarray](), list[np.ndarray]()
+    labels, ids = list[Any](), list[Any]()
+    with _without_trace(modules), torch.no_grad():
+        for batch in loader:
+            inputs, label, name = parts_of(batch)
+            rows = encode(inputs)
+            first, second = rows if isinstance(rows, tuple) else (rows, rows)
+            for rows, kept in ((first, h), (second, z)):
+                if not isinstance(rows, Tensor) or rows.ndim != 2:
+                    raise UnusableEmbedding("encode must give rows (n, d), or (h, z); got {rows}", rows=describe(rows))
+                kept.append(rows.detach().float().cpu().numpy())
+            labels.append(label)
+            ids.append(name)
+            if sum(map(len, z)) >= MOST:
+                break
+    if not z:
+        raise ValueError(N_("the probe's loader gives no batches"))
+    names, known = _together(ids, np.str_), _together(labels, np.int64)
+    if names is None and isinstance(getattr(loader, "sampler", None), RandomSampler):
+        raise ValueError(
+            N_(
+                "the probe's loader shuffles and returns no ids, so its samples cannot be followed; set "
+                "shuffle=False or return ids"
+            )
+        )
+    n = min(MOST, sum(map(len, z)))
+    names = np.arange(n).astype(np.str_) if names is None else names[:n]
+    known = np.full(n, -1) if known is None else np.maximum(known[:n], -1)
+    return ProbeCopy(step, np.concatenate(h)[:n], np.concatenate(z)[:n], known, names)
+
+
+def parts_of(batch: Any) -> tuple[Any, Any, Any]:
+    """Return input, labels and ids of a batch: a tensor, (x, labels, ids), or a mapping."""
+    if isinstance(batch, Mapping):
+        label, name = (next((batch[k] for k in keys if k in batch), None) for keys in (LABELS, IDS))
+        return batch, label, name
+    if isinstance(batch, (tuple, list)) and batch:
+        more = [*batch[1:3], None, None]
+        return batch[0], more[0], more[1]
+    return batch, None, None
+
+
+def _together(parts: list[Any], dtype: Any) -> np.ndarray | None:
+    """One array of what the batches brought along; None where one brought nothing usable."""
+    if any(part is None for part in parts):
+        return None
+    arrays = [np.asarray(to_numpy(part)) for part in parts]
+    if any(a.ndim != 1 or (dtype is np.int64 and a.dtype.kind not in "iub") for a in arrays):
+        return None
+    return np.concatenate([a.astype(dtype) for a in arrays])
+
+
+@contextmanager
+def _without_trace(modules: list[nn.Module]) -> Iterator[None]:
+    """Modules in evaluation mode while inside; their modes and the global generators are put back."""
+    before = {part: part.training for module in modules for part in module.modules()}
+    python, array = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()):
+        try:
+            for module in modules:
+                module.eval()
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(array)
+            for part, training in before.items():
+                part.training = training

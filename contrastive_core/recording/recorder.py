@@ -10,19 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from contrastive_core.errors import BadSetting, Gone
+from contrastive_core.base.errors import BadSetting, Gone
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_, message
 from contrastive_core.recording import figures
-from contrastive_core.recording.omissions import Omissions, logger, reason_of
-from contrastive_core.recording.rows import batch_of, sample_of
-from contrastive_core.recording.step_copies import ProbeCopy, StepCopy
-from contrastive_core.recording.tower_rows import tower_batch
-from contrastive_core.records import recorded_rows
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.run import Run
-from contrastive_core.records.towers import are_tower_names
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, batch_of, logger, reason_of, sample_of
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import recorded_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import are_tower_names
 
 WAITING = 4  # steps in the queue
 STATUS_SECONDS = 1.0  # between two updates of the status
@@ -33,7 +30,7 @@ OF_PROBE = N_("rows of the probe set")
 
 
 @dataclass(frozen=True)
-class Settings:
+class WatchSettings:
     """The arguments of `watch`, checked before the training begins."""
 
     loss_name: str | None
@@ -65,7 +62,7 @@ class Settings:
 class Recorder:
     """Writes the copies passed to `put` into the run's folder, in its own thread."""
 
-    def __init__(self, run: Run, settings: Settings, omissions: Omissions) -> None:
+    def __init__(self, run: Run, settings: WatchSettings, omissions: Omissions) -> None:
         self.run, self.settings, self.omissions = run, settings, omissions
         self.step = 0  # of the training; the training thread sets it
         self.error: Exception | None = None  # the first, for `strict`
@@ -146,12 +143,14 @@ class Recorder:
     def _record_step(self, copy: StepCopy) -> None:
         if copy.copied is not None:
             copy.copied.synchronize()
-        if copy.skipped:
-            self.omissions.add("rows", N_("a step has more than are looked at"), copy.skipped)
-        if copy.queue_skipped:
-            self.omissions.add(N_("rows of the queue"), N_("it has more than can be read"), copy.queue_skipped)
-        batch = (tower_batch if copy.is_of_towers else batch_of)(copy, self.omissions)
-        self._note_changes(copy.step, batch.z.shape[1], batch.has_labels)
+        batch = batch_of(copy, self.omissions)
+        width = batch.z.shape[1]
+        if self._width and width != self._width:
+            words = {"width": width, "step": f"{copy.step:,}", "earlier": self._width}
+            self.omissions.remark(message("Rows are {width} wide from step {step}, before {earlier}.", **words))
+        if self._had_labels and not batch.has_labels:
+            self.omissions.add(N_("steps' labels"), N_("they were missing"))
+        self._width, self._had_labels = width, self._had_labels or batch.has_labels
         settings, problem = self.settings, None
         try:
             loss, values = figures.measure(batch, settings.loss, settings.positives, settings.rows)
@@ -169,15 +168,6 @@ class Recorder:
             self.omissions.add(N_("steps' losses"), str(problem))
             self.error = self.error or problem
 
-    def _note_changes(self, step: int, width: int, has_labels: bool) -> None:
-        if self._width and width != self._width:
-            values = {"width": width, "step": f"{step:,}", "self__width": self._width}
-            self.omissions.remark(message("Rows are {width} wide from step {step}, before {self__width}.", **values))
-        self._width = width
-        if self._had_labels and not has_labels:
-            self.omissions.add(N_("steps' labels"), N_("they were missing"))
-        self._had_labels = self._had_labels or has_labels
-
     def _thin_out(self, step: int) -> None:
         """Keep every `stride`-th recorded step, and the newest."""
         if self._steps and (self._recorded - 1) % self._stride:
@@ -192,24 +182,9 @@ class Recorder:
 
     def _record_probe(self, probe: ProbeCopy) -> None:
         """A snapshot of the samples of the first probe, found by their ids."""
-        kept, index = self._places(probe.ids)
-        finite = (np.isfinite(probe.z).all(1) & np.isfinite(probe.h).all(1))[kept]
-        if lost := int((~finite).sum()):
-            self.omissions.add(OF_PROBE, N_("not finite"), lost)
-        index, kept = index[finite], kept[finite]
-        if len(kept) < 2:
-            raise ValueError(N_("fewer than two of its rows can be used"))
-        h, z, labels = probe.h[kept], probe.z[kept], probe.labels[kept]
-        self.run.save_snapshot(probe.step, index=index, h=h, z=z, labels=labels, ids=probe.ids[kept])
-        rows = EmbeddingSet(z, labels if (labels >= 0).any() else None)
-        values = {f"probe_{name}": value for name, value in figures.scores_of(rows, "uniformity", "rankme").items()}
-        self.run.append_metrics([{"step": probe.step, **values}])
-
-    def _places(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to keep, and the place of each in the first probe."""
-        self._probe = self._probe or {name: place for place, name in enumerate(dict.fromkeys(ids.tolist()))}
-        rows: dict[int, int] = {}
-        for row, name in enumerate(ids.tolist()):
+        self._probe = self._probe or {name: place for place, name in enumerate(dict.fromkeys(probe.ids.tolist()))}
+        rows: dict[int, int] = {}  # by their places in the first probe
+        for row, name in enumerate(probe.ids.tolist()):
             place = self._probe.get(name)
             if place is None:
                 self.omissions.add(OF_PROBE, N_("the first probe had no such ids"))
@@ -220,4 +195,15 @@ class Recorder:
         if missing := len(self._probe) - len(rows):
             self.omissions.add(OF_PROBE, N_("the first probe had them, a later one not"), missing)
         index = np.array(sorted(rows), np.int64)
-        return np.array([rows[place] for place in index.tolist()], np.int64), index
+        kept = np.array([rows[place] for place in index.tolist()], np.int64)
+        finite = (np.isfinite(probe.z).all(1) & np.isfinite(probe.h).all(1))[kept]
+        if lost := int((~finite).sum()):
+            self.omissions.add(OF_PROBE, N_("not finite"), lost)
+        index, kept = index[finite], kept[finite]
+        if len(kept) < 2:
+            raise ValueError(N_("fewer than two of its rows can be used"))
+        h, z, labels = probe.h[kept], probe.z[kept], probe.labels[kept]
+        self.run.save_snapshot(probe.step, index=index, h=h, z=z, labels=labels, ids=probe.ids[kept])
+        scores = figures.scores_of(EmbeddingSet(z, labels if (labels >= 0).any() else None), "uniformity", "rankme")
+        values = {f"probe_{name}": value for name, value in scores.items()}
+        self.run.append_metrics([{"step": probe.step, **values}])

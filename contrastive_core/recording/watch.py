@@ -13,16 +13,15 @@ from typing import Any
 from torch import nn
 
 from contrastive_core import losses
-from contrastive_core.distributed import collectives
-from contrastive_core.messages import N_, message
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import knobs_of
+from contrastive_core.ops import collectives
 from contrastive_core.recording.criterion import Wrapped
-from contrastive_core.recording.omissions import Omissions, logger, reason_of
-from contrastive_core.recording.probe import embed_probe
-from contrastive_core.recording.recorder import Recorder, Settings
-from contrastive_core.recording.step_copies import copy_step, copy_towers, gather_step
-from contrastive_core.records.run import Run
-from contrastive_core.records.runs import checked_name, create, free_name
-from contrastive_core.registry import knobs_of
+from contrastive_core.recording.figures import embed_probe
+from contrastive_core.recording.recorder import Recorder, WatchSettings
+from contrastive_core.recording.steps import Omissions, copy_step, gather_step, logger, reason_of
+from contrastive_core.runs import create, free_name, new_name
+from contrastive_core.runs.run import Run
 
 
 def watch(
@@ -61,23 +60,36 @@ def watch(
     criterion = losses.create(loss, **knobs) if loss else None
     if knobs and criterion is None:
         raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
-    of_data = dataset, split, tuple(map(str, classes))
-    return Watch(
-        checked_name(name), Settings(loss, criterion, every, rows, positives, *of_data, gather, strict, towers)
+    settings = WatchSettings(
+        loss_name=loss,
+        loss=criterion,
+        every=every,
+        rows=rows,
+        positives=positives,
+        dataset=dataset,
+        split=split,
+        classes=tuple(map(str, classes)),
+        gather=gather,
+        strict=strict,
+        towers=towers,
     )
+    return Watch(new_name(name), settings)
 
 
 class Watch:
     """A recording that grows while somebody trains. Close it, or use it as a context manager."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: WatchSettings) -> None:
         self.settings, self.omissions = settings, Omissions(message("watch {name}", name=name))
         self.run: Run | None = None  # None where nothing is written: no rank 0, no disk
         self._recorder: Recorder | None = None
         self._steps, self._images, self._pid = 0, 0, os.getpid()
         self._last, self._since, self._closed = 0, time.monotonic(), False
         self._locks = contextlib.ExitStack()
-        if _is_rank0():
+        is_rank0 = collectives.world().is_rank0
+        if collectives.is_single_process() and "RANK" in os.environ:  # the processes join each other later
+            is_rank0 = os.environ["RANK"] == "0"
+        if is_rank0:
             try:
                 self._begin(name)
             except Exception as error:
@@ -140,17 +152,24 @@ class Watch:
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
         if not is_recorder or not self._is_due(self._steps) or self._pid != os.getpid():
             return  # a fork has neither the thread nor the lock
-        values = {"labels": labels, "ids": ids, "losses": losses, "temperature": temperature, "bias": bias}
-        self._record(views, queue, {**values, "caller_loss": caller_loss})
-
-    def _record(self, views: tuple[Any, ...], queue: Any, values: dict[str, Any]) -> None:
-        """Copy this step and hand the copy to the recorder, or to the process that has it."""
         now = time.monotonic()
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
         try:
-            copy_rows = copy_step if self.settings.towers is None else copy_towers
-            copy = copy_rows(self._steps, views, speed, queue, **values)
+            copy = copy_step(
+                self._steps,
+                views,
+                speed,
+                self.omissions,
+                queue=queue,
+                are_towers=self.settings.towers is not None,
+                labels=labels,
+                ids=ids,
+                losses=losses,
+                temperature=temperature,
+                bias=bias,
+                caller_loss=caller_loss,
+            )
             if self.settings.gather:
                 copy = gather_step(copy)
             if self._recorder is not None:
@@ -242,10 +261,3 @@ class Watch:
         if self.settings.strict and self._recorder is not None and (error := self._recorder.error) is not None:
             self._recorder.error = None
             raise error
-
-
-def _is_rank0() -> bool:
-    """Whether this process writes: the first of those that joined, or will join, each other."""
-    if collectives.is_single_process() and "RANK" in os.environ:
-        return os.environ["RANK"] == "0"
-    return collectives.world().is_rank0

@@ -17,13 +17,15 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from contrastive_core.errors import Damaged
-from contrastive_core.messages import N_, decode, message
-from contrastive_core.records.run import Run
-from contrastive_core.storage import json_files
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, decode, message
+from contrastive_core.base.regular_files import read_regular
+from contrastive_core.runs.run import Run
 
 KEPT = 2
+MAX_STATE = 64 << 30  # bytes of a state, or of weights
 PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
 HASH = "sha256"  # key of the weights' own hash in their header
 
@@ -57,7 +59,7 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
         content = []
         hashes = _hashes(manifest)
         for path in (manifest.with_suffix(suffix) for suffix in PARTS):
-            content.append(path.read_bytes())
+            content.append(read_regular(path, MAX_STATE))
             if hashlib.sha256(content[-1]).hexdigest() != hashes[path.name]:
                 raise Damaged("{path} is damaged: its hash is not what was written", path=path)
         return content[0], dict(json.loads(content[1], object_hook=decode))
@@ -69,7 +71,7 @@ def read_state(manifest: Path) -> tuple[bytes, JsonObject]:
 
 def _hashes(manifest: Path) -> dict[str, str]:
     """The hashes of a state's two files. Raises Damaged where the manifest is not exactly as `save_state` writes it."""
-    text = manifest.read_bytes().decode()
+    text = read_regular(manifest, json_files.MAX_RECORD).decode()
     names = [manifest.with_suffix(suffix).name for suffix in PARTS]
     line = "([0-9a-f]{64})  %s\n"
     match = re.fullmatch("".join(line % re.escape(name) for name in names), text)
@@ -103,7 +105,9 @@ def load_state(run: Run) -> tuple[dict[str, Tensor], JsonObject]:
 
 def save_weights(run: Run, state: Mapping[str, Tensor], half: bool = False) -> None:
     """Write `weights.safetensors`, in float16 if `half`, with a hash of its content inside."""
-    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in _contiguous(state).items()}
+    dense = torch.contiguous_format  # safetensors refuses shared storage and strides
+    tensors = {k: v.detach().cpu().clone(memory_format=dense) for k, v in state.items()}
+    tensors = {k: v.half() if half and v.is_floating_point() else v for k, v in tensors.items()}
     run.write(run.weights.name, save(tensors, {HASH: _digest(tensors)}))
 
 
@@ -111,7 +115,7 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     """Weights in float32. Raises Damaged, or ValueError when the run has none yet."""
     path = run.weights
     try:
-        data = path.read_bytes()
+        data = read_regular(path, MAX_STATE)
         tensors, header = load(data), json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         recorded_hash = (header.get("__metadata__") or {}).get(HASH)
     except FileNotFoundError:
@@ -137,8 +141,3 @@ def _digest(tensors: Mapping[str, Tensor]) -> str:
         digest.update(f"{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
         digest.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Own, dense memory for each: safetensors refuses shared storage and strides."""
-    return {k: v.detach().cpu().clone(memory_format=torch.contiguous_format) for k, v in tensors.items()}

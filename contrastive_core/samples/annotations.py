@@ -17,21 +17,21 @@ import io
 import json
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.lock import lock
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.tables import safe_cell
 from contrastive_core.data import overrides
-from contrastive_core.messages import N_, message
-from contrastive_core.paths import data_home
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import decisions_path
-from contrastive_core.records.sample_table import decimals
-from contrastive_core.storage import atomic, json_files
-from contrastive_core.storage.json_files import JsonObject
-from contrastive_core.storage.lock import lock
-from contrastive_core.storage.tables import safe_cell
+from contrastive_core.runs.run import Run
+from contrastive_core.samples.sample_table import decimals
 
 CHOICES = ("keep", "relabel", "drop")
 NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
@@ -40,8 +40,11 @@ Marks = dict[str, JsonObject]
 
 
 def marks(file: Path) -> Marks:
-    """The decision on each sample: `what`, `label` for a relabel, what was given and suggested."""
-    return {str(line["id"]): line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES}
+    """The decision on each sample: `what`, `label` for a relabel, what was given and suggested; `many` where it was one
+    on several samples at once."""
+    lines = [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
+    times = Counter(line["event"] for line in lines if "event" in line)
+    return {str(line["id"]): {**line, "many": True} if times[line.get("event")] > 1 else line for line in lines}
 
 
 def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
@@ -61,35 +64,23 @@ def add(file: Path, sample: str, what: str, label: str | None = None, **about: A
     _write(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
-def drop_many(file: Path, samples: Sequence[str], about: Marks | None = None, by: str = "") -> None:
-    """Drop samples all at once; one undo takes them all back. `about`: of each, as `add` has it."""
-    _write(file, [{**(about or {}).get(i, {}), "id": i, "what": "drop"} for i in samples], by=by)
+def add_many(file: Path, labels: Mapping[str, str | None], about: Marks, by: str = "") -> None:
+    """Give samples other classes, by id, all at once, or drop them (None); one undo takes all of it back. `about`: of
+    each, as `add` has it."""
+    what = {
+        i: {"what": "drop"} if label is None else {"what": "relabel", "label": label} for i, label in labels.items()
+    }
+    _write(file, [{**about.get(i, {}), "id": i, **decided} for i, decided in what.items()], by=by)
 
 
-def relabel_many(file: Path, labels: Mapping[str, str], about: Marks | None = None, by: str = "") -> None:
-    """Give samples other classes, by id, all at once; one undo takes them all back."""
-    known = about or {}
-    _write(file, [{**known.get(i, {}), "id": i, "what": "relabel", "label": c} for i, c in labels.items()], by=by)
-
-
-def _write(file: Path, lines: Sequence[JsonObject], **about: Any) -> None:
+def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None, **about: Any) -> None:
     """Add lines as one event, unless it is there already."""
-    event = about.pop("event", None)
     stamp = {"event": event or secrets.token_hex(8), "time": time.time(), **about}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):
-        if not (event and _has_event(file, event)):
+        text = json_files.read_bytes(file, json_files.MAX_LINES) if event and file.exists() else b""
+        may_be_there = json.dumps(event).encode() in text  # lines are parsed only then, and not at every press
+        if not (may_be_there and any(line.get("event") == event for line in json_files.read_lines(file))):
             json_files.append_lines(file, [{**line, **stamp} for line in lines])
-
-
-def _has_event(file: Path, event: str) -> bool:
-    """Whether an event is written. Lines are parsed only where its name occurs: a press would else parse all before."""
-    try:
-        text = json_files.read_bytes(file, json_files.MAX_LINES)
-    except FileNotFoundError:
-        return False
-    return json.dumps(event).encode() in text and any(
-        line.get("event") == event for line in json_files.read_lines(file)
-    )
 
 
 def undo(
@@ -113,26 +104,6 @@ def undo(
     return file, str(first["id"])
 
 
-def adopt(candidates: Sequence[Run]) -> None:
-    """Take over what runs hold of their own, as all did once, for their data sets. What was decided for the data set
-    since then counts; of two runs the one that was decided on last."""
-    old = [
-        (path.stat().st_mtime, path, decisions_path(run.config, split))
-        for run in candidates
-        for split, folder in (("train", _folder(run)), ("test", _folder(run) / "marks-test"))
-        if (path := folder / "marks.jsonl").exists()
-    ]
-    for _, path, file in sorted(old, reverse=True):  # each goes before what is there: newest first
-        with lock(file.with_suffix(".lock"), wait=PATIENCE):
-            before = [
-                {**line, "event": f"{path.parent}:{line.get('group') or number}", "time": 0.0}
-                for number, line in enumerate(json_files.read_lines(path))
-                if line.get("what") in CHOICES
-            ]
-            atomic.write_bytes(file, json_files.lines_bytes([*before, *json_files.read_lines(file)]))
-            path.replace(path.with_name("marks.moved.jsonl"))
-
-
 def labels_csv(by_split: Mapping[str, Marks]) -> str:
     """Every decision with the label that was given, suggested and decided; `label` is empty where the sample is
     dropped. probability_wrong is the score of the list of likely wrong labels, probability_suggested what the voters
@@ -149,43 +120,34 @@ def labels_csv(by_split: Mapping[str, Marks]) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """The content of the files for a training without what was marked; None: there is nothing to say."""
+    """What a training without what was marked reads."""
 
-    exclude: bytes | None
-    relabel: bytes | None
+    files: dict[str, bytes]  # contents by the option of `train` that reads them; those that are not empty
     dropped: int  # by the marks, beside what the run left out itself
     relabeled: int
-
-    @property
-    def files(self) -> dict[str, bytes]:
-        """The files that are not empty, by the option of `train` that reads them."""
-        both = {"exclude": self.exclude, "relabel": self.relabel}
-        return {option: content for option, content in both.items() if content is not None}
 
 
 def changes(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> Changes:
     """What the run left out and relabeled itself together with the marks. Nothing is written. `column`: the head of
     what replaces the class, of pairs the key of the true partner."""
-    decisions = marks(file)
+    decisions, before = marks(file), run.config if run is not None else {}
     drop = [i for i, m in decisions.items() if m["what"] == "drop"]
     labels = {i: str(m["label"]) for i, m in decisions.items() if m["what"] == "relabel"}
-    before = run.config if run is not None else {}
     gone_before = [*overrides.read_ids(before["exclude"])] if before.get("exclude") else []
     relabeled_before = overrides.read_labels(before["relabel"]) if before.get("relabel") else {}
     gone = list(dict.fromkeys([*gone_before, *drop]))
     relabeled = {i: label for i, label in {**relabeled_before, **labels}.items() if i not in gone}
-    return Changes(
-        _csv(["id"], [[i] for i in gone]) if gone else None,
-        _csv(["id", column], relabeled.items()) if relabeled or relabeled_before else None,
-        len(set(drop) - set(gone_before)),
-        sum(relabeled_before.get(i) != label for i, label in labels.items()),
-    )
+    files = {"exclude": _csv(["id"], [[i] for i in gone])} if gone else {}
+    if relabeled or relabeled_before:
+        files["relabel"] = _csv(["id", column], relabeled.items())
+    changed = sum(relabeled_before.get(i) != label for i, label in labels.items())
+    return Changes(files, dropped=len(set(drop) - set(gone_before)), relabeled=changed)
 
 
-def export(file: Path, run: Run | None = None) -> list[str]:
+def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) -> list[str]:
     """Write the files of `changes`, beside the run; the arguments of `train` that name them."""
     folder, arguments = file.parent if run is None else _folder(run), []
-    for option, content in changes(file, run).files.items():
+    for option, content in changes(file, run, column).files.items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
         atomic.write_bytes(path, content)
         arguments += [f"--{option}", str(path)]

@@ -1,17 +1,16 @@
 """Take the loss of one sample apart: the pairs behind it, its margin, its neighbors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contrastive_core.embeddings.reading import read_rows
-from contrastive_core.messages import message
+from contrastive_core.base.cards import Kernel
+from contrastive_core.base.messages import message
 from contrastive_core.ops.similarity import normalize
-from contrastive_core.records.cards import Kernel
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import knobs_of
 from contrastive_core.samples.losses import LossInputs
-from contrastive_core.samples.run_samples import is_paired_by_class, kept_views, rows_of
+from contrastive_core.samples.run_samples import is_paired_by_class, kept_views, rows_of, shown_views
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import knobs_of
 
 
 @dataclass(frozen=True)
@@ -39,29 +38,30 @@ class Explanation:
     scores: np.ndarray  # (m) float32, what the loss compares
     mask: np.ndarray  # (m) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
     kernel: Kernel | None  # how the browser computes the loss; None: it cannot
+    views: np.ndarray | None = None  # (2, c, h, w) uint8: the anchor and its positive, where the loss pairs views
 
 
 def explain_sample(request: SampleRequest, sample: str) -> Explanation:
     """Why a sample has the loss it has. Raises ValueError for one that is not there."""
-    inputs = _inputs(request)
-    if sample not in inputs.rows.ids:
-        values = {"sample": repr(sample), "id": repr(inputs.rows.ids[0])}
-        raise ValueError(message("no sample {sample}; ids look like {id}", **values))
-    return explain_row(inputs, inputs.rows.ids.index(sample))
-
-
-def _inputs(request: SampleRequest) -> LossInputs:
-    """Return the inputs of the loss: rows of z, and views (n, v, d) if it pairs views."""
-    if (run := request.run) is None:
-        rows = read_rows(request.rows)
+    run, place, dataset, views = request.run, request.space.recorded, None, None
+    of = run or (place.run if place else None)
+    if run is None:
+        rows = request.space.rows()
         assert rows is not None
-        knobs = knobs_of(place.run, request.loss) if (place := request.rows.recorded) else None
-        return LossInputs(rows, request.loss, knobs, device="cpu")
-    dataset, h, z = rows_of(run, request.split)
-    knobs = knobs_of(run, request.loss)
-    if is_paired_by_class(run, h):
-        return LossInputs(z, request.loss, knobs, device="cpu")
-    return LossInputs(z, request.loss, knobs, kept_views(run, request.split, dataset), "cpu")
+    else:
+        dataset, h, rows = rows_of(run, request.split)
+        if not is_paired_by_class(run, h):
+            views = kept_views(run, request.split, dataset)
+    if sample not in rows.ids:
+        values = {"sample": repr(sample), "id": repr(rows.ids[0])}
+        raise ValueError(message("no sample {sample}; ids look like {id}", **values))
+    row, knobs = rows.ids.index(sample), knobs_of(of, request.loss) if of else None
+    found = explain_row(LossInputs(rows, request.loss, knobs, views, "cpu"), row)
+    return (
+        found
+        if run is None or dataset is None or views is None
+        else replace(found, views=shown_views(run, dataset, row))
+    )
 
 
 def explain_row(inputs: LossInputs, sample: int, most: int = 8) -> Explanation:

@@ -1,4 +1,4 @@
-"""Issues of samples: mislabeled, false negative, duplicate, outlier, ambiguous, hub.
+"""Issues of samples: mislabeled, false negative, duplicate, outlier; and the table of an embedding, with the losses.
 
 Every score is higher where the suspicion is stronger:
 
@@ -11,35 +11,45 @@ Every score is higher where the suspicion is stronger:
 - outlier: log of the mean distance to the k nearest rows (Ramaswamy et al. 2000, SIGMOD), cosine,
   in the embedding and in centered pixels. An encoder maps what it cannot read to one tight spot,
   so noise is no outlier in its own space: the pixels tell.
-- ambiguous: normalized entropy of the voters' probabilities over classes.
-- hub: how often it is among the k nearest of others, over k (Radovanović et al. 2010, JMLR 11).
 
 Of the two spaces of duplicate and outlier the larger (x − median)/interquartile range counts, so that a space in which
 these numbers vary much anyway does not hide a clear sign of the other.
 
-Above `neighbors.APPROXIMATE_FROM` the nearest rows are looked for among some likely ones (candidates.py), and the share
-that is found is told; a score is of what was found.
+In a large set faiss looks for the nearest rows (ops/neighbors.py), and the share that is found is told; a score is of
+what was found.
 
 Measured by `benchmarks/planted_errors.py` and `benchmarks/label_errors.py`.
 """
 
+import dataclasses
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from contrastive_core.ops.neighbors import Neighbors, nearest_together
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.sample_table import K
-from contrastive_core.records.towers import towers_of
-from contrastive_core.samples.candidates import LIKELY
-from contrastive_core.samples.class_losses import ByClass, by_class
+from contrastive_core import losses
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
+from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
+from contrastive_core.samples.label_voters import ByClass, by_class
+from contrastive_core.samples.losses import LossInputs
+from contrastive_core.samples.sample_table import COLUMNS, K, SampleTable
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import PAIR, TOWER
 
-__all__ = ["Issues", "find_issues"]
+__all__ = ["Issues", "SampleInputs", "build_table", "find_issues"]
 
 BLOCK = 4096  # rows whose distances are taken at a time
 OF_NEAREST = ("false_negative", "duplicate")  # not of two towers: partners are near; tower_pairs.py has their lists
+LIKELIEST = 4  # classes that a person chooses from: a row's own, and three others
+REPEATS = 4  # of random batches, for what training saw
+GRID = 7  # values of the knob at which all losses are known
+GRID_UP_TO = 20_000  # samples; above, only of losses of the softmax family
+RANGES = {"temperature": np.geomspace(0.02, 2, GRID), "margin": np.linspace(0.05, 2, GRID)}
 WIDE = 3  # times the neighbors that vote: some of them may not
 
 
@@ -74,99 +84,76 @@ def find_issues(
     other: EmbeddingSet | None = None,
     pixels: Pixels | None = None,
     supervised: bool = False,
-    near: Neighbors | None = None,
     device: str = "auto",
     on_fraction: OnFraction = ignore_fraction,
 ) -> Issues:
-    """Scores of all rows. Of many processes (torchrun) each does a share of the work.
+    """Scores of all rows.
 
     Args:
         other: the other split, in the same space: where leaks are looked for.
         pixels: for copies and outliers that the encoder does not see.
         supervised: only rows of another class are negatives.
-        near: the nearest rows, where these are known.
         on_fraction: called with the fraction done; what it raises stops the work.
     Raises: UnusableEmbedding for fewer than two rows, or values that are not finite.
     """
     most = min(WIDE * (k := max(1, min(K, len(rows) - 1))), len(rows) - 1)
-    wide = _known(near, most) or _nearest(rows.features, None, most, device, lambda f: on_fraction(0.3 * f))
+    wide = nearest(rows.features, None, most, "cosine", device, lambda f: on_fraction(0.3 * f), LIKELY)
     graph = wide.first(k)
     on_fraction(0.4)
-    spaces = [_Space(rows.features, other.features if other else None, graph)]
-    spaces += [] if pixels is None else [_pixel_space(*pixels, k, device)]
+    spaces = [(rows.features, other.features if other else None, graph)]
+    if pixels is not None:  # centered: cosines do not change when an image is made brighter or flatter
+        x, far = (None if part is None else part - part.mean(1, keepdims=True) for part in pixels)
+        assert x is not None
+        spaces.append((x, far, nearest(x, None, k, device=device, approximate=LIKELY)))
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
-    wrong, classes = _by_labels(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
+    labels, wrong, classes = np.unique(rows.labels if rows.labels is not None else -1), None, None
+    if (labels >= 0).sum() > 1:
+        wrong = find_label_errors(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
+        classes = wrong.by_class
+    elif (labels >= 0).any():
+        classes = by_class(rows, device, None if wide.recall is None else wide)
     negative, none = graph.score[:, 0].astype(np.float64), np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
         "false_negative": classes.other_score if supervised and classes else negative,
         "duplicate": duplicate,
-        "outlier": np.max([_outlyingness(space.graph) for space in spaces], 0),
-        "ambiguous": _entropy(wrong.classes) if wrong else none,
-        "hub": np.bincount(graph.index.ravel(), minlength=len(rows)) / k,
+        "outlier": np.max([_standard(_log_distance(near)) for _, _, near in spaces], 0),
     }
-    scores |= dict.fromkeys(OF_NEAREST if towers_of(rows) else (), none)
+    towers = rows.columns.get(TOWER, ()) if PAIR in rows.columns else ()
+    scores |= dict.fromkeys(OF_NEAREST if len(np.unique(towers)) == 2 else (), none)
     on_fraction(1.0)
-    return Issues(scores, graph, classes, wrong, nearest_duplicate, leaked, nearness)
+    return Issues(
+        scores=scores,
+        neighbors=graph,
+        by_class=classes,
+        labels=wrong,
+        nearest_duplicate=nearest_duplicate,
+        leaked=leaked,
+        nearness=nearness,
+    )
 
 
-def _known(near: Neighbors | None, k: int) -> Neighbors | None:
-    """The k nearest of the neighbors that somebody has, if these serve here."""
-    return near.first(k) if near is not None and near.metric == "cosine" and near.k >= k else None
-
-
-def _by_labels(
-    rows: EmbeddingSet, wide: Neighbors, device: str, on_fraction: OnFraction
-) -> tuple[LabelErrors | None, ByClass | None]:
-    """Return the label errors; none without labels or with one class."""
-    labels = rows.labels if rows.labels is not None else np.zeros(0, np.int64)
-    if len(np.unique(labels[labels >= 0])) > 1:
-        wrong = find_label_errors(rows, wide, device, on_fraction)
-        return wrong, wrong.by_class
-    return None, by_class(rows, device, None if wide.recall is None else wide) if (labels >= 0).any() else None
-
-
-def _nearest(
-    x: np.ndarray, base: np.ndarray | None, k: int, device: str, on_fraction: OnFraction = ignore_fraction
-) -> Neighbors:
-    return nearest_together(x, base, k, "cosine", on_fraction, device, LIKELY)
-
-
-@dataclass(frozen=True, eq=False)
-class _Space:
-    """Rows of this split and of the other (if there is one), and the k nearest of this split."""
-
-    x: np.ndarray
-    other: np.ndarray | None
-    graph: Neighbors
-
-
-def _pixel_space(x: np.ndarray, other: np.ndarray | None, k: int, device: str) -> _Space:
-    """Pixels, centered: cosines do not change when an image is made brighter or flatter."""
-    x = x - x.mean(1, keepdims=True)
-    other = None if other is None else other - other.mean(1, keepdims=True)
-    return _Space(x, other, _nearest(x, None, k, device))
-
-
-def _duplicates(spaces: list[_Space], device: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _duplicates(
+    spaces: list[tuple[np.ndarray, np.ndarray | None, Neighbors]], device: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The nearest row of both splits, whether it is of the other, 1 − d₁/d_k, and the score; (n) each, of the space in
-    which the score is larger."""
+    which the score is larger. `spaces`: rows of this split and of the other, and the k nearest of this split."""
     found = []
-    for space in spaces:
-        nearest = space.graph.index[:, 0].copy()
-        first, last = (_distances(space.x, space.x, space.graph.index[:, q]) for q in (0, -1))
-        leaked = np.zeros(len(nearest), bool)
-        if space.other is not None:
-            far = _nearest(space.x, space.other, 1, device).index[:, 0]
-            across = _distances(space.x, space.other, far)
+    for x, other, graph in spaces:
+        copy = graph.index[:, 0].copy()
+        first, last = (_distances(x, x, graph.index[:, q]) for q in (0, -1))
+        leaked = np.zeros(len(copy), bool)
+        if other is not None:
+            far = nearest(x, other, 1, device=device, approximate=LIKELY).index[:, 0]
+            across = _distances(x, other, far)
             leaked = across < first
-            nearest[leaked], first[leaked] = far[leaked], across[leaked]
+            copy[leaked], first[leaked] = far[leaked], across[leaked]
         nearness = 1 - first / np.maximum(last, 1e-12)
-        found.append((nearest, leaked, nearness, _standard(nearness)))
+        found.append((copy, leaked, nearness, _standard(nearness)))
     which = np.argmax([standard for *_, standard in found], 0)
-    nearest, leaked, nearness, standard = (np.choose(which, c) for c in zip(*found, strict=True))
-    return nearest, leaked, nearness, standard
+    copy, leaked, nearness, standard = (np.choose(which, c) for c in zip(*found, strict=True))
+    return copy, leaked, nearness, standard
 
 
 def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
@@ -175,29 +162,181 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
     distance = np.empty(len(x))
     for start in range(0, len(x), BLOCK):
         part = slice(start, start + BLOCK)
-        distance[part] = np.linalg.norm(_unit(x[part]) - _unit(y[index[part]]), axis=1)
+        a, b = (rows.astype(np.float64) for rows in (x[part], y[index[part]]))
+        a, b = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300) for rows in (a, b))
+        distance[part] = np.linalg.norm(a - b, axis=1)
     return distance
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
-    wide = x.astype(np.float64)
-    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-300))
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """Entropy (n) of probabilities (n, classes) over that of all classes alike."""
-    parts = [p[start : start + BLOCK] for start in range(0, len(p), BLOCK)]
-    sums = [-(q * np.log(np.maximum(q, 1e-12))).sum(1, dtype=np.float64) for q in parts]
-    return np.concatenate(sums) / np.log(p.shape[1])
-
-
-def _outlyingness(graph: Neighbors) -> np.ndarray:
-    """How far rows (n) are from their neighbors, standardized."""
+def _log_distance(graph: Neighbors) -> np.ndarray:
+    """How far rows (n) are from their neighbors."""
     distance = 1 - graph.score.mean(1, dtype=np.float64)
     least = max(1e-3 * float(np.median(distance)), 1e-12)  # copies: their logarithm is no matter
-    return _standard(np.log(np.maximum(distance, least)))
+    return np.log(np.maximum(distance, least))
 
 
 def _standard(x: np.ndarray) -> np.ndarray:
     low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
     return np.asarray((x - middle) / max(high - low, 1e-12))
+
+
+# --- the table ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SampleInputs:
+    """An embedding with its loss, and what goes along.
+
+    rows: what the loss is taken on. features: what is searched for issues (default: rows); other: the other split in
+    the space of `features`; pixels: both splits' images as rows (n, p). views: draws of (n, v, d) augmented views, for
+    self-supervised pairs. augmented: draws of (n, d), an augmented view of each row, where rows are paired by class:
+    what augmentation alone does to each loss. batch_size: images in a training batch; 0: no estimate of what training
+    saw.
+    """
+
+    rows: EmbeddingSet
+    loss: str
+    knobs: Mapping[str, Any] | None = None
+    views: list[np.ndarray] | None = None
+    augmented: list[np.ndarray] | None = None
+    features: EmbeddingSet | None = None
+    other: EmbeddingSet | None = None
+    pixels: Pixels | None = None
+    batch_size: int = 0
+    device: str = "auto"
+
+    @property
+    def draws(self) -> list[LossInputs]:
+        """The draws that the loss averages over: views, or the rows themselves; none where no row has a positive."""
+        views: list[np.ndarray | None] = [*self.views] if self.views else [None] * (self.rows.labels is not None)
+        return [LossInputs(self.rows, self.loss, self.knobs, one, self.device) for one in views]
+
+    @property
+    def augmented_draws(self) -> list[LossInputs]:
+        """Draws that only show what augmentation does."""
+        rows = [dataclasses.replace(self.rows, features=one) for one in self.augmented or () if not self.views]
+        return [LossInputs(one, self.loss, self.knobs, None, self.device) for one in rows]
+
+
+def build_table(inputs: SampleInputs, on_progress: OnProgress = ignore_progress) -> SampleTable:
+    """The table of an embedding. Without labels and views no row has a positive: the loss is NaN, and the lists stand
+    alone. Raises: ValueError when the loss cannot use these pairs; what `on_progress` raises stops it."""
+    rows = inputs.rows if inputs.features is None else inputs.features
+    draws, none = inputs.draws, np.full(len(rows), np.nan)
+    value, weight, by_draw, facts = none, np.zeros(len(none)), none[:, None], dict[str, float]()
+    if draws:
+        stage = N_("loss of every sample")
+        if (most := draws[0].candidates) is not None:
+            facts["loss_candidates"] = most
+            stage = message("loss of every sample, among {number} random samples", number=f"{most:,}")
+        sets, on_fraction = [*draws, *inputs.augmented_draws], fraction_of(on_progress, stage)
+        parts = (_part_of(on_fraction, number, len(sets)) for number in range(len(sets)))
+        found = [sample_losses.per_sample(draw, part) for draw, part in zip(sets, parts, strict=True)]
+        values, weight = [v for v, _ in found], found[len(draws) - 1][1]
+        value, by_draw = np.mean(values[: len(draws)], 0), np.stack(values[len(draws) :] or values, 1)
+    on_fraction = fraction_of(on_progress, N_("issues"))
+    issues = find_issues(rows, inputs.other, inputs.pixels, not inputs.views, inputs.device, on_fraction)
+    labels = rows.labels if rows.labels is not None else np.full(len(rows), -1)
+    columns = {
+        "id": np.array(rows.ids),
+        "label": np.array([rows.class_name(int(c)) for c in labels]),
+        "loss": value,
+        "weight": weight,
+        "rank": sample_losses.ranks(value),
+        **{k: v for k, v in issues.scores.items() if k in COLUMNS},
+        "nearest_positive": _ids_of(rows, issues.nearest_positive),
+        "nearest_negative": _ids_of(rows, issues.nearest_negative),
+    }
+    assert tuple(columns) == COLUMNS
+    extra, more = _explained(rows, issues, inputs.other, inputs.views is None)
+    extra["loss_by_draw"] = by_draw
+    facts |= more | {f"neighbors_{k}": v for k, v in issues.neighbors.about.items()}
+    defined = by_draw[np.isfinite(by_draw).all(1)]
+    if by_draw.shape[1] > 1 and len(defined) > 1:
+        facts |= {f"variance_{k}": v for k, v in sample_losses.split_variance(defined).items()}
+    knob, grid = _grid(inputs) if draws else ("", np.zeros(0))
+    if len(grid):
+        on_fraction = fraction_of(on_progress, message("loss over {knob}", knob=knob))
+        parts = (_part_of(on_fraction, number, len(draws)) for number in range(len(draws)))
+        over = [
+            sample_losses.losses_over_knob(draw, knob, grid.tolist(), part)
+            for draw, part in zip(draws, parts, strict=True)
+        ]
+        extra["loss_over_knob"] = np.asarray(np.mean(over, 0))
+    if inputs.batch_size and draws:
+        on_progress(N_("loss in training's batches"), None)
+        in_batches = sample_losses.losses_in_batches(draws[0], inputs.batch_size, REPEATS)
+        extra["loss_in_batches"], extra["loss_in_batches_spread"] = in_batches
+    return SampleTable(
+        columns=columns, classes=inputs.rows.classes, loss=inputs.loss, extra=extra, facts=facts, knob=knob, grid=grid
+    )
+
+
+def _part_of(on_fraction: OnFraction, number: int, parts: int) -> OnFraction:
+    """The fraction of one of several equal parts, as that of the whole."""
+    return lambda fraction: on_fraction((number + fraction) / parts)
+
+
+def _grid(inputs: SampleInputs) -> tuple[str, np.ndarray]:
+    """The knob that can be dragged, and values of it, the loss's own among them."""
+    knobs = losses.knobs(inputs.loss)
+    knob = next((k for k in RANGES if k in knobs), None)
+    is_softmax = losses.get(inputs.loss).card.family == "softmax"
+    if knob is None or (len(inputs.rows) > GRID_UP_TO and not is_softmax):
+        return "", np.zeros(0)
+    value = float((inputs.knobs or {}).get(knob, knobs[knob].default))
+    inside = [v for v in RANGES[knob] if knobs[knob].low <= v <= knobs[knob].high]
+    others = [v for v in inside if not math.isclose(v, value, rel_tol=1e-6)]
+    return knob, np.sort([*others, value])
+
+
+def _ids_of(rows: EmbeddingSet, at: np.ndarray) -> np.ndarray:
+    """The ids of rows by number; "" for −1."""
+    return np.where(at >= 0, np.array(rows.ids)[at], "")
+
+
+def _explained(
+    rows: EmbeddingSet, issues: Issues, other: EmbeddingSet | None, supervised: bool
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Columns and figures beyond COLUMNS."""
+    near = issues.neighbors.index[:, 0]
+    both = np.array([*rows.ids, *(other.ids if other else ())])
+    extra = {
+        "nearest_duplicate": both[issues.nearest_duplicate + issues.leaked * len(rows)],
+        "leaked": issues.leaked,
+        "nearness": issues.nearness,
+        "lookalike": _ids_of(rows, issues.nearest_negative if rows.labels is not None and supervised else near),
+    }
+    if issues.labels is None or rows.labels is None:
+        return extra, {}
+    facts = {}
+    if not supervised:  # else a negative is of another class, by its definition
+        top = np.argsort(-issues.scores["false_negative"])[: max(1, len(rows) // 20)]
+        facts["false_negatives_of_same_class"] = float((rows.labels[near[top]] == rows.labels[top]).mean())
+    return extra | _label_columns(rows, issues.labels), facts
+
+
+def _label_columns(rows: EmbeddingSet, wrong: LabelErrors) -> dict[str, np.ndarray]:
+    """Return the suspicion of each label, by voter and combined."""
+    firsts = {
+        "suggested": wrong.suggested,
+        "probe_prediction": wrong.predicted["probe"],
+        "knn_prediction": wrong.predicted["neighbors"],
+        "discriminant_prediction": wrong.predicted["discriminant"],
+        "min_loss_class": wrong.by_class.losses.argmin(1),
+    }
+    numbers = [*range(wrong.classes.shape[1]), -1]  # −1, the last: of rows without a label
+    names = np.array([rows.class_name(c) for c in numbers])
+    extra = {k: names[v] for k, v in firsts.items()}
+    extra["suggested_probability"] = wrong.confidence
+    extra |= {f"wrong_by_{name}": v for name, v in wrong.by_voter.items()}
+    extra["correct"] = firsts["probe_prediction"] == rows.labels
+    extra["likely"] = names[_highest(wrong.classes, LIKELIEST)]
+    return extra
+
+
+def _highest(p: np.ndarray, most: int) -> np.ndarray:
+    """Where each row of p (n, classes) is highest, next to highest, and so on (n, most); of equals the first."""
+    most = min(most, p.shape[1])
+    parts = (np.nan_to_num(p[start : start + BLOCK]) for start in range(0, len(p), BLOCK))
+    return np.concatenate([np.argsort(-part, 1, kind="stable")[:, :most] for part in parts])

@@ -3,42 +3,50 @@
 No estimate from a model alone can promise coverage, because wrong labels and ambiguous classes look alike. A few
 decisions on random rows can. Let p be the model's probability that a label is wrong.
 
-- **Draws.** Every third row comes in turn from strata of equal Σ √(p(1−p)), where few checks tell most. The others are
-  drawn uniformly: they find wrong labels that the model does not see.
-- **Estimate.** Each stratum has a Beta posterior. Its prior is worth `PRIOR` checks at the mean of the recalibrated p.
-  Rows that nobody checked are drawn from the posterior. Each end of the interval has a prior of its own, nearer to the
-  exact (Clopper-Pearson) one, because p may miss wrong labels.
+- **Draws.** Rows are drawn uniformly, in an order that follows from their ids: the same for every run of a data set.
+- **Evidence.** Only decisions that a person made one by one on drawn rows move the estimate. Those on suspects count
+  for themselves; those on many samples at once are none.
+- **Estimate.** Each stratum of p has a Beta posterior. Its prior is worth `PRIOR` checks at the mean of the
+  recalibrated p. Rows that nobody checked are drawn from the posterior. Each end of the interval has a prior of its
+  own, nearer to the exact (Clopper-Pearson) one, because p may miss wrong labels.
 - **Stop rule.** `bound` is the share of labels that is still wrong at most, once all decisions are applied. It inverts
-  the prior-posterior ratio of the uniform draws, a martingale under sampling without replacement (Waudby-Smith &
-  Ramdas 2020, arXiv 2006.04347). It holds with 95 % however often somebody looks.
-- **Recalibration.** The share of wrong labels among the decided rows of similar p, shrunk towards p.
+  the prior-posterior ratio of the draws, a martingale under sampling without replacement (Waudby-Smith & Ramdas 2020,
+  arXiv 2006.04347). It holds with 95 % however often somebody looks.
+- **Recalibration.** The share of wrong labels among the checked rows of similar p, shrunk towards p.
 
 `python -m benchmarks.coverage` measures all three. NumPy alone, because the app imports it: SciPy takes a second.
 """
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from math import lgamma, log
 
 import numpy as np
 
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.runs.run import Run
+from contrastive_core.samples.sample_lists import LISTS, RANDOM
+from contrastive_core.samples.sample_table import SampleTable
 
 __all__ = [
     "CLEAN",
     "Audit",
+    "LabelAudit",
     "audit",
+    "audit_table",
     "bounds",
     "calibrate",
     "draw",
     "is_wrong",
     "plain_bound",
-    "recalibrate",
     "strata_of",
 ]
 
+GONE_THROUGH = 0.75  # decided share of the first rows of the draw, which counts as a sample
 STRATA = 6
-TURN = 3  # of so many rows the first is drawn from a stratum, the others uniformly
 FLOOR = 1e-3  # of p, so that rows of which the model is certain are sampled too
 PRIOR = 2.0  # checks that a stratum's prior is worth
 EXTRA = {"number": (0.05, 0.25), "low": (1e-3, 0.75), "high": (0.15, 0.25)}  # wrong and right ones added to the prior
@@ -48,12 +56,10 @@ GRID = 4000  # counts that the bound tries
 RANKED = 0.9  # decided share of the top of the list, down to which it counts as worked through
 NEAR_ZERO = 0.05  # of the bound's prior Beta(0.05, 1): few wrong labels are expected where one thinks of stopping
 CLEAN = 0.01  # share of wrong labels below which a person may stop
-LABEL_LISTS = ("", "mislabeled", "random", "ambiguous", "loss")  # where to keep or drop a sample judges its label
-BELIEVED, WIDTH = (
-    4.0,
-    1.0,
-)  # decisions that the model is worth where it is corrected; logits within which rows are alike
+LABEL_LISTS = ("", RANDOM, "ambiguous", *(one.key for one in LISTS.values() if one.of_labels))  # judge labels
+BELIEVED, WIDTH = 4.0, 1.0  # checks the model is worth where it is corrected; logits within which rows are alike
 POINTS, TINY = 200, 1e-9  # of the correction; p that is still told from 0
+LEFT = (0.1, 0.05, 0.01)  # shares of wrong labels that a person may want
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,9 @@ class Audit:
     bound: float  # share of labels still wrong at most (95 %, at any time); 1 before the first uniform draw
     checked: int  # random rows that were decided
     found: int  # of these, wrong
-    probability: np.ndarray  # (n) recalibrated; 0 or 1 where decided
+    probability: np.ndarray  # (n) by the checks; 0 or 1 where decided
     remaining: int | None  # random checks until the bound is below CLEAN, if all are right; None: more than there are
+    reviews: dict[float, int]  # of the likeliest suspects, until about such a share of labels is wrong
 
 
 @dataclass(frozen=True)
@@ -94,13 +101,55 @@ class _Evidence:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.bound(max(0, middle)) < CLEAN else (middle, high)
-        checks = -(-high * TURN // (TURN - 1))
-        return checks if checks <= self.size - self.known + self.open_top else None
+        return high
+
+
+@dataclass(frozen=True, eq=False)
+class LabelAudit:
+    """The decisions on the labels of one split, and what they say."""
+
+    p: np.ndarray  # (n) as the encoder has it; NaN without a label, and where it was settled before the training
+    wrong: np.ndarray  # (n) 1, 0, NaN where nobody decided by itself
+    order: np.ndarray  # random rows, in the order to check them
+    reached: int  # so many of them were gone through
+    found: Audit
+
+    @property
+    def labels(self) -> int:
+        return int(np.isfinite(self.p).sum())
+
+    @property
+    def left(self) -> int:
+        """Labels that are undecided."""
+        return int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
+
+
+def audit_table(table: SampleTable, marks: Mapping[str, JsonObject], run: Run | None = None) -> LabelAudit | None:
+    """The audit of a table by the decisions of its split; None without labels. What was decided before the run was
+    trained without the wrong ones says nothing of the labels that are left."""
+    p, wrong = np.array(table.columns["mislabeled"], np.float64), np.full(len(table), np.nan)
+    if not np.isfinite(p).any():
+        return None
+    is_cleaned = run is not None and bool(run.config.get("exclude") or run.config.get("relabel"))
+    trained = datetime.fromisoformat(str(run.manifest["created"])).timestamp() if run and is_cleaned else 0.0
+    checked = np.zeros(len(table), bool)
+    for sample, mark in marks.items():
+        if (row := table.row(sample)) is not None:
+            wrong[row], checked[row] = is_wrong(mark), mark.get("list") == RANDOM
+            if float(mark.get("time", 0.0)) < trained:
+                p[row] = wrong[row] = np.nan
+    order = draw(table.columns["id"], np.isfinite(p))
+    share = np.cumsum(np.isfinite(wrong[order])) / np.arange(1, len(order) + 1)
+    reached = int(np.flatnonzero(checked[order] & (share >= GONE_THROUGH)).max(initial=-1)) + 1
+    return LabelAudit(p, wrong, order, reached, audit(p, wrong, order[:reached]))
 
 
 def is_wrong(mark: JsonObject) -> float:
-    """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label."""
+    """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label, or was
+    one on many samples at once."""
     what, judges = mark.get("what"), str(mark.get("list") or "") in LABEL_LISTS
+    if mark.get("many"):
+        return np.nan
     if what == "relabel":
         return float(mark.get("label") != mark.get("given"))
     return {"keep": 0.0, "drop": 1.0}.get(str(what), np.nan) if judges else np.nan
@@ -117,63 +166,63 @@ def strata_of(p: np.ndarray, count: int = STRATA) -> np.ndarray:
     return stratum
 
 
-def draw(p: np.ndarray, size: int, seed: int = 0) -> np.ndarray:
-    """Return random rows to check, in the order to show them. A larger size starts with the rows of a smaller one."""
-    stratum, shuffled, rows = strata_of(p), _shuffled(p, [seed, 0]), dict[int, None]()
-    turn = np.empty(len(p), int)  # of each row within its stratum
-    for h in range(STRATA):
-        members = shuffled[stratum[shuffled] == h]
-        turn[members] = np.arange(len(members))
-    by_stratum = iter(shuffled[np.lexsort((stratum[shuffled], turn[shuffled]))])
-    uniform = iter(_shuffled(p, [seed, 1]))
-    for place in range(min(size, len(shuffled))):
-        rows[next(int(r) for r in (uniform if place % TURN else by_stratum) if r not in rows)] = None
-    return np.array([*rows], int)
+def draw(ids: np.ndarray, labeled: np.ndarray) -> np.ndarray:
+    """Return the labeled rows in a random order that follows from their ids (n) alone."""
+    rows = np.flatnonzero(labeled)
+    keys = [hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in ids[rows]]
+    return rows[np.argsort(np.array(keys, "S8"), kind="stable")]
 
 
-def _shuffled(p: np.ndarray, seed: list[int]) -> np.ndarray:
-    return np.random.default_rng(seed).permutation(np.flatnonzero(np.isfinite(p)))
-
-
-def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, seed: int = 0) -> Audit:
+def audit(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray) -> Audit:
     """Estimate the number of wrong labels, and bound the share that is left.
 
     Args: p: (n) the model's probability that a label is wrong, NaN without a label; wrong: (n) 1 where a person found
-        the label wrong, 0 right, NaN undecided; drawn: rows of `draw` in their order, decided or not; seed: of `draw`.
+        the label wrong, 0 right, NaN undecided; drawn: random rows, decided or not, the first of a draw.
     """
-    rng, decided = np.random.default_rng(seed), np.isfinite(wrong)
-    hits, is_drawn = np.nan_to_num(wrong) > 0.5, _mask(len(p), drawn)
-    top, probability = _worked_through(p, decided, is_drawn), recalibrate(p, wrong)
+    rng, decided = np.random.default_rng(0), np.isfinite(wrong)
+    hits, is_drawn = np.nan_to_num(wrong) > 0.5, np.isin(np.arange(len(p)), drawn)
+    top = _worked_through(p, decided, is_drawn)
+    probability = np.where(decided & np.isfinite(p), wrong, calibrate(p, np.where(is_drawn, wrong, np.nan)))
     part = 2 * strata_of(p) + (np.nan_to_num(p) > 0.5)  # a stratum of both kinds would hide what p tells
     part[top] = 2 * STRATA  # the top of the list is a part of its own
     known = float((hits & np.isfinite(p)).sum())
     number, ends = known, {end: np.full(DRAWS, known) for end in ("low", "high")}
     for h in range(2 * STRATA + 1):
-        rows = part == h
-        checks, left = rows & decided & (is_drawn | top), int((rows & ~decided).sum())
-        if left:
-            n, k, mean = checks.sum(), (checks & hits).sum(), probability[rows & ~decided].mean()
+        checks, open_rows = (part == h) & decided & is_drawn, (part == h) & ~decided
+        if left := int(open_rows.sum()):
+            n, k, mean = checks.sum(), (checks & hits).sum(), probability[open_rows].mean()
             a, b = PRIOR * mean + k, PRIOR * (1 - mean) + n - k
-            number += left * (a + EXTRA["number"][0]) / (a + b + sum(EXTRA["number"]))
+            expected = (a + EXTRA["number"][0]) / (a + b + sum(EXTRA["number"]))
+            number += left * expected
+            probability[open_rows] = np.minimum(1, probability[open_rows] * expected / max(mean, TINY))
             for end, draws in ends.items():
                 draws += rng.binomial(left, rng.beta(a + EXTRA[end][0], b + EXTRA[end][1], DRAWS))
     low, high = np.quantile(ends["low"], (1 - LEVEL) / 2), np.quantile(ends["high"], (1 + LEVEL) / 2)
-    random = is_drawn & decided
-    evidence = _evidence(p, wrong, is_drawn, top, _shuffled(p, [seed, 1]))
+    suspects = np.flatnonzero(np.isfinite(p) & ~decided)
+    suspects = suspects[np.argsort(-p[suspects], kind="stable")]
+    left_wrong = (number - known) - np.concatenate([[0.0], np.cumsum(probability[suspects])])
+    labels = max(1, int(np.isfinite(p).sum()))
+    evidence = _evidence(p, wrong, is_drawn, top)
     return Audit(
-        *(number, (float(low), float(high)), evidence.bound(), int(random.sum()), int((random & hits).sum())),
-        *(probability, evidence.remaining()),
+        number=number,
+        interval=(float(low), float(high)),
+        bound=evidence.bound(),
+        checked=int((is_drawn & decided).sum()),
+        found=int((is_drawn & decided & hits).sum()),
+        probability=probability,
+        remaining=evidence.remaining(),
+        reviews={s: min(int(np.searchsorted(-left_wrong, -s * labels)), len(suspects)) for s in LEFT},
     )
 
 
-def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int], seed: int = 0) -> list[float]:
+def bounds(p: np.ndarray, wrong: np.ndarray, drawn: np.ndarray, sizes: list[int]) -> list[float]:
     """Return the bound after each number of random checks, with all other decisions as they are."""
-    found, uniform = [], _shuffled(p, [seed, 1])
-    top = _worked_through(p, np.isfinite(wrong), _mask(len(p), drawn))
+    found = []
+    top = _worked_through(p, np.isfinite(wrong), np.isin(np.arange(len(p)), drawn))
     for size in sizes:
         then, later = wrong.copy(), drawn[size:]
         then[later[~top[later]]] = np.nan
-        found.append(_evidence(p, then, _mask(len(p), drawn[:size]), top, uniform).bound())
+        found.append(_evidence(p, then, np.isin(np.arange(len(p)), drawn[:size]), top).bound())
     return found
 
 
@@ -182,17 +231,9 @@ def plain_bound(labels: int, checks: int, share: float) -> float:
     return _most(labels, checks, round(share * checks), round(share * checks), checks) / max(1, labels)
 
 
-def recalibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) corrected by the decisions (n): 0 and 1 where decided, `calibrate` elsewhere."""
-    return np.where(np.isfinite(wrong) & np.isfinite(p), wrong, calibrate(p, wrong))
-
-
 def calibrate(p: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """Return p (n) corrected by the decisions (n) on rows of similar p; rows keep their order.
-
-    The model counts as `BELIEVED` decisions everywhere, so that one decision does not overturn a list, and decisions on
-    suspects say nothing of rows that are no suspects.
-    """
+    """Return p (n) corrected by the decisions (n) on random rows of similar p; rows keep their order. The model counts
+    as `BELIEVED` decisions everywhere, so that one decision does not overturn a list."""
     decided = np.isfinite(wrong) & np.isfinite(p)
     if not decided.any():
         return p
@@ -225,21 +266,19 @@ def _worked_through(p: np.ndarray, decided: np.ndarray, is_drawn: np.ndarray) ->
     return top & np.isfinite(p)
 
 
-def _evidence(
-    p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray, uniform: np.ndarray
-) -> _Evidence:
-    """Return the evidence of the uniform draws about the rows below the top.
-
-    The start of the uniform order is a simple random sample of them, as far as it is drawn.
-    """
+def _evidence(p: np.ndarray, wrong: np.ndarray, is_drawn: np.ndarray, top: np.ndarray) -> _Evidence:
+    """Return the evidence of the draws about the rows below the top, of which they are a simple random sample."""
     labeled, decided = np.isfinite(p), np.isfinite(wrong)
-    reached = is_drawn[uniform]
-    start = uniform[: len(uniform) if reached.all() else int(reached.argmin())]
     rest = labeled & ~top
-    sample, known = wrong[start[(rest & decided)[start]]], wrong[rest & decided]
+    sample, known = wrong[rest & decided & is_drawn], wrong[rest & decided]
     return _Evidence(
-        *(int(labeled.sum()), int((labeled & top & ~decided).sum()), int(rest.sum())),
-        *(len(known), int((known > 0.5).sum()), len(sample), int((sample > 0.5).sum())),
+        labels=int(labeled.sum()),
+        open_top=int((labeled & top & ~decided).sum()),
+        size=int(rest.sum()),
+        known=len(known),
+        wrong=int((known > 0.5).sum()),
+        n=len(sample),
+        k=int((sample > 0.5).sum()),
     )
 
 
@@ -248,17 +287,13 @@ def _most(size: int, n: int, k: int, wrong: int, known: int) -> int:
     `wrong` are."""
     last = size - known + wrong
     counts = np.unique(np.linspace(wrong, last, min(GRID, last - wrong + 1)).astype(int))
-    falling = [_log_falling(size, x, m) for x, m in ((counts, k), (size - counts, n - k), (np.array([size]), n))]
+    table, falling = _log_factorials(size), []
+    for x, m in ((counts, k), (size - counts, n - k), (np.array([size]), n)):  # log x(x − 1)…(x − m + 1)
+        falling.append(np.where(x >= m, table[x] - table[np.maximum(x - m, 0)], -np.inf))
     likelihood = falling[0] + falling[1] - falling[2]
     marginal = _beta_ln(NEAR_ZERO + k, 1 + n - k) - _beta_ln(NEAR_ZERO, 1)
     possible = np.flatnonzero(marginal - likelihood < log(1 / (1 - LEVEL)))
     return int(counts[min(possible[-1] + 1, len(counts) - 1)]) - wrong if len(possible) else 0
-
-
-def _mask(size: int, rows: np.ndarray) -> np.ndarray:
-    mask = np.zeros(size, bool)
-    mask[rows] = True
-    return mask
 
 
 def _beta_ln(a: float, b: float) -> float:
@@ -268,9 +303,3 @@ def _beta_ln(a: float, b: float) -> float:
 @lru_cache(2)
 def _log_factorials(size: int) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, size + 1)))])
-
-
-def _log_falling(size: int, x: np.ndarray, k: int) -> np.ndarray:
-    """log x(x − 1)…(x − k + 1) of x up to `size`, −inf where x < k."""
-    table = _log_factorials(size)
-    return np.where(x >= k, table[x] - table[np.maximum(x - k, 0)], -np.inf)

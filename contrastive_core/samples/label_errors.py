@@ -1,4 +1,4 @@
-"""Which labels are wrong, how sure that is, and how many there are.
+"""Which labels are likely wrong, and what they should be.
 
 1. Five voters that have not seen a row's label give each class a probability (label_voters.py); p is their mixture.
 2. Rows for which p gives another class more than half are left out of what the voters learn from, and they vote again:
@@ -14,35 +14,30 @@
    two classes are taken for each other it compares these. (The noise model of Natarajan et al. 2013, NIPS 26.) e, the
    share of wrong labels, is the one under which the given labels are likeliest.
 
-What the embedding cannot see is not counted: e is low where classes overlap in it. Overlap also looks like wrong labels
-where p is too sure. The lower limit of e therefore holds for every temperature of p, by their joint likelihood
-(`least_share`). Only an audit gives an upper limit (label_audit.py). The voters' weights and the
+The probabilities put samples in order; they do not say how many labels are wrong, since wrong labels and ambiguous
+classes look alike to a model. Only a person's random checks do (label_audit.py). The voters' weights and the
 temperature, a few numbers, are fitted to `FITTED` rows at most, the latter to fewer where there are more than 335
 classes. What grows with rows × classes, five votes and their mixtures, lies in files where it is large
-(storage/large_arrays.py). Measured beside cleanlab by `benchmarks/label_errors.py`.
+(base/large_arrays.py). Measured beside cleanlab by `benchmarks/label_errors.py`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
+from contrastive_core.base.large_arrays import mapped_zeros
+from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.samples.class_losses import ByClass
-from contrastive_core.samples.label_voters import Votes, vote
-from contrastive_core.storage.large_arrays import mapped_zeros
+from contrastive_core.samples.label_voters import ByClass, Votes, vote
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 DOUBT = 0.5  # of another class: from there a row is not learned from
 LEAST = 0.3  # of every class that is learned from, the likeliest
 EVENLY = 0.3  # how strongly S is pulled towards all alike, in wrong labels of the usual kind
 ROUNDS = 2  # of counting S by what is wrong, and what is wrong by S
-TEMPERATURES = tuple(np.exp(np.linspace(-0.5, 1.5, 9)))  # of p, for the lower limit
-BELOW_BOTH = 3.0  # half the quantile with two
-BELOW = 1.92  # of a log-likelihood: half the 95 % quantile of χ² with one degree of freedom
 FLOOR = 1e-12
 FITTED, FEWEST = 100_000, 10_000
 BLOCK, CELLS = 1 << 16, 1 << 25  # rows, and rows × classes, that are looked at together
@@ -51,9 +46,7 @@ MOST_WRONG = 0.9  # of all labels
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """What n rows with labels are suspected of; rows without a label have NaN and −1. `number` and its 95 % interval
-    count rows by their probabilities. The lower end is a limit also where classes overlap; a better embedding may find
-    more."""
+    """What n rows with labels are suspected of; rows without a label have NaN and −1."""
 
     probability: np.ndarray  # (n) that the label is wrong
     suggested: np.ndarray  # (n) the likeliest other class
@@ -63,15 +56,13 @@ class LabelErrors:
     weights: dict[str, float]  # of the voters, sum 1
     by_class: ByClass  # of all rows
     predicted: dict[str, np.ndarray]  # (n) the likeliest class by voter
-    number: float
-    interval: tuple[float, float]
 
 
 def find_label_errors(
     rows: EmbeddingSet, graph: Neighbors, device: str = "auto", on_fraction: OnFraction = ignore_fraction
 ) -> LabelErrors:
-    """Suspicions of all labeled rows. Of many processes (torchrun) each does a share of the work. `graph`: the nearest
-    other rows of each, a few times as many as vote. Raises: what `on_fraction` raises stops it."""
+    """Suspicions of all labeled rows. `graph`: the nearest other rows of each, a few times as many as vote. What
+    `on_fraction` raises stops it."""
     assert rows.labels is not None
     labeled = rows.labels >= 0
     at, y = np.flatnonzero(labeled), rows.labels[labeled]
@@ -90,7 +81,6 @@ def find_label_errors(
     p = _sharpened(p, y, learned[at])
     suggested, odds = _others(p, y)
     share, place = share_of(odds), np.where(labeled, labeled.cumsum() - 1, -1)
-    low, high = least_share(p, y), interval_of(odds, share)[1]
     on_fraction(1.0)
     return LabelErrors(
         probability=_rows(_posterior(odds, share), place),
@@ -101,8 +91,6 @@ def find_label_errors(
         weights=weight,
         by_class=classes,
         predicted={name: v.argmax(1) for name, v in votes.by_voter.items()},
-        number=len(y) * share,
-        interval=(len(y) * min(low, share), len(y) * high),
     )
 
 
@@ -210,47 +198,8 @@ def confusions(p: np.ndarray, y: np.ndarray, wrong: np.ndarray) -> np.ndarray:
 def share_of(odds: np.ndarray) -> float:
     """The share e of wrong labels under which the given labels are likeliest: each has likelihood (1 − e) p_y + e Σ p_c
     S_cy, which is concave in e once its logarithm is taken."""
-    best = minimize_scalar(lambda e: -_log_likelihood(odds, e), bounds=(0, MOST_WRONG), method="bounded")
+    best = minimize_scalar(lambda e: -np.log1p(e * (odds - 1)).sum(), bounds=(0, MOST_WRONG), method="bounded")
     return float(best.x)
-
-
-def interval_of(odds: np.ndarray, share: float) -> tuple[float, float]:
-    """95 % interval of the share, by likelihood (Wilks); above 0 also where no label is wrong."""
-    least = _log_likelihood(odds, share) - BELOW
-
-    def excess(e: float) -> float:
-        return _log_likelihood(odds, e) - least
-
-    low = 0.0 if excess(0) >= 0 else brentq(excess, 0, share)
-    high = MOST_WRONG if excess(MOST_WRONG) >= 0 else brentq(excess, share, MOST_WRONG)
-    return float(low), float(high)
-
-
-def least_share(p: np.ndarray, y: np.ndarray) -> float:
-    """The lower 95 % limit of the share of wrong labels, whatever the temperature of p (m, classes): the least of the
-    shares that are likely with one of these (profile likelihood)."""
-    at = rows_of_sample(len(y), max(FEWEST, min(FITTED, CELLS // p.shape[1])))
-    log_p, y, row = np.log(np.maximum(p[at], FLOOR)), y[at], np.arange(len(at))
-    found = []  # odds, the log-likelihood of the labels themselves, and the likeliest share at each temperature
-    for t in TEMPERATURES:
-        log_q = log_softmax(log_p / t, axis=1)
-        odds = _others(np.exp(log_q), y)[1]
-        found.append((odds, float(np.maximum(log_q[row, y], np.log(FLOOR)).sum()), share_of(odds)))
-    least = max(known + max(0.0, _log_likelihood(odds, e)) for odds, known, e in found) - BELOW_BOTH
-    likely = [f for f in found if f[1] + max(0.0, _log_likelihood(f[0], f[2])) >= least]
-    return min(_least_share(odds, e, least - known) for odds, known, e in likely)
-
-
-def _least_share(odds: np.ndarray, share: float, least: float) -> float:
-    """The least share at which the log-likelihood is at least so."""
-    if least <= 0:  # which it is at 0
-        return 0.0
-    return float(brentq(lambda e: _log_likelihood(odds, e) - least, 0, share))
-
-
-def _log_likelihood(odds: np.ndarray, e: float) -> float:
-    """Of the given labels (m), but for a constant."""
-    return float(np.log1p(e * (odds - 1)).sum())
 
 
 def _posterior(odds: np.ndarray, e: float) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The class of each row by five voters that have not seen its label.
 
-- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (class_losses.py).
+- loss: the supervised contrastive loss of the row under each class in turn, e^{−L} (below).
 - neighbors: the K nearest other rows, weighted e^{s/0.07} as in kNN.
 - probe: a logistic regression on unit rows, strength C = 10, fitted without the row's fold.
 - scaled_probe: likewise on standardized columns, C = 0.1: which of the two reads an encoder better
@@ -13,6 +13,14 @@ rows only; all rows are voted on.
 
 The classifiers learn from `LEARNED` rows at most, drawn from the other folds; of sets twice as large two folds are
 enough for that.
+
+The loss under class c is L_i(c) = −log 1/|P_c| Σ_{p ∈ P_c} e^{s_ip/τ} / Σ_{a ≠ i} e^{s_ia/τ}, P_c the other rows of
+class c: the second form of Khosla et al. (2020, arXiv 2004.11362, eq. 3; `sup_con` with form "in"), with c in the place
+of the row's own label, on unit rows. It is a mean of softmax probabilities, so that e^{−L_i(c)}, made to sum to 1, says
+which class the loss would give the row; the row's own label has no part in it. Of a large set the sums are estimated:
+the nearest rows count for themselves, and of every class some drawn rows stand for its other ones (Cochran 1977,
+Sampling Techniques, ch. 5); and the nearest row of a class is that of these candidates. The same rows are drawn for
+all, `DRAWN` together, or `LEAST` of each class.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,17 +30,17 @@ import numpy as np
 import torch
 from scipy.special import softmax
 from sklearn.covariance import ledoit_wolf
+from torch import Tensor
 
-from contrastive_core.device import pick_device
-from contrastive_core.distributed import collectives
-from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.large_arrays import mapped_zeros
+from contrastive_core.base.messages import N_
 from contrastive_core.metrics.linear_probe import Logistic
 from contrastive_core.ops.neighbors import Neighbors
 from contrastive_core.ops.sampling import rows_of_sample
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.sample_table import K
-from contrastive_core.samples.class_losses import TEMPERATURE, ByClass, by_class, class_votes, sums_by_class
-from contrastive_core.storage.large_arrays import mapped_zeros
+from contrastive_core.ops.similarity import unit_rows
+from contrastive_core.samples.sample_table import K
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 VOTERS = ("loss", "neighbors", "probe", "scaled_probe", "discriminant")
 FOLDS = 5
@@ -40,10 +48,24 @@ LEARNED = 50_000
 BLOCK = 1 << 14  # rows that are voted on at a time
 C = 10.0  # strength of the probe
 SCALED_C = 0.1  # of that on standardized columns
+TEMPERATURE = 0.07  # of the loss and of the neighbors' vote
+DRAWN, LEAST = 8192, 16
+CELLS = 1 << 23  # of a block of rows against all others: 32 MB in float32
 
 Vote = Callable[[np.ndarray], np.ndarray]  # of rows (q, d) the probabilities (q, classes)
 Fit = Callable[[np.ndarray, np.ndarray], Vote]  # to rows (m, d) and their labels, all of 0 … there
 Change = Callable[[np.ndarray], np.ndarray]  # of rows (q, d)
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass:
+    """Losses of n rows by class, and the nearest row (−1: none) of their own and of another class, with its cosine."""
+
+    losses: np.ndarray  # (n, classes) float32; infinite for a class of which there is no other row
+    same: np.ndarray  # (n) int64
+    same_score: np.ndarray  # (n) float64
+    other: np.ndarray  # (n) int64
+    other_score: np.ndarray  # (n) float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +90,8 @@ class Votes:
 
 
 def vote(rows: EmbeddingSet, graph: Neighbors, learned: np.ndarray, device: str = "auto") -> Votes:
-    """All voters on all rows. Of many processes (torchrun) each does a share of the work. `graph`: the nearest other
-    rows of each, more than K: not all of them may be learned from. `learned`: (n) bool, the rows whose labels the
-    voters may use; −1 labels are never used."""
+    """All voters on all rows. `graph`: the nearest other rows of each, more than K: some may not be learned from.
+    `learned`: (n) bool, the rows whose labels the voters may use; −1 labels are never used."""
     assert rows.labels is not None
     labels, classes = np.where(learned, rows.labels, -1), int(rows.labels.max()) + 1
     near = None if graph.recall is None else graph
@@ -100,14 +121,13 @@ def _votes_of_neighbors(graph: Neighbors, labels: np.ndarray, classes: int) -> n
 
 def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np.ndarray:
     """Class probabilities (n, classes) float32 of each row by a classifier that has not seen it. `x`: (n, d). `labels`:
-    (n), −1: not learned from. `fit`: learns from (m, d) rows and their labels 0 … classes' − 1. Of many processes each
-    fits its share of the folds."""
-    labeled, world = np.flatnonzero(labels >= 0), collectives.world()
+    (n), −1: not learned from. `fit`: learns from (m, d) rows and their labels 0 … classes' − 1."""
+    labeled = np.flatnonzero(labels >= 0)
     number = folds_of(len(labeled))
     fold = np.arange(len(x)) % number  # of rows that nobody learns from
     fold[labeled] = folds(labels[labeled], number)
     p = mapped_zeros((len(x), classes))
-    for f in range(number)[world.rank :: world.size]:
+    for f in range(number):
         test = np.flatnonzero(fold == f)
         others = labeled[fold[labeled] != f]
         train = others[rows_of_sample(len(others), LEARNED)]
@@ -116,7 +136,7 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
         for part in np.split(test, range(BLOCK, len(test), BLOCK)):
             if len(present):
                 p[np.ix_(part, present)] = 1 if vote is None else vote(x[part])
-    return np.asarray(SPREAD.total(torch.from_numpy(p)).numpy())  # every fold is some process's
+    return p
 
 
 def folds_of(n: int) -> int:
@@ -185,3 +205,105 @@ def discriminant(x: np.ndarray, y: np.ndarray) -> Vote:
     solved = np.linalg.solve(covariance + ridge * np.eye(len(covariance)), means.T)  # (d, classes)
     level = np.log(counts / len(y)) - 0.5 * (means.T * solved).sum(0)
     return lambda other: np.asarray(softmax(other.astype(np.float64) @ solved + level, axis=1))
+
+
+# --- the loss by class ----------------------------------------------------------------------------
+
+
+def by_class(rows: EmbeddingSet, device: str = "auto", near: Neighbors | None = None, seed: int = 0) -> ByClass:
+    """Every row against all others, block by block, exactly; or, where `near` is given, against those nearest (n, k),
+    by cosine, and some drawn ones. Rows without a label (−1) are compared, and are of no class. Raises: ValueError
+    without labels."""
+    if rows.labels is None:
+        raise ValueError(N_("a loss by class needs labels"))
+    n, where = len(rows), pick_device(device)
+    candidates = _Candidates(rows.labels, n if near is None else DRAWN, seed)
+    unit = unit_rows(rows.features[candidates.drawn], where)
+    size = max(1, CELLS // len(candidates.drawn))
+    losses, found = mapped_zeros((n, len(candidates.counts) - 1)), []
+    for start in range(0, n, size):
+        block = slice(start, min(start + size, n))
+        s = unit_rows(rows.features[block], where) @ unit.mT  # (r, drawn)
+        known = (near.index[block], near.score[block]) if near else (np.empty((len(s), 0), int), np.empty((len(s), 0)))
+        losses[block], *nearest = _of_block(s, block, candidates, *known)
+        found.append(nearest)
+    same, same_score, other, other_score = (np.concatenate(part) for part in zip(*found, strict=True))
+    return ByClass(losses, same, same_score, other, other_score)
+
+
+class _Candidates:
+    """Labels of all n rows, about `most` rows drawn at random (m), every class in proportion and side by side, or all
+    where n are wanted; and how many of either are of no class (first), and of each."""
+
+    def __init__(self, labels: np.ndarray, most: int, seed: int) -> None:
+        order, counts = np.argsort(labels, kind="stable"), np.bincount(labels + 1, minlength=2)
+        self.labels, self.drawn, self.counts = labels, order, counts
+        if most < len(order):
+            wanted = np.maximum(LEAST, np.round(most * counts / len(order)).astype(int))
+            draw, parts = np.random.default_rng(seed), np.split(order, counts.cumsum()[:-1])
+            drawn = [p if len(p) <= m else draw.choice(p, m, replace=False) for p, m in zip(parts, wanted, strict=True)]
+            self.drawn = np.concatenate(drawn)
+        self.drawn_counts = np.bincount(labels[self.drawn] + 1, minlength=len(counts))
+        self.column = np.full(len(labels), -1)  # of each row among the drawn ones
+        self.column[self.drawn] = np.arange(len(self.drawn))
+
+
+def _of_block(
+    s: Tensor, block: slice, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """What ByClass holds, of the rows of a block. `s`: (r, m) similarities to the drawn rows; `near`, `nearness`:
+    numbers and similarities (r, k) of the nearest rows, which count for themselves."""
+    labels, counts, classes = candidates.labels, candidates.counts, len(candidates.counts)
+    apart = np.concatenate([np.arange(*block.indices(len(labels)))[:, None], near], 1)  # (r, 1 + k)
+    column = candidates.column[apart]
+    row, number = np.nonzero(column >= 0)
+    s[torch.from_numpy(row), torch.from_numpy(column[row, number])] = -torch.inf
+    nearest = _nearest_rows(s, labels[block], candidates, near, nearness)
+    e = s.sub_(1).div_(TEMPERATURE).exp_()  # 1: the highest cosine, so that nothing overflows
+    parts = e.split(candidates.drawn_counts.tolist(), 1)
+    mass = torch.stack([part.sum(1) for part in parts], 1).double().cpu().numpy()
+    stood_for = counts - sums_by_class(labels[apart] + 1, np.ones(apart.shape), classes)
+    mass *= stood_for / np.maximum(candidates.drawn_counts - sums_by_class(labels[apart] + 1, column >= 0, classes), 1)
+    mass += sums_by_class(labels[near] + 1, np.exp((nearness.astype(np.float64) - 1) / TEMPERATURE), classes)
+    positives = counts[1:] - (np.arange(classes - 1) == labels[block, None])  # |P_c|
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = -np.log(mass[:, 1:] / mass.sum(1, keepdims=True) / positives)
+    return np.where(positives > 0, losses, np.inf).astype(np.float32), *nearest
+
+
+def sums_by_class(labels: np.ndarray, weight: np.ndarray, classes: int) -> np.ndarray:
+    """The sum (r, classes) of the weights (r, k) of each class, by labels (r, k)."""
+    cell = np.arange(len(labels))[:, None] * classes + labels
+    return np.bincount(cell.ravel(), weight.ravel(), len(labels) * classes).reshape(len(labels), classes)
+
+
+def _nearest_rows(
+    s: Tensor, labels: np.ndarray, candidates: _Candidates, near: np.ndarray, nearness: np.ndarray
+) -> list[np.ndarray]:
+    """The nearest row of the own and of another class (r) each, and its similarity: −1 where there is none."""
+    ends = candidates.drawn_counts.cumsum()
+    present = np.flatnonzero(candidates.drawn_counts[1:])
+    best = [s[:, ends[c] : ends[c + 1]].max(1) for c in present]
+    at = torch.stack([one.indices for one in best], 1).cpu().numpy() + ends[present]
+    rows = np.concatenate([candidates.drawn[at], near], 1)  # (r, classes present + k)
+    highest = torch.stack([one.values for one in best], 1).double().cpu().numpy()
+    score = np.concatenate([highest, nearness], 1)
+    theirs = np.concatenate([np.broadcast_to(present, at.shape), candidates.labels[near]], 1)
+    own, found = labels[:, None], []
+    for is_among in (theirs == own, theirs != own):
+        masked = np.where(is_among & (theirs >= 0) & (own >= 0), score, -np.inf)
+        column = masked.argmax(1)[:, None]
+        at, highest = (np.take_along_axis(x, column, 1)[:, 0] for x in (rows, masked))
+        is_there = np.isfinite(highest)
+        found += [np.where(is_there, at, -1), np.where(is_there, highest, -1.0)]
+    return found
+
+
+def class_votes(losses: np.ndarray, classes: int) -> np.ndarray:
+    """e^{−L} of losses (n, c), made to sum to 1: (n, classes), the last of which, where no row is known, have none."""
+    votes = mapped_zeros((len(losses), classes))
+    for start in range(0, len(losses), BLOCK):
+        part = losses[start : start + BLOCK]
+        weight = np.exp(part.min(1, keepdims=True) - part)
+        votes[start : start + BLOCK, : part.shape[1]] = weight / weight.sum(1, keepdims=True)
+    return votes

@@ -1,9 +1,9 @@
 """The loss of each sample: against the whole set, as training saw it, and over augmentations.
 
 The exact loss compares every row with all others through the loss's own (tiled) engine, so nothing n×n is kept. Above
-`ESTIMATED_FROM` products a loss that takes weights is estimated from some candidates of each anchor (candidates.py). A
-loss that the hardest pair alone decides, or that needs its positives' own negatives, has no such estimate: it is exact
-up to `EXACT_ONLY_UP_TO` products, and left out above. An accelerator is fast enough to be exact always.
+`EXACT_UP_TO` products on a CPU every sample is compared with a random sample of `CANDIDATES` rows instead: the set is
+cut into random parts, and a part's rows meet each other. Such a loss is a loss among so many samples, as that of a
+batch is. Several rows of a class stay together, so each has positives.
 `losses_in_batches` is what random batches of the run's size would have said: a softmax loss grows with the log of the
 number of negatives, so the two differ. `split_variance` tells the spread that augmentation causes from that between
 samples (one-way random effects).
@@ -12,7 +12,6 @@ samples (one-way random effects).
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,21 +20,17 @@ import numpy as np
 import torch
 
 from contrastive_core import losses, pairs
-from contrastive_core.device import pick_device
-from contrastive_core.distributed import collectives
-from contrastive_core.distributed.sharded_rows import SPREAD
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.losses import Loss
-from contrastive_core.messages import N_
-from contrastive_core.ops.neighbors import APPROXIMATE_FROM, Neighbors
 from contrastive_core.pairs.types import Pairs
-from contrastive_core.progress import OnFraction, ignore_fraction
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.samples import candidates
-from contrastive_core.storage.large_arrays import part_of
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
-ESTIMATED_FROM = APPROXIMATE_FROM  # products of one loss: 20 s to a minute of two cores
-EXACT_ONLY_UP_TO = 10 * ESTIMATED_FROM
-DRAWN_OF_CURVES = 1024  # candidates for losses over a knob, which are taken at several values
+EXACT_UP_TO = 2e12  # products of one loss: 20 s to a minute of two cores; 88,000 rows of 256
+CANDIDATES = 8192  # rows (views), among which those of a larger set have their losses
+CANDIDATES_OF_CURVES = 1024  # for losses over a knob, which are taken at several values
+TOGETHER = 16  # rows of a class in a part, where it has so many
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +58,11 @@ class LossInputs:
         features, labels = (torch.from_numpy(x).to(device) for x in (self.rows.features, self.rows.labels))
         return pairs.from_labels(features, labels)
 
-    def moved(self, knob: str, value: float) -> LossInputs:
-        """The same with another value of a knob."""
-        return dataclasses.replace(self, knobs={**(self.knobs or {}), knob: float(value)})
+    @property
+    def candidates(self) -> int | None:
+        """Among how many samples each has its loss, where that is not all of them."""
+        views, width = (1, self.rows.width) if self.views is None else self.views.shape[1:]
+        return candidates_of(len(self.rows), views, width, self.device)
 
     def take(self, part: np.ndarray) -> LossInputs:
         """Some of the rows."""
@@ -74,87 +71,47 @@ class LossInputs:
         return dataclasses.replace(self, rows=EmbeddingSet(self.rows.features[part], labels), views=views)
 
 
-def is_estimated(loss: Loss, n: int, width: int, device: str = "auto") -> bool:
-    """Whether the losses of n rows (views) of this width are estimated here."""
-    large = float(n) ** 2 * width > ESTIMATED_FROM
-    return large and loss.takes_weights and pick_device(device).type == "cpu"
+def candidates_of(samples: int, views: int, width: int, device: str = "auto") -> int | None:
+    """Among how many samples each has its loss, where that is not all of them. Args: views: of each sample."""
+    is_exact = float(samples * views) ** 2 * width <= EXACT_UP_TO or pick_device(device).type != "cpu"
+    return None if is_exact else CANDIDATES // views
 
 
-def exact_up_to(loss: Loss, width: int, device: str = "auto") -> int | None:
-    """Rows (views) of this width up to which the loss is taken at all; None: however many."""
-    if loss.takes_weights or pick_device(device).type != "cpu":
-        return None
-    return math.isqrt(int(EXACT_ONLY_UP_TO / width))
-
-
-def outlook(
-    loss: str,
-    knobs: Mapping[str, Any] | None,
-    samples: int,
-    views: int,
-    width: int,
-    positives: int,
-    device: str = "auto",
-) -> dict[str, int]:
-    """How the losses of so many samples will be taken here: `exact_up_to`, so many samples, where there are more and
-    none is taken; `candidates`, from about how many of them each is estimated; neither where they are exact.
-    `positives`: that a row of the largest group has."""
-    criterion, n = losses.create(loss, **(knobs or {})), samples * views
-    up_to = exact_up_to(criterion, width, device)
-    if up_to is not None and samples > up_to // views:
-        return {"exact_up_to": up_to // views}
-    if not is_estimated(criterion, n, width, device):
-        return {}
-    return {"candidates": candidates.candidates_of(n, positives)}
-
-
-def find_near(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> Neighbors | None:
-    """The nearest rows, as the loss compares them, from which the losses of a set so large are estimated; None: they
-    are taken exactly. For products of raw rows by cosine, which finds most of the largest."""
-    views, criterion = inputs.views, inputs.criterion
-    z = inputs.rows.features if views is None else views.reshape(-1, views.shape[-1])
-    if not is_estimated(criterion, len(z), z.shape[1], inputs.device):
-        return None
-    by_angle = criterion.normalize or criterion.score == "dot"
-    return candidates.near(z, "cosine" if by_angle else "euclidean", inputs.device, on_fraction)
-
-
-def per_sample(
-    inputs: LossInputs, on_fraction: OnFraction = ignore_fraction, near: Neighbors | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Loss (NaN: undefined) and weight (n) of each sample against all others. Of many processes (torchrun) each has a
-    share of the anchors, and meets all candidates. `on_fraction`: called with the fraction done; what it raises stops
-    the work. `near`: by `find_near`: the loss is estimated; None: it is exact. Raises: ValueError when no row has a
-    positive, or the loss cannot use such pairs."""
-    if near is not None:
-        value, weight = _estimated([inputs], near, on_fraction)
-        return value[0], weight[0]
-    every, world = inputs.pairs(), collectives.world()
-    if world.size > 1:
-        every = every.take_anchors(part_of(len(every), (world.rank, world.size)))
-    value, weight = (SPREAD.whole(x) for x in _of_anchors(inputs.criterion, every, on_fraction))
+def per_sample(inputs: LossInputs, on_fraction: OnFraction = ignore_fraction) -> tuple[np.ndarray, np.ndarray]:
+    """Loss (NaN: undefined) and weight (n) of each sample against all others, or in a large set against a random sample
+    of them. `on_fraction`: called with the fraction done; what it raises stops the work. Raises: ValueError when no row
+    has a positive, or the loss cannot use such pairs."""
+    if (most := inputs.candidates) is not None:
+        return _among(inputs, _random_parts(inputs, most), on_fraction)
+    value, weight = _of_anchors(inputs.criterion, inputs.pairs(), on_fraction)
     on_fraction(1.0)
     return _of_samples(value, weight, len(inputs.rows))
 
 
-def _estimated(
-    settings: Sequence[LossInputs], near: Neighbors, on_fraction: OnFraction, drawn: int | None = None
+def _random_parts(inputs: LossInputs, size: int) -> list[np.ndarray]:
+    """The samples cut at random into parts of about this size, `TOGETHER` of a class at least side by side."""
+    draw, n = np.random.default_rng(0), len(inputs.rows)
+    number = max(1, round(n / size))
+    order, labels = draw.permutation(n), inputs.rows.labels
+    if inputs.views is not None or labels is None:
+        return np.array_split(order, number)
+    part = draw.integers(0, number, n)  # of rows without a label
+    for label in np.unique(labels[labels >= 0]):
+        members = order[labels[order] == label]
+        several = draw.permutation(number)[: max(1, len(members) // TOGETHER)]
+        part[members] = several[np.arange(len(members)) % len(several)]
+    return [some for p in range(number) if len(some := np.flatnonzero(part == p))]
+
+
+def _among(
+    inputs: LossInputs, parts: Sequence[np.ndarray], on_fraction: OnFraction = ignore_fraction
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Estimated loss and weight (g, n) of each sample at each of the settings, which differ in their knobs."""
-    criteria, every, world = [s.criterion for s in settings], settings[0].pairs(), collectives.world()
-    share = part_of(len(every), (world.rank, world.size))
-    local = candidates.estimate(criteria, every, near.index, share, on_fraction=on_fraction, drawn=drawn)
-    value, weight = (SPREAD.whole(x.T).T for x in local)
-    return _of_samples(value, weight, len(settings[0].rows))
-
-
-def exact_losses(samples: np.ndarray, inputs: LossInputs) -> np.ndarray:
-    """The exact loss (s) of samples by number (s), NaN where it is undefined; every process takes all of them."""
-    v = 1 if inputs.views is None else inputs.views.shape[1]
-    anchors = (samples[:, None] * v + np.arange(v)).ravel()
-    every = inputs.pairs()
-    some = every.take_anchors(torch.from_numpy(anchors).to(every.anchors.device))
-    return _of_samples(*_of_anchors(inputs.criterion, some), len(samples))[0]
+    """Loss and weight (n) of each sample among those of its part."""
+    value, weight = np.full(len(inputs.rows), np.nan), np.zeros(len(inputs.rows))
+    for number, part in enumerate(parts, 1):
+        value[part], weight[part] = _of_samples(*_of_anchors(inputs.criterion, inputs.take(part).pairs()), len(part))
+        on_fraction(number / len(parts))
+    return value, weight
 
 
 def _of_samples(value: np.ndarray, weight: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -174,36 +131,29 @@ def _of_anchors(
 
 
 def losses_over_knob(
-    inputs: LossInputs,
-    knob: str,
-    values: Sequence[float],
-    on_fraction: OnFraction = ignore_fraction,
-    near: Neighbors | None = None,
+    inputs: LossInputs, knob: str, values: Sequence[float], on_fraction: OnFraction = ignore_fraction
 ) -> np.ndarray:
-    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. `near` as in `per_sample`:
-    all values in one pass, from fewer candidates."""
-    columns, settings = [], [inputs.moved(knob, value) for value in values]
-    if near is not None:
-        return _estimated(settings, near, on_fraction, DRAWN_OF_CURVES)[0].T.astype(np.float32)
-    for finished, moved in enumerate(settings, 1):
-        columns.append(per_sample(moved)[0].astype(np.float32))
+    """Loss (n, values) float32 of every sample as a knob takes each value; NaN: undefined. In a large set among fewer
+    samples than that of `per_sample`, the same ones for all values."""
+    columns = []
+    parts = None if inputs.candidates is None else _random_parts(inputs, CANDIDATES_OF_CURVES)
+    for finished, value in enumerate(values, 1):
+        moved = dataclasses.replace(inputs, knobs={**(inputs.knobs or {}), knob: float(value)})
+        columns.append((_among(moved, parts) if parts else per_sample(moved))[0].astype(np.float32))
         on_fraction(finished / len(values))
     return np.stack(columns, 1)
 
 
 def losses_in_batches(inputs: LossInputs, batch: int, repeats: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and spread (n) of each sample's loss over random batches of the run's size, shared among processes."""
-    rng, n, world = np.random.default_rng(0), len(inputs.rows), collectives.world()
-    criterion, by_batch = inputs.criterion, np.zeros((repeats, n))
-    for r in range(repeats):
-        batches = np.array_split(rng.permutation(n), max(1, round(n / max(2, batch))))
-        for part in batches[world.rank :: world.size]:
-            by_batch[r, part], _ = _of_samples(*_of_anchors(criterion, inputs.take(part).pairs()), len(part))
-    by_batch = SPREAD.total(torch.from_numpy(by_batch)).numpy()
-    defined = np.isfinite(by_batch)
+    """Mean and spread (n) of each sample's loss over random batches of the run's size."""
+    rng, n, by_batch = np.random.default_rng(0), len(inputs.rows), []
+    for _ in range(repeats):
+        by_batch.append(_among(inputs, np.array_split(rng.permutation(n), max(1, round(n / max(2, batch)))))[0])
+    values = np.stack(by_batch)
+    defined = np.isfinite(values)
     count = np.where(defined.any(0), defined.sum(0), np.nan)
-    mean = np.where(defined, by_batch, 0).sum(0) / count
-    return mean, np.sqrt(np.where(defined, (by_batch - mean) ** 2, 0).sum(0) / count)
+    mean = np.where(defined, values, 0).sum(0) / count
+    return mean, np.sqrt(np.where(defined, (values - mean) ** 2, 0).sum(0) / count)
 
 
 def split_variance(by_draw: np.ndarray) -> dict[str, float]:

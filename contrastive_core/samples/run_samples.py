@@ -1,11 +1,8 @@
-"""Every sample of a run's split with its loss and what is odd about it; its loss over snapshots.
+"""Every sample of a run's split with its loss and what is odd about it.
 
 A supervised method's rows are paired by class; a self-supervised one's by two augmented views of each image (evaluation
 mode). Augmentations are drawn twice either way, so that the spread that they cause can be told from that between
 samples. The loss is taken on z, where training takes it; the lists on h, which holds more.
-
-Under torchrun the work is shared, and every process holds all rows: the anchors of a loss meet all candidates in one
-engine, which takes them from memory, and the probe's folds fit on four fifths of the rows each.
 """
 
 import dataclasses
@@ -15,29 +12,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from contrastive_core import methods
+from contrastive_core import methods, runs
+from contrastive_core.base.device import enough_memory
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.compare.embed import data_of, embed_run, load_model
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.caption_sources import training_set
-from contrastive_core.device import enough_memory
-from contrastive_core.distributed import collectives
-from contrastive_core.distributed.sharded_rows import SPREAD
-from contrastive_core.evaluation.embed import data_of, embed_run, load_model
-from contrastive_core.importers.frozen_encoders import embed_frozen
-from contrastive_core.messages import N_, message
+from contrastive_core.methods import Method
 from contrastive_core.models.encoders import forward_batch_size
-from contrastive_core.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
-from contrastive_core.records import sample_table
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.frozen import FrozenEncoder
-from contrastive_core.records.recorded_rows import PROBE
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import SampleTable, knobs_of, path_of
-from contrastive_core.samples.issues import Pixels
-from contrastive_core.samples.losses import LossInputs, per_sample
-from contrastive_core.samples.table_builder import SampleInputs, build_table
-from contrastive_core.storage.large_arrays import part_of
+from contrastive_core.runs.run import Run
+from contrastive_core.samples import sample_table
+from contrastive_core.samples.issues import Pixels, SampleInputs, build_table
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleTable, knobs_of, path_of
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one
 
@@ -53,47 +44,35 @@ def samples_of_run(
     split: str = "train",
     on_progress: OnProgress = ignore_progress,
     device: str = "auto",
-    frozen: FrozenEncoder | None = None,
+    by: str = "",
 ) -> SampleTable:
-    """The table of a run's split, cached by weights, loss and split; also its views, and the loss over its snapshots.
+    """The table of a run's split, cached by weights, loss and split; also its views.
     Labels are those that the run was trained with (`--relabel`); what it left out stays out.
 
-    Args: frozen: the encoder that the lists rest on instead of the run's; the loss stays the run's. Raises ValueError
+    Args: by: a run on the same images on whose encoder the lists rest; the loss stays the run's. Raises ValueError
     with one sentence where it cannot be used."""
     loss = loss or str(run.config.get("loss"))
-    path = path_of(run, "samples", loss, split, frozen)
+    path = path_of(run, "samples", loss, split, by)
     table = sample_table.read_table(path, loss)
-    is_new = collectives.any_process(table is None)
-    if is_new or table is None:
-        rows = _rows_of_frozen(frozen, run, split, device, on_progress) if frozen else None
+    if table is None:
         inputs = _gather(run, loss, split, device, on_progress)
-        table = build_table(_with_rows(inputs, *rows) if rows else inputs, on_progress)
-    if split == "train":
-        if is_new and run.snapshots():
-            on_progress(N_("loss over snapshots"), None)
-        update_snapshot_losses(run, loss, device)
-    if is_new and collectives.world().is_rank0:
+        table = build_table(_by_another(inputs, by, split, device, on_progress) if by else inputs, on_progress)
         sample_table.keep_table(table, path)
     return table
 
 
-def _rows_of_frozen(
-    encoder: FrozenEncoder, run: Run, split: str, device: str, on_progress: OnProgress
-) -> tuple[EmbeddingSet, EmbeddingSet | None]:
-    """What a frozen encoder gives the images of a split, and those of the other, None where the data have none."""
-    progress = fraction_of(on_progress, message("{name}, frozen", name=encoder.title))
-    rows, far = embed_frozen(encoder, data_of(run, split), device, progress), "test" if split == "train" else "train"
-    try:
-        other = data_of(run, far)
-    except (ValueError, FileNotFoundError):
-        return rows, None
-    return rows, embed_frozen(encoder, other, device, progress)
-
-
-def _with_rows(inputs: SampleInputs, every: EmbeddingSet, other: EmbeddingSet | None) -> SampleInputs:
-    """The same samples with the same labels, searched among other rows."""
+def _by_another(inputs: SampleInputs, name: str, split: str, device: str, on_progress: OnProgress) -> SampleInputs:
+    """The same samples with the same labels, searched among the rows of another run. Raises BadSetting where it is on
+    other images."""
     assert inputs.features is not None
-    rows = every.take([*map({name: i for i, name in enumerate(every.ids)}.__getitem__, inputs.features.ids)])
+    on_fraction = fraction_of(on_progress, message("embedding {name}", name=name))
+    by, far = runs.load(name), "test" if split == "train" else "train"
+    every = embed_run(by, split, "h", device, on_fraction)
+    at = {name: i for i, name in enumerate(every.ids)}
+    if missing := next((one for one in inputs.features.ids if one not in at), None):
+        raise BadSetting("{name} is a run on other images: it has no {missing}", name=name, missing=missing)
+    rows = every.take([at[one] for one in inputs.features.ids])
+    other = None if inputs.other is None else embed_run(by, far, "h", device, on_fraction)
     return dataclasses.replace(inputs, features=dataclasses.replace(rows, labels=inputs.features.labels), other=other)
 
 
@@ -105,9 +84,7 @@ def samples_of_vectors(
     device: str = "auto",
 ) -> SampleTable:
     """The table of loaded vectors, by class where they have labels; cached. `pixels`: (n, c, h, w) uint8 images."""
-    place = request.rows.recorded
-    if place and place.kind == PROBE:
-        update_snapshot_losses(place.run, request.loss, device, request.path("snapshots"))
+    place = request.space.recorded
     if (table := request.table()) is not None:
         return table
     knobs = knobs_of(place.run, request.loss) if place else None
@@ -124,13 +101,24 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     dataset, h, z = rows_of(run, split, device, embedding)
     by_class = is_paired_by_class(run, h)
     draws = _views(run, dataset, device, 2 - by_class, fraction_of(on_progress, N_("augmented views")))
-    if not by_class and collectives.world().is_rank0:
+    if not by_class:
         sample_table.keep_arrays(path_of(run, "views", "z", split), views=draws[0])
     other, other_images = _other(run, split, device, on_progress)
     pixels, batch_size = pixel_rows(dataset.images, other_images), int(run.config.get("batch_size") or 0)
     augmented = [draw[:, 0] for draw in draws] if by_class else None
     views = None if by_class else draws
-    return SampleInputs(z, loss, knobs_of(run, loss), views, augmented, h, other, pixels, batch_size, device)
+    return SampleInputs(
+        rows=z,
+        loss=loss,
+        knobs=knobs_of(run, loss),
+        views=views,
+        augmented=augmented,
+        features=h,
+        other=other,
+        pixels=pixels,
+        batch_size=batch_size,
+        device=device,
+    )
 
 
 def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
@@ -198,57 +186,36 @@ def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
 
 
 def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
-    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Every chunk draws from a seed
-    of its own, so that many processes draw what one would. Raises CannotGoOn where the device has too little memory."""
+    """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Raises CannotGoOn where the
+    device has too little memory."""
     method = load_model(run, dataset, device)
     where = next(method.parameters()).device
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
-    starts, world = range(0, len(dataset), chunk), collectives.world()
-    mine = starts[part_of(len(starts), (world.rank, world.size))]
+    starts = range(0, len(dataset), chunk)
     chunks = [torch.empty(0, each * DRAWS, method.head.out_dim)]
     count = min(chunk, len(dataset)) * each * DRAWS
     memory = enough_memory(where, count, *dataset.images.shape[-2:])
     with torch.no_grad(), memory:
-        for start in mine:
-            generator = torch.Generator().manual_seed(start)
-            images = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(where)
-            x = make_views(images, method.recipe, each * DRAWS, generator)
+        for start in starts:
+            x = _augmented(method, dataset, start, each * DRAWS)
             z = method.project(method.features(x.flatten(0, 1)))
             chunks.append(z.unflatten(0, x.shape[:2]).float().cpu())
-            on_fraction(len(chunks) / (len(mine) + 1))
-    z = SPREAD.whole(torch.cat(chunks).numpy())  # (n, each · draws, d)
+            on_fraction(len(chunks) / (len(starts) + 1))
+    z = torch.cat(chunks).numpy()  # (n, each · draws, d)
     return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]
 
 
-def update_snapshot_losses(run: Run, loss: str, device: str = "auto", path: Path | None = None) -> None:
-    """Keep the loss over the snapshots that there are now, unless it is kept; why it cannot be had is kept too, so that
-    a page can say it. Of many processes all do it, the first writes."""
-    path = path or path_of(run, "snapshots", loss, "train")
-    if not run.snapshots() or collectives.any_process(path.exists()):
-        return
-    try:
-        arrays = loss_over_snapshots(run, loss, device)
-    except ValueError as error:
-        arrays = {"why": np.array(str(error))}
-    if collectives.world().is_rank0:
-        sample_table.keep_arrays(path, **arrays)
+def _augmented(method: Method, dataset: datasets.Dataset, start: int, views: int) -> torch.Tensor:
+    """Views (b, views, c, h, w) of a chunk of images. Every chunk draws from a seed of its own."""
+    chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
+    images = torch.from_numpy(np.array(dataset.images[start : start + chunk]))
+    generator = torch.Generator().manual_seed(start)
+    return make_views(images.to(next(method.parameters()).device), method.recipe, views, generator)
 
 
-def loss_over_snapshots(run: Run, loss: str, device: str = "auto") -> dict[str, np.ndarray]:
-    """`epochs` (e), `index` (s) of the run's fixed sample, and `loss` (e, s) by class on z; of a recording, `ids` (s)
-    of its probe set, and NaN where a snapshot lacks a sample. Raises: ValueError without labels."""
-    epochs, by_epoch = run.snapshots(), []
-    snapshots = [run.snapshot(epoch) for epoch in epochs]
-    index = np.unique(np.concatenate([s["index"] for s in snapshots])).astype(np.int64)
-    ids = index.astype(str)
-    for snapshot in snapshots:
-        labels = snapshot["labels"].astype(np.int64)
-        if not (labels >= 0).any():
-            raise ValueError(N_("its images have no classes, and snapshots are compared by class"))
-        rows = EmbeddingSet(snapshot["z"].astype(np.float32), labels)
-        places, losses = np.searchsorted(index, snapshot["index"]), np.full(len(index), np.nan)
-        losses[places], _ = per_sample(LossInputs(rows, loss, knobs_of(run, loss), device=device))
-        by_epoch.append(losses)
-        ids[places] = snapshot.get("ids", ids[places])
-    arrays = {"epochs": np.array(epochs), "index": index, "loss": np.stack(by_epoch)}
-    return {**arrays, "ids": ids} if run.is_recording else arrays
+def shown_views(run: Run, dataset: datasets.Dataset, sample: int) -> np.ndarray:
+    """The two views (2, c, h, w) uint8 of an image that `kept_views` embeds, drawn again from their seed."""
+    method = load_model(run, dataset, "cpu")
+    row = sample % forward_batch_size(CHUNK, dataset.images, method.encoder)
+    x = _augmented(method, dataset, sample - row, 2 * DRAWS)[row, :2]
+    return (255 * x).round().to(torch.uint8).numpy()

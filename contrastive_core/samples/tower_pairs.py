@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
-from contrastive_core.errors import CannotScore
-from contrastive_core.evaluation.towers import right_answers
-from contrastive_core.messages import N_
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import N_
+from contrastive_core.compare.towers import right_answers
 from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks
-from contrastive_core.records.towers import Towers
+from contrastive_core.spaces.towers import Towers
 
 __all__ = ["TowerPairs", "find_tower_pairs"]
 

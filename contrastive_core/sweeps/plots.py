@@ -2,25 +2,23 @@
 What is missing stays empty. Several seeds of a cell become their mean, with the standard deviation beside it in a
 table, and in a figure a dot each and the interval of the mean. Plotly is imported late."""
 
+import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from contrastive_core.evaluation.best_setting import best_setting
-from contrastive_core.evaluation.verdicts import SettingScores
-from contrastive_core.messages import N_, message
-from contrastive_core.records.evaluation import Evaluation
-from contrastive_core.records.sweep_grid import (
-    ACCURACIES,
-    Axis,
-    Figure,
-    Row,
-    Sweep,
-    cells_of,
-    intervals_in_words,
-    value_of,
-)
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.score import over_seeds
+from contrastive_core.compare.evaluation import Evaluation
+from contrastive_core.compare.verdicts import SettingScores, best_setting
+from contrastive_core.sweeps.sweep_file import Axis, Row, Sweep
 
+ACCURACIES = {  # which figure of a row "accuracy" is
+    "knn_train_sample": N_("kNN on the training sample, %"),
+    "linear_probe test": N_("linear probe on test, %"),
+    "knn test": N_("kNN on test, %"),
+}
 LABELS = {
     "uniformity": N_("uniformity, nats (lower: more spread)"),
     "alignment": N_("alignment (lower: closer pairs)"),
@@ -35,18 +33,85 @@ COLORS = ("#3B7DD8",)
 DATA = ("dataset", "root")  # settings whose runs have other images
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A measure of one cell: its seeds and their values, their mean, and its interval over the seeds."""
+
+    seeds: tuple[int, ...]
+    values: tuple[float, ...]
+    mean: float | None = None
+    interval: tuple[float, float] | None = None
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation over the seeds; None for one."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+
+def cells_of(rows: Sequence[Row], names: Sequence[str], accuracy: str, measures: Sequence[str]) -> list[Row]:
+    """One row per combination of `names`: those, the `Figure` of each measure, and `seeds`, how many are done."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(n) for n in names), []).append(row)
+    cells = []
+    for at, members in groups.items():
+        finished = [m for m in members if m["status"] == "done"]
+        figures = {m: figure_of(finished, m, accuracy) for m in measures}
+        cells.append({**dict(zip(names, at, strict=True)), "seeds": len(finished), **figures})
+    return cells
+
+
+def figure_of(members: Sequence[Row], measure: str, accuracy: str) -> Figure:
+    """Return the combined result of the rows of one cell."""
+    found = [(m, v) for m in members if (v := value_of(m, measure, accuracy)) is not None]
+    if not found:
+        return Figure((), ())
+    seeds, values = tuple(m["seed"] for m, _ in found), tuple(v for _, v in found)
+    mean = statistics.fmean(values)
+    interval = over_seeds(values)
+    if interval and measure == "accuracy":  # no share lies outside of 0 to 100 %
+        interval = max(0.0, interval[0]), min(100.0, interval[1])
+    return Figure(seeds, values, mean, interval)
+
+
+def value_of(row: Row, measure: str, accuracy: str) -> float | None:
+    """A measure of a row that is done; accuracies in per cent."""
+    value = row.get(accuracy if measure == "accuracy" else measure)
+    if row["status"] != "done" or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return 100 * float(value) if measure == "accuracy" else float(value)
+
+
+def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
+    """What the dots and intervals of some figures that are drawn together are of."""
+    figures = [f for f in figures if f.mean is not None]
+    seeds, parts = {len(f.values) for f in figures if f.interval}, []
+    if any(len(f.values) > 1 for f in figures):
+        parts.append(message("Each dot is a {dot}, and the line connects the means.", dot=dot))
+    if seeds:
+        low, high = min(seeds), max(seeds)
+        counts = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        parts.append(message("Intervals: 95 % of the mean over {counts} {dot}s.", counts=counts, dot=dot))
+    if any(f.interval is None for f in figures):
+        parts.append(message("No interval: it needs at least three {dot}s.", dot=dot))
+    return join(" ", parts)
+
+
+# --- tables and figures ---
+
+
 def table(sweep: Sweep, rows: Sequence[Row], accuracy: str = "knn_train_sample") -> list[Row]:
     """The sweep as rows of text: where each cell stands, each measure with its deviation."""
     names, measures = [a.name for a in sweep.axes], sweep.draw.measures
     return [
-        {a.name: _stands(a, str(cell[a.name])) for a in sweep.axes}
+        {a.name: _shown(a, str(cell[a.name])) for a in sweep.axes}
         | {label(measure, accuracy): _text(cell[measure], measure) for measure in measures}
         | {N_("seeds done"): cell["seeds"]}
         for cell in cells_of(rows, names, accuracy, measures)
     ]
 
 
-def _stands(axis: Axis, value: str) -> str:
+def _shown(axis: Axis, value: str) -> str:
     """A value as in the paper's table: a tick where the axis is a thing that is there or not."""
     labels = {label for label, _, _ in axis.values}
     is_switch = len(labels) == 2 and axis.name in labels
@@ -209,7 +274,7 @@ def _as_number(value: Any) -> float | None:
 def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]:
     """What paired tests show of the cells that are done, and what that rests on; "" where too few are done, or where
     they are not of the same images.
-    Args: rows: those of `sweep_runner.status`; accuracy: a key of `cells.ACCURACIES`."""
+    Args: rows: those of `sweep_file.status`; accuracy: a key of `ACCURACIES`."""
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):
         return "", ""
     names, settings = [axis.name for axis in sweep.axes], dict[str, SettingScores]()

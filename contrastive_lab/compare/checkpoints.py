@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from contrastive_core.engine.results import Result
-from contrastive_core.records import runs
-from contrastive_core.records.run import Run
-from contrastive_core.records.run_metrics import MetricsReader
-from contrastive_core.records.score import Score, scores_from_json
+from contrastive_core import runs
+from contrastive_core.base.score import scores_from_json
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader
+from contrastive_core.spaces.results import Result
 from contrastive_lab import format, query_params
+from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.tables import draw_definitions, draw_table
-from contrastive_lab.train import tower_curves
+from contrastive_lab.train import curves
 
 VIEW = N_("Checkpoints")
 GAP = "modality_gap"
@@ -50,7 +50,7 @@ def panel(names: list[str]) -> None:
     values = {"run": name, "epochs": [before, after], "weights": run.weights_hash() if run.weights.exists() else ""}
     if result := answer_or_wait("checkpoints", values, message("Comparing the checkpoints")):
         _changes(result, before, after)
-    tower_curves.draw(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
+    curves.draw(name, MetricsReader(run.path / "metrics.jsonl").update().epochs)
 
 
 def _epoch(label: str, epochs: list[int], name: str, default: int, run: str) -> int:
@@ -71,15 +71,14 @@ def _changes(result: Result, before: int, after: int) -> None:
     rows = []
     for name, (value, low, high) in differences.items():
         one, two = (scored[name] for scored in scores)
+        unit, digits = (100, ".1f") if one.unit == "share" else (1, ".3f")
         rows.append(
             {
                 "score": _(one.title),
                 head.format(epoch=before): format.figure_of(one),
                 head.format(epoch=after): format.figure_of(two),
-                "difference": _difference(one, value),
-                "95 %": format.interval((low, high), ".3f")
-                if one.unit != "share"
-                else format.interval((100 * low, 100 * high), ".1f"),
+                "difference": f"{unit * value:+{digits}}",
+                "95 %": format.interval((unit * low, unit * high), digits),
             }
         )
     draw_table(rows, hide_index=True, width="stretch", height="content")
@@ -91,7 +90,3 @@ def _changes(result: Result, before: int, after: int) -> None:
     st.caption(text.format(n=f"{images:,}", m=f"{captions:,}"))
     with st.expander(_("Meaning of the scores")):
         draw_definitions(scores[1].values())
-
-
-def _difference(score: Score, value: float) -> str:
-    return f"{100 * value:+.1f}" if score.unit == "share" else f"{value:+.3f}"

@@ -1,23 +1,34 @@
-"""Where two spaces disagree: classes and samples that one has right, and neighbors that one keeps."""
+"""Where A and B disagree: samples that one has right and the other wrong, and neighbors that one keeps."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.vectors import overlap
-from contrastive_core.records.comparison import ACCURACIES, Comparison
-from contrastive_core.records.embedding_ref import EmbeddingRef
+from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.representation_similarity import overlap
+from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, query_params, state
+from contrastive_lab.compare import layout
+from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.tables import draw_table
 
 SHOWN = 60
-
-WAYS = (N_("A right, B wrong"), N_("B right, A wrong"), N_("Both wrong"))
+IN_STRIP = 40  # pictures, of which a screen shows a dozen
+STRIP = "compare-strip"  # by which a selection was made
+A, B = SHAPES[0], SHAPES[1]
+# Ways in which A and B are wrong: as an address names them, and as the page does.
+WAYS = {
+    "A right, B wrong": N_("only {a} right"),
+    "B right, A wrong": N_("only {b} right"),
+    "Both wrong": N_("both wrong"),
+}
+OUTCOMES = ("#7A5BD0", "#C99A00", "#64707C", "#B9C1C9", "#E3E7EA")  # only A, only B, both wrong, both right, not judged
 NEIGHBORS = N_("Neighbors")
 
 
@@ -25,8 +36,9 @@ NEIGHBORS = N_("Neighbors")
 class ComparedSamples:
     """The samples of a comparison as rows of the first of its spaces, by their numbers in it."""
 
-    space: EmbeddingRef
+    space: Space
     comparison: Comparison
+    metric: str  # the accuracy by which they are judged; "" without labels
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -40,17 +52,47 @@ class ComparedSamples:
         labels = self.comparison.labels
         return [""] * len(self.comparison.ids) if labels is None else [self.class_name(int(c)) for c in labels]
 
+    @cached_property
+    def ways(self) -> dict[str, np.ndarray]:
+        """The samples of each way in which A and B are wrong; {} without an accuracy."""
+        if not self.metric:
+            return {}
+        one, two = self.comparison.correct[self.metric][:2]
+        found = (one & ~two, two & ~one, ~one & ~two)
+        judged = self.comparison.judged[self.metric]
+        return {way: np.flatnonzero(judged & rows) for way, rows in zip(WAYS, found, strict=True)}
+
+    def outcomes(self, ids: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], Sequence[str]]:
+        """Which of A and B is right on each of some samples (n), with the names and colors of these categories."""
+        judged = np.flatnonzero(self.comparison.judged[self.metric])
+        code = dict.fromkeys(self.ids(judged), len(WAYS))
+        for number, rows in enumerate(self.ways.values()):
+            code |= dict.fromkeys(self.ids(rows), number)
+        codes = np.array([code.get(name, len(WAYS) + 1) for name in ids])
+        names = (*map(way_title, WAYS), _("both right"), *([_("not judged")] if len(judged) < len(ids) else []))
+        return codes, names, OUTCOMES[: len(names)]
+
+    @property
+    def one_right(self) -> int:
+        """How many samples A and B disagree on: exactly one of them is right."""
+        return sum(len(rows) for way, rows in self.ways.items() if way != "Both wrong")
+
+    @cached_property
+    def shared(self) -> np.ndarray:
+        """(n) the share of its nearest neighbors that a sample keeps from A to B."""
+        return overlap(*self.comparison.graphs[:2])
+
     def class_name(self, label: int) -> str:
         """The name of a class; "–" where a label is missing."""
         rows = cache.embedding(self.space)
         return "–" if label < 0 else str(label) if rows is None else rows.class_name(label)
 
-    def table(self, some: np.ndarray, i: int, j: int, metric: str) -> list[dict[str, Any]]:
-        """Label, predictions of spaces i and j, columns such as a text, and id of some samples."""
-        rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(metric)
+    def table(self, some: np.ndarray) -> list[dict[str, Any]]:
+        """Label, predictions of A and B, columns such as a text, and id of some samples."""
+        rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
         table = []
         for row, name in zip(some.tolist(), self.ids(some), strict=True):
-            said = ("", "") if predicted is None else [self.class_name(int(c)) for c in predicted[[i, j], row]]
+            said = ("", "") if predicted is None else [self.class_name(int(c)) for c in predicted[:2, row]]
             own = {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
             table.append({"class": self.classes[row], "A says": said[0], "B says": said[1], **own, "id": name})
         return table
@@ -63,136 +105,150 @@ class ComparedSamples:
         every = pictures.of(self.space)
         return np.stack([every[self.places[name]] for name in self.ids(some)])
 
+    def lit(self) -> list[int]:
+        """Those that are selected."""
+        lit = set(state.selection(state.place_of(self.space)))
+        return [q for q, name in enumerate(self.comparison.ids) if lit and self.places[name] in lit]
+
     def select(self, some: np.ndarray | list[int]) -> None:
         """Select them on all pages."""
         state.select([self.places[name] for name in self.ids(some)], state.place_of(self.space))
         st.toast(_("{rows} selected, on all pages").format(rows=f"{len(some):,}"))
 
 
-def _pair(samples: ComparedSamples) -> tuple[int, int, str]:
-    """Choose A, B and the accuracy by which they are compared ("" where there is none): numbers and its name."""
-    a, b, c = st.columns([2, 2, 1], vertical_alignment="bottom")
-    names, known = samples.comparison.names, samples.comparison.correct
-    first = query_params.one_of(a.selectbox, "A", names, name="a")
-    second = query_params.one_of(b.selectbox, "B", [n for n in names if n != first], name="b")
-    metric = ""
-    if known:
-        metric = query_params.one_of(c.selectbox, _("By"), known, name="by", format_func=ACCURACIES.get)
-    return names.index(first), names.index(second), metric
+def way_title(way: str) -> str:
+    """The name of a way on the page."""
+    return _(WAYS[way]).format(a=A, b=B) if way in WAYS else _(way)
 
 
-def classes(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """The difference between two spaces for each class, the largest first."""
-    samples = ComparedSamples(spaces[0], comparison)
-    i, j, metric = _pair(samples)
-    if not metric:
-        st.info(_("Differences by class need labels."))
-        return
-    table = [
-        {
-            "class": samples.class_name(d.label),
-            "n": d.n,
-            "A, %": round(100 * d.accuracies[0], 1),
-            "B, %": round(100 * d.accuracies[1], 1),
-            N_("A − B, points"): round(100 * d.value, 1),
-            "95 %": format.interval((100 * d.interval[0], 100 * d.interval[1]), "+.1f"),
-        }
-        for d in comparison.by_class(metric, i, j)
-    ]
-    one = partial(st.column_config.NumberColumn, format="%.1f")
-    formats = {"A, %": one(), "B, %": one(), "A − B, points": one(format="%+.1f")}
-    draw_table(table, hide_index=True, column_config=formats)
-    by_chance = _(
-        "{accuracy} on the samples of each class. Each interval is a separate 95 % interval (Agresti–Min, over "
-        "samples, not seeds): about one class in twenty excludes zero by chance."
-    )
+def strip(samples: ComparedSamples, content: str) -> None:
+    """Samples that one of A and B has right, without labels those that moved most, in one line of images; or those that
+    are selected. Pointing at one shows its point on the maps of this content."""
+    rows, counts = _in_strip(samples)
+    if (lit := samples.lit()) and not {*lit} <= {*rows.tolist()}:
+        rows, counts = np.array(lit[:IN_STRIP]), []
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(by_chance.format(accuracy=_(ACCURACIES[metric])))
-        st.download_button(_("Table as CSV"), format.table_csv(table), "classes.csv", "text/csv", on_click="ignore")
-
-
-def disagree(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
-    """Choose A, B and what they disagree on."""
-    samples = ComparedSamples(spaces[0], comparison)
-    i, j, metric = _pair(samples)
-    ways = _ways(comparison, i, j, metric)
-    way = _choose_way(ways, f"disagree-{cache.digest(*comparison.names, i, j, metric)}")
-    if way == NEIGHBORS:
-        _neighbors(samples, i, j)
+        st.markdown(_(" · ").join([*counts, _("point at one to see it on both maps")]), width="content")
+        if lit:
+            label = _("{picked} selected").format(picked=f"{len(lit):,}")
+            clear: tuple[list[int], str] = ([], state.place_of(samples.space))
+            st.button(
+                f"{label} ✕", help=_("Clear the selection"), key="clear-selection", on_click=state.select, args=clear
+            )
+    table = samples.table(rows)
+    captions = [f"{A} {row['A says']}\n{B} {row['B says']}" for row in table]
+    if not samples.metric:
+        captions = [_("{share} % shared").format(share=f"{100 * samples.shared[row]:.0f}") for row in rows]
+    if not pictures.are_decoded(samples.space):
+        draw_table([{"id": row["id"], "said": text} for row, text in zip(table, captions, strict=True)], height=110)
         return
-    rows = ways[way]
-    first, second = comparison.names[i], comparison.names[j]
+    key = f"strip-{cache.digest(content, samples.metric, rows.tobytes())}-{state.stamp(STRIP)}"
+    points: dict[str, Any] = {"map": content, "rows": [samples.places[name] for name in samples.ids(rows)]}
+    look: dict[str, Any] = {"title": _("Samples on which A and B disagree"), "size": 64, "key": key}
+    chosen = [q for q, row in enumerate(rows.tolist()) if row in lit]
+    picked = draw_gallery(samples.images(rows), captions, selected=chosen, points=points, **look)
+    if sorted(picked) != chosen:
+        state.select([points["rows"][q] for q in picked], state.place_of(samples.space), STRIP)
+        st.rerun()
+
+
+def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
+    """The samples of the strip, and what is said above them."""
+    if not samples.ways:
+        text = _("**Neighbors that moved most** from {a} to {b}")
+        return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
+    first, second, both = samples.ways.values()
+    counts = [f"{len(rows):,} {way_title(way)}" for way, rows in samples.ways.items()]
+    larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
+    rows = np.concatenate([larger, smaller, both])[:IN_STRIP]
+    return rows, [f"**{counts[0]}**", *counts[1:]]
+
+
+def disagree(samples: ComparedSamples) -> None:
+    """Choose what A and B disagree on; its samples."""
+    side, picture = layout.columns()
+    with side:
+        way = _choose_way(samples)
+        if way == NEIGHBORS:
+            row = _choose_moved(samples)
+        else:
+            _about(samples, way)
+    with picture, st.container(key="compare-list"):
+        if way == NEIGHBORS:
+            _neighbors(samples, row)
+        else:
+            _listed(samples, samples.ways[way], f"{samples.comparison.names} {samples.metric} {way}")
+
+
+def _choose_way(samples: ComparedSamples) -> str:
+    """What is looked at, at first what has samples; each name has its count."""
+    ways = samples.ways
+    return query_params.one_of(
+        st.radio,
+        _("They disagree on"),
+        [*ways, NEIGHBORS],
+        name="disagree",
+        default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
+        key=f"disagree-{cache.digest(*samples.comparison.names[:2], samples.metric)}",
+        format_func=lambda way: f"{way_title(way)} ({len(ways[way]):,})" if way in ways else way_title(way),
+    )
+
+
+def _about(samples: ComparedSamples, way: str) -> None:
+    """How many samples they are, their file, and the way to select them."""
+    rows, (first, second) = samples.ways[way], samples.comparison.names[:2]
     question = _("{first} and {second} both wrong").format(first=first, second=second)
     if way != "Both wrong":
         right, wrong = (second, first) if way.startswith("B") else (first, second)
         question = _("{right} right, {wrong} wrong").format(right=right, wrong=wrong)
     text = _("**{count} of {judged} samples**: {question}.")
-    counts = {"count": f"{len(rows):,}", "judged": f"{comparison.judged[metric].sum():,}"}
+    judged = samples.comparison.judged[samples.metric].sum()
+    counts = {"count": f"{len(rows):,}", "judged": f"{judged:,}"}
     st.markdown(text.format(question=format.plain(question), **counts))
     if len(rows):
-        _listed(samples, rows, (i, j, metric), f"{first} {second} {metric} {way}")
+        file = format.table_csv(samples.table(rows))
+        st.download_button(_("These samples as CSV"), file, "disagree.csv", "text/csv", on_click="ignore")
+        label = _("Select all of these on the maps")
+        with st.container(key="compare-next"):
+            st.button(label, on_click=samples.select, args=(rows,), type="primary", width="stretch")
 
 
-def _ways(comparison: Comparison, i: int, j: int, metric: str) -> dict[str, np.ndarray]:
-    """The samples of each way in which spaces i and j are wrong; {} without an accuracy."""
-    if not metric:
-        return {}
-    one, two = comparison.correct[metric][[i, j]]
-    found = (one & ~two, two & ~one, ~one & ~two)
-    return {way: np.flatnonzero(comparison.judged[metric] & rows) for way, rows in zip(WAYS, found, strict=True)}
-
-
-def _choose_way(ways: dict[str, np.ndarray], key: str) -> str:
-    """What is looked at, at first what has samples; each name has its count."""
-    counted = {way: f"{_(way)} ({len(rows):,})" for way, rows in ways.items()}
-    return query_params.one_of(
-        st.segmented_control,
-        _("They disagree on"),
-        [*ways, NEIGHBORS],
-        name="disagree",
-        default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
-        key=key,
-        format_func=lambda way: counted.get(way, way),
-    )
-
-
-def _listed(samples: ComparedSamples, rows: np.ndarray, pair: tuple[int, int, str], key: str) -> None:
+def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
     """Samples with their label, both predictions and their image or text; the chosen ones are selected on all pages."""
     shown = rows[:SHOWN]
-    table = samples.table(rows, *pair)
-    if pictures.are_decoded(samples.space):
-        cells = ([row["class"], f"A: {row['A says']}", f"B: {row['B says']}", row["id"]] for row in table[:SHOWN])
-        title = _("Label, predictions of A and B, id")
-        picked = draw_gallery(
-            samples.images(shown), ["\n".join(c) for c in cells], title=title, key=f"gallery-{cache.digest(key)}"
-        )
+    table = samples.table(shown)
+    if len(rows) > SHOWN:
+        st.caption(_("{shown} of {rows} are shown.").format(shown=SHOWN, rows=f"{len(rows):,}"))
+    if not len(rows):
+        st.info(_("There is no such sample."))
+    elif pictures.are_decoded(samples.space):
+        cells = ([row["class"], f"{A} {row['A says']}", f"{B} {row['B says']}", row["id"]] for row in table)
+        captions, title = ["\n".join(c) for c in cells], _("Label, predictions of A and B, id")
+        picked = draw_gallery(samples.images(shown), captions, title=title, size=96, key=f"gallery-{cache.digest(key)}")
         if picked:
             st.button(_("Select these on the maps"), on_click=samples.select, args=(shown[picked],))
     else:
-        draw_table(table[:SHOWN], hide_index=True)
-    if len(rows) > SHOWN:
-        st.caption(_("{shown} of {rows} are shown.").format(shown=SHOWN, rows=f"{len(rows):,}"))
-    line = st.container(horizontal=True)
-    line.download_button(
-        _("These samples as CSV"), format.table_csv(table), "disagree.csv", "text/csv", on_click="ignore"
-    )
-    line.button(_("Select all of these on the maps"), on_click=samples.select, args=(rows,))
+        draw_table(table, hide_index=True)
 
 
-def _neighbors(samples: ComparedSamples, i: int, j: int) -> None:
-    """Samples whose neighborhoods differ most, and what A keeps and B loses for one of them."""
-    comparison = samples.comparison
-    ids, first, second = comparison.ids, comparison.names[i], comparison.names[j]
-    share = overlap(comparison.graphs[i], comparison.graphs[j])
+def _choose_moved(samples: ComparedSamples) -> int:
+    """One of the samples whose neighborhoods differ most."""
+    ids, (first, second) = samples.comparison.ids, samples.comparison.names[:2]
     both = format.plain(_("{first} and {second}").format(first=first, second=second))
     text = _("Of a sample's {k} nearest, {first} share **{mean} %**. The samples that moved most come first.")
-    st.markdown(text.format(k=comparison.k, first=both, mean=f"{100 * share.mean():.0f}"))
-    moved, key = np.argsort(share, kind="stable")[:200].tolist(), f"moved-{cache.digest(first, second)}"
-    titles = {r: _("{ids}, {share} % shared").format(ids=ids[r], share=f"{100 * share[r]:.0f}") for r in moved}
-    row = query_params.one_of(
+    st.markdown(text.format(k=samples.comparison.k, first=both, mean=f"{100 * samples.shared.mean():.0f}"))
+    moved, key = np.argsort(samples.shared, kind="stable")[:200].tolist(), f"moved-{cache.digest(first, second)}"
+    shares = {row: f"{100 * samples.shared[row]:.0f}" for row in moved}
+    titles = {row: _("{ids}, {share} % shared").format(ids=ids[row], share=shares[row]) for row in moved}
+    return query_params.one_of(
         st.selectbox, _("Sample"), moved, name="sample", text=ids.__getitem__, key=key, format_func=titles.get
     )
-    a, b = comparison.graphs[i][row].tolist(), comparison.graphs[j][row].tolist()
+
+
+def _neighbors(samples: ComparedSamples, row: int) -> None:
+    """What A keeps and B loses of the neighbors of a sample."""
+    first, second = samples.comparison.names[:2]
+    a, b = (graph[row].tolist() for graph in samples.comparison.graphs[:2])
     groups = {
         _("Neighbors in {first} that {second} loses").format(first=first, second=second): [r for r in a if r not in b],
         _("New neighbors in {second}").format(second=second): [r for r in b if r not in a],
@@ -206,4 +262,4 @@ def _neighbors(samples: ComparedSamples, i: int, j: int) -> None:
             st.text(", ".join(samples.ids(rows)))
             continue
         captions, key = [_("the sample"), *(samples.classes[r] for r in rows)], f"strip-{cache.digest(title, row)}"
-        draw_gallery(samples.images([row, *rows]), captions, title=title, size=56, key=key)
+        draw_gallery(samples.images([row, *rows]), captions, title=title, size=72, key=key)

@@ -1,53 +1,69 @@
 """The maps of several spaces side by side, turned onto the first, with one selection in all."""
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.results import MAP_DEFAULTS
-from contrastive_core.engine.vectors import procrustes_align
-from contrastive_core.records.comparison import NOTHING_IN_COMMON
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_lab import cache, embedding_map, format, guard, pictures, query_params, state
+from contrastive_core.compare.comparison import NOTHING_IN_COMMON
+from contrastive_core.compare.representation_similarity import procrustes_align
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import MAP_DEFAULTS
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, embedding_map, format, locale, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
+from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.compare.layout import empty
+from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components import scatter
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData
+from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
+
+MANY = 50_000  # rows, of which UMAP takes minutes
+COLORS = ("class", N_("who is right"))
+ALIGNED = N_(
+    "Each map is turned and mirrored onto that of A (Procrustes), at one size. The slider moves every sample to where "
+    "A's map has it."
+)
 
 
-def can_be_drawn(spaces: list[EmbeddingRef]) -> bool:
-    """Whether all are embedded, whatever else is still unknown of them."""
-    try:
-        return bool(spaces) and all(cache.embedding(s) is not None for s in spaces)
-    except guard.DAMAGE:
-        return False
+def choose(spaces: list[Space], samples: ComparedSamples | None) -> None:
+    """The kind of map and its colors, for the toolbar's last control."""
+    group, help = st.segmented_control, locale.text(ALIGNED)
+    query_params.one_of(group, _("Map"), _kinds(spaces), name="map", format_func=str.upper, help=help)
+    if samples is not None and samples.metric:
+        query_params.one_of(group, _("Color by"), COLORS, name="color")
 
 
-def maps(spaces: list[EmbeddingRef]) -> None:
-    """All maps side by side, turned onto the first; one selection is lit in all of them."""
-    group, kinds = st.segmented_control, ["pca", "umap"]
-    kind = query_params.one_of(group, _("Map"), kinds, name="map", format_func=str.upper, label_visibility="collapsed")
+def _kinds(spaces: list[Space]) -> list[str]:
+    """UMAP first, except of many rows, of which it takes minutes."""
+    embeddings = (cache.embedding(space) for space in spaces)
+    is_large = any(rows is not None and len(rows) > MANY for rows in embeddings)
+    return ["pca", "umap"] if is_large else ["umap", "pca"]
+
+
+def maps(spaces: list[Space], samples: ComparedSamples | None) -> str:
+    """All maps side by side, turned onto the first, with one selection in all; returns their content, "" without."""
+    kinds = _kinds(spaces)
+    kind = query_params.current("map", kinds, kinds[0])
     embeddings = [rows for space in spaces if (rows := cache.embedding(space)) is not None]
     if len(embeddings) < len(spaces):
-        st.info(_("An embedding is still being computed."))
-        return
+        empty(_("The maps are not there yet"), _("They appear here once every run is embedded."))
+        return ""
     if len(set.intersection(*(set(rows.ids) for rows in embeddings))) < 2:
-        st.warning(format.plain(NOTHING_IN_COMMON))
-        return
+        empty(_("No samples in common"), format.plain(NOTHING_IN_COMMON))
+        return ""
     xy, first = _aligned(spaces, embeddings, kind)
-    _draw(spaces, embeddings, xy, first, kind)
-    text = _(
-        "Each map is turned and mirrored onto that of {title} (Procrustes), at one size. The "
-        "slider moves every sample to where the first map has it."
-    )
-    st.caption(text.format(title=format.plain(spaces[0].title)))
+    colors: Any = (*color_of(first, "class" if first.labels is not None else "sample", {}), PALETTE)
+    if samples is not None and samples.metric and query_params.current("color", COLORS, COLORS[0]) == COLORS[1]:
+        colors = samples.outcomes(first.ids)
+    return _draw(spaces, embeddings, xy, (first, colors), kind)
 
 
-def _aligned(
-    spaces: list[EmbeddingRef], embeddings: list[EmbeddingSet], kind: str
-) -> tuple[list[np.ndarray], EmbeddingSet]:
+def _aligned(spaces: list[Space], embeddings: list[EmbeddingSet], kind: str) -> tuple[list[np.ndarray], EmbeddingSet]:
     """Maps (n, 2) of the samples that all spaces share, aligned to the first, and the first's rows of them."""
     shared = set.intersection(*(set(rows.ids) for rows in embeddings))
     order = [i for i in embeddings[0].ids if i in shared]
@@ -62,28 +78,35 @@ def _aligned(
 
 
 def _draw(
-    spaces: list[EmbeddingRef], embeddings: list[EmbeddingSet], xy: list[np.ndarray], first: EmbeddingSet, kind: str
-) -> None:
-    """Draw aligned maps with one shared selection."""
+    spaces: list[Space],
+    embeddings: list[EmbeddingSet],
+    xy: list[np.ndarray],
+    shown: tuple[EmbeddingSet, Any],
+    kind: str,
+) -> str:
+    """Draw aligned maps with one shared selection; returns their content. Args: shown: the rows, and for each its
+    category, with the categories' names and colors."""
+    first, (values, names, palette) = shown
     drawn_rows = subsample_rows(first.labels, len(first), MAX_POINTS // len(xy))
     part: slice | np.ndarray = slice(None)
-    ids, note = first.ids, ""
+    ids, note = first.ids, _("{kind} of {n} samples").format(kind=kind.upper(), n=f"{len(first):,}")
     if drawn_rows is not None:
         part, ids = drawn_rows, tuple(first.ids[i] for i in drawn_rows)
-        text = _("{drawn_rows} of {first} points, by class")
-        note = text.format(drawn_rows=f"{len(drawn_rows):,}", first=f"{len(first):,}")
-    values, names = color_of(first, "class" if first.labels is not None else "sample", {})
+        text = _("{kind} of {count} of {total} samples, by class")
+        note = text.format(kind=kind.upper(), count=f"{len(drawn_rows):,}", total=f"{len(first):,}")
     with_pictures = drawn_rows is None and len(first) == len(embeddings[0]) and pictures.are_decoded(spaces[0])
     pictured = subsample_rows(first.labels, len(first), MAX_IMAGES) if with_pictures else None
-    place, key = state.place_of(spaces[0]), f"compare-{kind}-{spaces[0].layer}"
+    place, key = state.place_of(spaces[0]), "maps-side-by-side"
     data = ScatterData(
         xy[0][part],
         ids,
         cache.digest(*(r.content_hash for r in embeddings), kind, with_pictures),
         None if values is None else values[part],
         names,
+        palette,
         thumbnails=cache.thumbnails(spaces[0], pictured) if with_pictures else NO_THUMBNAILS,
         pictured=pictured,
+        rows_key=f"compare {place} {len(xy)}",
         title=_("{kind} maps side by side").format(kind=kind.upper()),
         note=note,
     )
@@ -92,8 +115,10 @@ def _draw(
         f"{place} {state.stamp(key)}",
         lambda rows: state.select(rows if drawn_rows is None else drawn_rows[rows], place, key),
     )
-    data = scatter.side_by_side(data, [m[part] for m in xy], [s.title for s in spaces])
-    scatter.draw_scatter(data, selection, height={2: 370, 3: 340}.get(len(xy), 600), key=key)
+    titles = [f"{shape} {space.title}" for shape, space in zip(SHAPES, spaces, strict=False)]
+    data = scatter.side_by_side(data, [m[part] for m in xy], titles)
+    scatter.draw_scatter(data, selection, fits=True, gallery=False, key=key)
     if pictured is not None:
         images = pictures.of(spaces[0])
         bring_pictures(data.content, len(first), lambda some: thumbnail_sheet(images, rows=some), key)
+    return data.content

@@ -5,14 +5,15 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine.sweep_results import SettingScores, best_setting
-from contrastive_core.records.run import Run
-from contrastive_core.records.score import Score
-from contrastive_core.records.sweep_grid import Figure, figure_of, intervals_in_words
-from contrastive_lab import cache, figures, format, guard, plots, query_params, state
+from contrastive_core.base.score import Score
+from contrastive_core.compare.verdicts import SettingScores, best_setting
+from contrastive_core.runs.run import Run
+from contrastive_core.sweeps.plots import Figure, figure_of, intervals_in_words
+from contrastive_lab import cache, figures, format, guard, plots, query_params
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
+from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.setting_names import shown_name
-from contrastive_lab.tables import draw_table
 
 Points = Sequence[tuple[Any, Run]]  # a value of the setting, and a run that has it
 Offered = Mapping[tuple[str, str], Points]
@@ -27,8 +28,13 @@ METRICS = {  # name on the page, and what stands at its axis
 
 
 def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
-    """Curves over a setting that differs between scored runs of one method; first one of the `chosen`."""
-    offered = _settings_with_curves(ready)
+    """Curves over a setting that differs between runs of one method: of the `chosen` where they differ in one, and are
+    scored first; else of all that are scored, first one of the chosen."""
+    own = _settings_with_curves([run for run in ready if run.name in chosen and not run.is_recording])
+    differing = {run.name: run for points in own.values() for _value, run in points}
+    if not all(cache.scores(run) or scored_or_wait(run) for run in differing.values()):
+        return
+    offered = own or _settings_with_curves([run for run in ready if cache.scores(run)])
     if not offered:
         text = _(
             "Curves need runs of one method that differ in a setting, such as τ, margin, momentum or head. The sweep "
@@ -64,12 +70,12 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
 
 
 def _settings_with_curves(ready: list[Run]) -> dict[tuple[str, str], list[tuple[Any, Run]]]:
-    """The scored runs along each setting that differs between runs of one method on one data set."""
+    """The runs along each setting that differs between runs of one method on one data set."""
     found: dict[str, dict[str, list[tuple[Any, Run]]]] = {}
     for run in ready:
         with guard.on_its_own(run.name):
-            name = f"{run.config.get('method')} with {run.config.get('loss')} on {state.data_key(run)}".strip()
-            for knob, value in _settings(run).items() if cache.scores(run) else ():
+            name = f"{run.config.get('method')} with {run.config.get('loss')} on {run.data_key}".strip()
+            for knob, value in _settings(run).items():
                 found.setdefault(name, {}).setdefault(knob, []).append((value, run))
     every = {(name, knob): points for name, knobs in found.items() for knob, points in knobs.items()}
     return {at: points for at, points in every.items() if len({str(value) for value, _run in points}) > 1}

@@ -1,77 +1,111 @@
-"""The spaces of the Compare page: runs with weights, and vectors loaded on Explore."""
+"""The spaces of the Compare page: runs with weights, and vectors loaded on Explore. The first two are A and B."""
+
+from functools import partial
 
 import streamlit as st
 
-from contrastive_core.records import embedding_ref, loaded_vectors
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import SOURCES
-from contrastive_core.records.run import Run
-from contrastive_lab import format, guard, query_params, state
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.space import Space
+from contrastive_lab import format, query_params, state
 from contrastive_lab.compare import checkpoints
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import has_rows
 
 MOST = 8
+SHAPES = "●○▲■◆▼★✚"  # tell spaces apart, in the order in which they are chosen
+LIST = "compare-runs"  # the key of the list of all that are compared
 NOT_COMPARED = "compare: left out"  # of the session: names that were asked for and are unknown, or too many
+PICKER_WIDTH = 210  # pixels
 
 
 def ready() -> list[Run]:
-    """Runs that have weights and whose settings can be read; a line for each whose cannot."""
-    readable = []
-    for run in state.all_runs():
-        if has_rows(run):
-            with guard.on_its_own(run.name):
-                state.data_key(run)
-                readable.append(run)
-    return readable
+    """Runs that have rows to compare."""
+    return [run for run in state.all_runs() if has_rows(run)]
 
 
 def choose(ready: list[Run]) -> tuple[list[str], str]:
-    """Names of the chosen runs and loaded vectors, and the layer; fewer than two: it says why."""
+    """Names of the chosen runs and loaded vectors, and the layer; no names where there are not two to choose from."""
     titles = {run.name: run.name for run in ready}
     titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
     if len(titles) < 2:
-        st.info(_("Comparing needs two runs with weights, or recordings. Train another one."))
-        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return [], "h"
-    _missing(list(titles))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    _note_left_out(list(titles))
+    pair = st.container(horizontal=True, wrap=False, width="content", gap="small", vertical_alignment="center")
+    with st.popover(_("+ add"), help=_("Compare up to {most} spaces").format(most=MOST)):
         names = query_params.many_of(
             st.multiselect,
             _("Runs and loaded vectors"),
             titles,
             name="runs",
+            key=LIST,
             most=MOST,
             default=_start(ready),
             format_func=titles.get,
             on_change=lambda: st.session_state.pop(NOT_COMPARED, None),
         )
-        layer = "h"
-        if not all(name.startswith(loaded_vectors.PREFIX) for name in names):  # vectors of files have no head
-            group, layers = st.segmented_control, ["h", "z"]
-            of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
-            layer = query_params.one_of(
-                group,
-                _("Features"),
-                layers,
-                name="features",
-                key=f"compare-features-{of_towers}",
-                default="z" if of_towers else "h",
-                format_func=SOURCES.get,
-                width="content",
-            )
-    if len(names) < 2:
-        alone = checkpoints.with_towers(names)  # whose checkpoints the page compares
-        st.info(_("Choose at least two, or compare two checkpoints below.") if alone else _("Choose at least two."))
-    return names, layer
+    names = _in_asked_order(names)
+    if len(names) > 1:
+        with pair:
+            _pick(0, names, titles)
+            st.button("⇄", help=_("Swap A and B"), on_click=_put, args=(0, names[1], names), type="tertiary")
+            _pick(1, names, titles)
+    return names, _layer(names)
 
 
-def _missing(known: list[str]) -> None:
-    """What was asked to be compared and cannot be is named, until something else is chosen."""
+def _in_asked_order(names: list[str]) -> list[str]:
+    """The names with those first that a link asks for as A and B."""
+    asked = [name for which in "ab" if (name := query_params.take(which)) in names]
+    if asked:
+        names = list(dict.fromkeys([*asked, *names]))
+        query_params.choose(LIST, names)
+    return names
+
+
+def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
+    """The list of A or B. A space that is compared already changes its place."""
+    key = f"compare-{'AB'[place]}"
+    query_params.choose(key, names[place])
+    query_params.one_of(
+        st.selectbox,
+        "AB"[place],
+        titles,
+        name="",
+        key=key,
+        width=PICKER_WIDTH,
+        format_func=lambda name: f"{SHAPES[place]} {titles[name]}",
+        on_change=lambda: _put(place, query_params.chosen(key), names),
+    )
+
+
+def _put(place: int, name: str, names: list[str]) -> None:
+    """Compare this one as A or B in the place of another."""
+    changed = list(names)
+    if name in names:
+        changed[names.index(name)] = names[place]
+    changed[place] = name
+    query_params.choose(LIST, changed)
+
+
+def _layer(names: list[str]) -> str:
+    """The layer that is compared; vectors of files have no head."""
+    if not names or all(Space(name).is_file for name in names):
+        return "h"
+    of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
+    choose_layer = partial(query_params.one_of, st.segmented_control, _("Features"), ["h", "z"], name="features")
+    return choose_layer(key=f"compare-features-{of_towers}", default="z" if of_towers else "h", width="content")
+
+
+def _note_left_out(known: list[str]) -> None:
+    """Keep what a link asks for and cannot be compared, until something else is chosen."""
     if (asked := query_params.requested("runs")) is not None:
         names = list(dict.fromkeys(filter(None, asked.split(","))))
         unknown, found = [n for n in names if n not in known], [n for n in names if n in known]
         st.session_state[NOT_COMPARED] = (unknown, found[MOST:])
+
+
+def say_left_out() -> None:
+    """Name what was asked for and is not compared."""
     template = _("Not compared, because the run or its weights are missing: {listed}.")
     texts = (template, _("Only {most} can be compared. Left out: {listed}."))
     for names, text in zip(st.session_state.get(NOT_COMPARED, ()), texts, strict=False):
@@ -79,9 +113,9 @@ def _missing(known: list[str]) -> None:
             st.warning(text.format(most=MOST, listed=format.plain(", ".join(names))))
 
 
-def spaces(names: list[str], layer: str) -> list[EmbeddingRef]:
+def spaces(names: list[str], layer: str) -> list[Space]:
     """The test rows of runs and loaded vectors, the newest rows of recordings. Raises ValueError."""
-    return [embedding_ref.of_name(name, "test", layer) for name in names]
+    return [Space.of_name(name, "test", layer) for name in names]
 
 
 def open_files() -> list[str]:
@@ -94,9 +128,9 @@ def open_files() -> list[str]:
 
 
 def _start(ready: list[Run]) -> list[str]:
-    """Two open files while one is looked at, else the sidebar's run with another of its data set."""
+    """Two open files while one is looked at, else the session's run with another of its data set."""
     if len(files := open_files()) > 1:
         return files[:2]
     first = [run for run in ready if run == state.chosen_run()] or ready[:1]
-    same = [r for r in ready for run in first if state.data_key(r) == state.data_key(run)]
+    same = [r for r in ready for run in first if r.data_key == run.data_key]
     return list(dict.fromkeys(run.name for run in [*first, *same]))[:2]

@@ -1,16 +1,15 @@
 """Compare's scores of spaces with two towers: recall in both directions beside chance, and the modality gap."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
-from contrastive_core.engine.results import Result
-from contrastive_core.records import embedding_ref
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import TOWERS
-from contrastive_core.records.score import Scores, scores_from_json
+from contrastive_core.base.score import Scores, scores_from_json
+from contrastive_core.compare.evaluation import TOWERS
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
@@ -20,7 +19,7 @@ AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 SIDES = (N_("first tower"), N_("second tower"))
 
 
-def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
+def of_towers(space: Space, waits: bool = False) -> Scores:
     """Recall, gap and zero-shot accuracy of a run with a text tower, from its record; recall and gap of a file of two
     towers. `waits`: compute what is not there; else it is left out."""
     if space.is_loaded:
@@ -30,12 +29,12 @@ def of_towers(space: EmbeddingRef, waits: bool = False) -> Scores:
     return {} if record is None else record.scores.get(TOWERS, {})
 
 
-def _answer(space: EmbeddingRef, waits: bool = False) -> Result | None:
+def _answer(space: Space, waits: bool = False) -> Result | None:
     """Recall of a space with what chance gives, where that is known; None of one tower."""
     if (run := space.run) is not None:
         if not run.has_towers:
             return None
-        space, waits = embedding_ref.of_run(run, "test", TOWERS), False  # its record has the recall
+        space, waits = Space.of_run(run, "test", TOWERS), False  # its record has the recall
     elif (rows := cache.embedding(space)) is None or cache.towers(rows) is None:
         return None
     values = {"space": space.values}
@@ -71,7 +70,7 @@ def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
     return _("First tower → second tower: {listed}.").format(listed=listed)
 
 
-def show(names: Sequence[str], spaces: Sequence[EmbeddingRef]) -> bool:
+def show(names: Sequence[str], spaces: Sequence[Space]) -> bool:
     """Show recall@1 of each space of two towers in both directions, with its interval and chance, and what is to be
     said of it; returns whether there is one."""
     scores, shown = [of_towers(space, waits=True) for space in spaces], dict[str, list[str]]()
@@ -98,16 +97,3 @@ def why_missing(scores: Scores) -> list[str]:
     """A sentence for each score that has no value, each reason once."""
     missing = {score.missing: score.title for score in scores.values() if score.value is None and score.missing}
     return [_("{title}: {reason}.").format(title=_(title), reason=_(why)) for why, title in missing.items()]
-
-
-def why_empty(empty: Mapping[str, set[str]], of_pairs: set[str], costs: set[str]) -> str:
-    """Say why cells of Compare's table are empty, in one line; "" where none is. Args: empty: the heads without a cell,
-    by column; of_pairs, costs: heads of scores of two towers, and of cost."""
-    parts: list[str] = []
-    if any(lacking & of_pairs for lacking in empty.values()):
-        parts.append(_("recall and modality gap need two towers, zero-shot accuracy also a text tower"))
-    if any(lacking & costs for lacking in empty.values()):
-        parts.append(_("cost is known of trained runs only"))
-    if others := [name for name, lacking in empty.items() if lacking - of_pairs - costs]:
-        parts.append(_("{names}: the other scores are not known").format(names=", ".join(others)))
-    return f"–: {'; '.join(parts)}." if parts else ""

@@ -1,92 +1,106 @@
 """Compare's verdict: which space is better, by how much and why; a warning where test labels look wrong."""
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine import questions
-from contrastive_core.engine.training import Task
-from contrastive_core.records.comparison import ACCURACIES, Comparison
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.evaluation import SOURCES, name_of
-from contrastive_core.records.sample_request import SampleRequest, request_of
+from contrastive_core.compare.comparison import CLAIMED, Comparison, comparison_request
+from contrastive_core.compare.difference_sentence import Contrast
+from contrastive_core.compare.evaluation import SOURCES
+from contrastive_core.compare.verdicts import ACCURACIES
+from contrastive_core.samples.sample_request import SampleRequest, request_of
+from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, state
-from contrastive_lab.compare import score_tables, tower_recall
-from contrastive_lab.compare.comparison_request import CLAIMED, comparison_of
-from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.compare import score_tables
+from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import _, message
-from contrastive_lab.progress import answer_or_wait, scored_or_wait
-from contrastive_lab.samples.cut_off import START
+from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
+from contrastive_lab.samples.lists import START
 
 
-def comparable(spaces: list[EmbeddingRef]) -> bool:
-    """Whether they can have samples in common; says so where they cannot."""
+def comparable(spaces: list[Space]) -> str:
+    """Why they have no samples in common; "" where they may."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
-    if len(data) > 1:
-        names = format.plain(", ".join(sorted(d.strip() for d in data)))
-        text = _("These runs have no samples in common: they are of {data_names}. Choose runs of one data set.")
-        st.warning(text.format(data_names=names))
-    return len(data) < 2
+    if len(data) < 2:
+        return ""
+    text = _("These runs have no samples in common: they are of {data_names}. Choose runs of one data set.")
+    return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
 
 
-def verdict(spaces: list[EmbeddingRef]) -> Comparison | None:
-    """Who is better, by how much; None while it is not known. The untrained encoder and raw pixels can wait."""
-    runs = [run for space in spaces if (run := space.run)]
-    large = [run for run in runs if isinstance(questions.evaluation(run), Task)]  # tasks that outlive the app
-    if not all(scored_or_wait(run) for run in large):  # a line for each that is not
-        return None
-    result = cache.result("comparison", comparison_of(spaces)) or answer_or_wait(
-        "comparison", comparison_of(spaces, every_score=False), message("Comparing")
-    )
-    if result is None:
-        return None
-    comparison = Comparison.of(result.meta, result.arrays)
-    seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
-    first, *more = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
-    st.header(format.plain(first), help=_(CLAIMED))
-    for text in more:
-        st.markdown(format.plain(text))
-    if comparison.accuracy:
-        st.markdown(_accuracies(spaces, comparison, next(iter(comparison.accuracy))))
-        samples = ComparedSamples(spaces[0], comparison)
-        st.markdown(format.plain(comparison.largest_by_class(samples.class_name)))
-    has_recall = tower_recall.show(comparison.names, spaces)
-    _warn(spaces, comparison)
-    st.caption(_rests_on(comparison, spaces, has_recall))
-    return comparison
-
-
-def _accuracies(spaces: list[EmbeddingRef], comparison: Comparison, metric: str) -> str:
-    """Show the accuracy of each space and of the references."""
-    shown = [*zip(comparison.names, comparison.accuracy[metric], strict=True)]
-    references = score_tables.references(spaces).items()
-    shown += [
-        (locale.text(name_of(k)), value)
-        for k, s in references
-        if metric in s and (value := s[metric].value) is not None
-    ]
-    return f"{_(ACCURACIES[metric])}: " + " · ".join(f"{format.plain(n)} **{100 * v:.1f} %**" for n, v in shown)
-
-
-def with_scores(spaces: list[EmbeddingRef], comparison: Comparison) -> Comparison | None:
-    """The comparison with every score and its test; None while they are taken."""
-    if comparison.scores:
-        return comparison
-    result = answer_or_wait("comparison", comparison_of(spaces), message("Computing every score"))
+def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
+    """The comparison; None while it is made, which is shown where it `waits`. Untrained encoder and pixels can wait."""
+    first = comparison_request(spaces, every_score=False)
+    result = cache.result("comparison", comparison_request(spaces)) or cache.result("comparison", first)
+    if result is None and waits:
+        result = answer_or_wait("comparison", first, message("Comparing"))
     return None if result is None else Comparison.of(result.meta, result.arrays)
 
 
-def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef], has_recall: bool) -> str:
+def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
+    """Who is better, and by how much; what that rests on is in its help."""
+    head, below = headline(comparison, metric)
+    seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
+    said = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
+    if metric:
+        template = _("{score}, {n} samples")
+        st.caption(template.format(score=_(ACCURACIES[metric]), n=f"{comparison.n_judged:,}"))
+    st.header(head)
+    rests = _rests_on(comparison, spaces)
+    st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), rests]))
+    for text in seeds:
+        st.markdown(format.plain(text))
+    _warn(spaces, comparison)
+
+
+def headline(comparison: Comparison, metric: str) -> tuple[str, str]:
+    """The best space by its shape with its lead over the next; and that lead's interval."""
+    if not metric:
+        share = f"{100 * comparison.overlap[0, 1]:.0f}"
+        return _("They share {share} % of neighbors").format(share=share), locale.text(comparison.verdict)
+    first, second = sorted(np.argsort(comparison.accuracy[metric])[::-1][:2].tolist())
+    lead, shapes = contrast(comparison, metric, first, second), (SHAPES[first], SHAPES[second])
+    if lead.difference < 0:
+        lead, shapes = lead.of(lead.second), shapes[::-1]
+    low, high = (f"{100 * end:.1f}".replace("-", "−") for end in lead.interval or (0.0, 0.0))
+    values = {"first": shapes[0], "second": shapes[1], "points": f"{100 * lead.difference:.1f}"}
+    below = _("{low} to {high} (95 % interval over samples, not seeds)").format(low=low, high=high)
+    if lead.sign:
+        if len(comparison.names) > 2:
+            below = _("{first} over {second}: {interval}").format(**values, interval=below)
+        return _("{first} wins by {points} points").format(**values), below
+    below = _("{first} over {second}: {points} points, {interval}").format(**values, interval=below)
+    if lead.interval is not None and lead.interval[0] > 0:  # no contradiction: the test decides too
+        below += _(". The corrected p value is {p}.").format(p=f"{lead.p:.2g}")
+    return _("No significant difference"), below
+
+
+def contrast(comparison: Comparison, metric: str, first: int, second: int) -> Contrast:
+    """The difference between two spaces, told apart by their places: names may be the same."""
+    pairs = combinations(range(len(comparison.names)), 2)
+    differences = (d for d in comparison.differences if d.metric == metric)
+    return dict(zip(pairs, differences, strict=True))[first, second].contrast
+
+
+def with_scores(spaces: list[Space], comparison: Comparison) -> Comparison | None:
+    """The comparison with every score and its test; None while they are taken."""
+    if comparison.scores:
+        return comparison
+    result = answer_or_wait("comparison", comparison_request(spaces), message("Computing every score"))
+    return None if result is None else Comparison.of(result.meta, result.arrays)
+
+
+def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
     """How many samples and which features the verdict is of, who saw labels, and what varies in the intervals."""
-    n, whole = comparison.n_judged, max(len(rows) for s in spaces if (rows := cache.embedding(s)))
+    n = comparison.n_judged
+    whole = max((len(rows) for s in spaces if (rows := cache.embedding(s))), default=n)
     template = _("Judged on {n} samples of {whole}. ") if n < whole else _("Judged on {n} samples. ")
     text = template.format(n=f"{n:,}", whole=f"{whole:,}")
     if n < whole:
         text += _("The other rows teach, have no label, or are not in every space. ")
-        text += _("Recall and the modality gap are of all rows of each space. ") if has_recall else ""
+        text += _("Recall and the modality gap are of all rows of each space. ")
     layer = next((s.layer for s in spaces if not s.is_loaded), None)
     text += _("Features: {sources}. ").format(sources=_(SOURCES[layer])) if layer else ""
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
@@ -96,7 +110,7 @@ def _rests_on(comparison: Comparison, spaces: list[EmbeddingRef], has_recall: bo
     return f"{text} {score_tables.of_references(spaces)}".strip()
 
 
-def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
+def _warn(spaces: list[Space], comparison: Comparison) -> None:
     """Warn where undecided suspects among scored test labels could change the order of the runs."""
     runs = [run for space in spaces if (run := space.run) and run.weights.exists()]
     requests = (request_of(run.name, "test", str(run.config.get("loss"))) for run in runs)
@@ -107,10 +121,10 @@ def _warn(spaces: list[EmbeddingRef], comparison: Comparison) -> None:
     doubtful = np.isin(np.array(comparison.ids), suspects)
     if not any(order_may_change(right, doubtful) for right in comparison.correct.values()):
         return
-    count = int(doubtful.sum())
-    labels = _("1 test label is") if count == 1 else _("{count} test labels are").format(count=f"{count:,}")
-    text = _("{labels} likely wrong and undecided: enough to change the order of these runs.")
-    st.warning(text.format(labels=labels), icon=":material/label:")
+    text = _(
+        "Some test labels are suspects that nobody checked. If they are wrong, the order of these runs can change."
+    )
+    st.warning(text, icon=":material/label:")
     address = {"run": request.name, "split": "test", "list": "mislabeled", "cut": str(START), "sample": suspects[0]}
     st.page_link("pages/samples.py", label=_("Review them"), icon=":material/image_search:", query_params=address)
 

@@ -18,10 +18,11 @@ def problem() -> str:
         for name in ("HOME", "RUNS"):
             os.environ[f"CONTRASTIVE_LAB_{name}"] = str(Path(folder) / name.lower())
         try:
-            server, _ = serving.begin()
+            serving.check_homes()
+            server = serving.begin()
             try:
                 serving.wait_until_ready(server)
-                page = serving.read_page(f"{server.address}/?token={server.token}", seconds=20)
+                page = serving.read_page(server, "/", seconds=20)
                 return "" if "<script" in page else "its server answers without a page"
             finally:
                 serving.stop(server)

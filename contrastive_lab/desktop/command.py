@@ -12,16 +12,29 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import NoReturn
 
+from contrastive_core import runs
+from contrastive_core.base.errors import Locked, sentence_of
 from contrastive_core.cli import main as core
-from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, OTHER, PICTURES, Parser
+from contrastive_core.cli.main import COMMANDS, LABELS, LEAVE_OUT, OTHER, PICTURES, Command, Parser
 from contrastive_core.cli.output import error_line, print_note
-from contrastive_core.engine.vectors import other_tower
-from contrastive_core.errors import sentence_of
-from contrastive_core.records import Locked, runs
-from contrastive_lab.desktop import serving, shortcut, things, tickets, window
+from contrastive_core.spaces.other_tower import other_tower
+from contrastive_lab.desktop import serving, things, window
 from contrastive_lab.desktop.serving import Server
 
 PROGRAM = "contrastive-lab"
+
+
+def _playground(args: argparse.Namespace) -> None:
+    from contrastive_lab.playground.file import playground  # its imports take seconds
+
+    playground(args)
+
+
+COMMANDS["playground"] = Command(
+    _playground,
+    "write one HTML file in which an encoder learns in the browser while its temperature is dragged",
+    (("--out",), {"required": True, "help": ".html"}),
+)
 NAMES = set(COMMANDS)
 PACKAGES = ("contrastive-lab", "torch", "torchvision", "streamlit", "numpy", "pyarrow")
 POLL = 1.0  # seconds between two looks at the server, or at what is at work
@@ -37,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         with _ends_cleanly():
-            return shortcut.install() if args.install_shortcut else _open(args)
+            return _open(args)
     except KeyboardInterrupt:
         return 0
     except (ValueError, OSError, Locked) as error:
@@ -63,7 +76,6 @@ def parser() -> argparse.ArgumentParser:
     how = options.add_mutually_exclusive_group()
     how.add_argument("--browser", action="store_true", help="in the browser, not in a window")
     how.add_argument("--no-window", action="store_true", help="only serve it, and say where")
-    options.add_argument("--install-shortcut", action="store_true", help="put it among the programs")
     options.add_argument("--version", action="version", version=_versions())
     return options
 
@@ -73,39 +85,35 @@ def parser() -> argparse.ArgumentParser:
 
 def _open(args: argparse.Namespace) -> int:
     thing = things.recognize(args.thing) if args.thing else None
-    if thing is not None and thing.home is not None:
-        os.environ["CONTRASTIVE_LAB_RUNS"] = str(thing.home)
     serving.check_homes()
-    server, started = serving.begin(args.port)
+    server = serving.begin(args.port)
     try:
         other = other_tower(args.other, args.towers, args.by)
         of_vectors = {"labels": args.labels, "leave_out": args.leave_out, "pictures": args.pictures, "other": other}
         place = things.prepare(thing, **of_vectors) if thing else "/"  # while it starts
         serving.wait_until_ready(server)
-        if not started and args.port not in (None, server.port):
-            print_note(f"It runs already, at port {server.port}.")
         _show(server, place, args)
     finally:
-        if serving.let_go(server, started):
-            serving.stop(server)
+        serving.stop(server)
     return 0
 
 
 def _show(server: Server, place: str, args: argparse.Namespace) -> None:
-    """A window until it is closed; else the address, until Ctrl-C for whoever holds the server."""
-    join = "&" if "?" in place else "?"
-    with_token = f"{server.address}{place}{join}token={server.token}"
-    wait = None
-    if args.no_window:
-        print_note(f"Contrastive Lab is at {with_token}")
-    else:
-        ticket = f"{server.address}{place}{join}ticket={tickets.issue()}"
-        try:
-            wait = window.open_window(ticket, args.browser)
-        except ValueError as error:
-            print_note(f"No window, since {error}: Contrastive Lab is at {with_token}")
-    if wait is not None:
-        serving.hold(server)
+    """A window until it is closed; else the address, until Ctrl-C."""
+    address = f"{server.address}{place}{'&' if '?' in place else '?'}token={server.token}"
+    print_note(f"Contrastive Lab is at {address}")
+    with serving.redirecting(address) as link:
+        wait = None
+        if not args.no_window:
+            try:
+                wait = window.open_window(address, link, args.browser)
+            except ValueError as error:
+                print_note(f"No window opens: {error}.")
+        if wait is None:
+            print_note("Ctrl-C ends it.")
+            while server.is_alive():
+                time.sleep(POLL)
+            return
         wait()
         if names := serving.at_work():  # the window is closed: active runs keep the server
             print_note(
@@ -113,10 +121,6 @@ def _show(server: Server, place: str, args: argparse.Namespace) -> None:
                 "and the runs continue."
             )
         while serving.at_work():
-            time.sleep(POLL)
-    elif serving.hold(server, only_if_free=True):
-        print_note("Ctrl-C ends it.")
-        while server.is_alive():
             time.sleep(POLL)
 
 

@@ -9,13 +9,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from contrastive_core import runs
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import NoSuchRun
+from contrastive_core.base.paths import BUNDLE, runs_home
+from contrastive_core.base.regular_files import is_regular, printable, read_regular
 from contrastive_core.cli.main import OF_FILE
-from contrastive_core.engine.images import IMAGE_ENDINGS as PICTURES
-from contrastive_core.engine.sweep_results import spec
-from contrastive_core.engine.vectors import file_formats, open_vectors
-from contrastive_core.records import BUNDLE, SHIPPED, NoSuchRun, atomic, is_regular, printable, runs, runs_home
-from contrastive_core.records.run import Run
-from contrastive_lab import command_files
+from contrastive_core.cli.output import print_note
+from contrastive_core.data.image_decoding import ENDINGS as PICTURES
+from contrastive_core.engine.run_folders import own_run
+from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.sweeps import sweep_file
+from contrastive_lab import path_input
 
 CHECKPOINTS = (".pt", ".pth", ".tar", ".ckpt", ".safetensors")
 KINDS = {
@@ -43,18 +49,17 @@ class Thing:
     kind: str
     path: Path
 
-    @property
-    def home(self) -> Path | None:
-        """The folder of runs that a run lies in, where that is not the usual one."""
-        usual = (runs_home().resolve(), SHIPPED.resolve())
-        return None if self.kind != "run" or self.path.parent in usual else self.path.parent
-
 
 def recognize(name: str) -> Thing:
     """Recognize a name on the command line. Raises ValueError with the expected kinds."""
     path = Path(os.path.expanduser(name))
     if not os.path.lexists(path):
-        return _run_of_that_name(name)
+        if len(path.parts) > 1 or path.suffix.lower() in KINDS:
+            raise ValueError(f"there is no {printable(name)}: {EXPECTED}")
+        try:
+            return Thing("run", runs.load(name).path.resolve())
+        except NoSuchRun:
+            raise ValueError(f"there is neither a run nor a file {printable(name)}: {EXPECTED}") from None
     if not path.is_dir() and not is_regular(path):
         raise ValueError(f"{printable(path)} is no ordinary file: {EXPECTED}")
     is_folder, path = path.is_dir(), path.resolve()
@@ -78,7 +83,12 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
         raise ValueError(OF_FILE)
     match thing.kind:
         case "run":
-            run = Run(thing.path, runs.load(thing.path.name).manifest)
+            run = own_run(thing.path)
+            if run.path.resolve() != thing.path:
+                print_note(
+                    f"{printable(thing.path)} was copied to {run.path}. To use its folder of runs instead, "
+                    f"set CONTRASTIVE_LAB_RUNS={printable(thing.path.parent)}."
+                )
             is_ready = run.is_recording or (run.weights.exists() and not run.is_alive())
             page = "explore" if is_ready else "train"
             query = {"run": run.name} if is_ready else {"run": run.name, "watch": run.name}
@@ -87,23 +97,14 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
         case "sweep":
             page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}
         case "folder":
-            page, query = "train", {"data": "folder", "folder": command_files.remember(thing.path)}
+            page, query = "train", {"data": "folder", "folder": path_input.remember(thing.path)}
         case _:
             _check_whole(thing.path, _stamp(thing.path))
-            page, query = "runs", {"view": "import", "file": command_files.remember(thing.path)}
+            page, query = "runs", {"view": "import", "file": path_input.remember(thing.path)}
     return f"/{page}?{urlencode(query)}"
 
 
 # --- what it is ----------------------------------------------------------------------------------
-
-
-def _run_of_that_name(name: str) -> Thing:
-    if len(Path(name).parts) > 1 or Path(name).suffix.lower() in KINDS:
-        raise ValueError(f"there is no {printable(name)}: {EXPECTED}")
-    try:
-        return Thing("run", runs.load(name).path.resolve())
-    except NoSuchRun:
-        raise ValueError(f"there is neither a run nor a file {printable(name)}: {EXPECTED}") from None
 
 
 def _has_images(folder: Path) -> bool:
@@ -133,8 +134,8 @@ def _key_of_vectors(path: Path, options: Mapping[str, Any]) -> str:
 
 def _name_of_sweep(path: Path) -> str:
     """Beside the user's own sweeps under its name; under another where that one is taken."""
-    spec.load(path)
-    text, user_sweeps = path.read_bytes(), runs_home() / ".sweeps"
+    sweep_file.load(path)
+    text, user_sweeps = read_regular(path, sweep_file.LARGEST), runs_home() / ".sweeps"
     by_name = {p.stem: p for folder in (BUNDLE / "sweeps", user_sweeps) for p in folder.glob("*.toml")}
     numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
     name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)

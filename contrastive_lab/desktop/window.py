@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from contrastive_core.base.lock import scratch_folder
 from contrastive_core.engine.process import OWN_SESSION
-from contrastive_core.records import atomic
-from contrastive_lab.desktop import tickets
 
 TITLE = "Contrastive Lab"
 SIZE = (1440, 960)
@@ -28,22 +27,23 @@ SOON = 3.0  # seconds in which a browser that cannot start has ended
 Window = Callable[[], None]  # waits until it is closed
 
 
-def open_window(address: str, browser: bool = False) -> Window | None:
-    """Open the address in the first kind of window that can be had.
+def open_window(address: str, link: str, browser: bool = False) -> Window | None:
+    """Open the app in the first kind of window that can be had.
 
-    Args: browser: in the browser, and nowhere else.
+    Args: link: what a browser is started with: it leads to the address (serving.py); browser: in the browser, and
+        nowhere else.
     Returns: what waits until the window is closed; None for the browser, which does not say so.
     Raises: ValueError where nothing can be opened, with the reason."""
     if not has_display():
         raise ValueError("there is no display here")
     if not browser:
         if _has_webview():
-            return partial(_webview, address)
+            return partial(_webview, address, link)
         for program in chromiums():
-            if process := _app_mode(program, address):
-                return partial(_wait, process)
+            if wait := _app_mode(program, link):
+                return wait
     with contextlib.suppress(webbrowser.Error, OSError):
-        if webbrowser.open(address):
+        if webbrowser.open(link):
             return None
     raise ValueError("no browser was found")
 
@@ -90,7 +90,7 @@ def _has_webview() -> bool:
     return importlib.util.find_spec("webview") is not None
 
 
-def _webview(address: str) -> None:
+def _webview(address: str, link: str) -> None:
     """A window of its own, on the main thread; where its toolkit is missing, another kind."""
     import webview
 
@@ -99,33 +99,34 @@ def _webview(address: str) -> None:
         webview.create_window(TITLE, address, width=SIZE[0], height=SIZE[1])
         webview.start()
     except webview.WebViewException:
-        process = next(filter(None, (_app_mode(p, address) for p in chromiums())), None)
-        if process is None:
+        if (wait := next(filter(None, (_app_mode(p, link) for p in chromiums())), None)) is None:
             raise ValueError("pywebview has no toolkit to draw with") from None
-        _wait(process)
+        wait()
 
 
-def _app_mode(program: str, address: str) -> subprocess.Popen[bytes] | None:
-    """A browser's window without bars, in its own profile; None where it ends at once, as Chromium does for root."""
-    profile = atomic.make_folder(tickets.folder() / "window")
-    command = [program, f"--app={address}", f"--user-data-dir={profile}"]
-    command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
-    null = subprocess.DEVNULL
-    try:
-        process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **OWN_SESSION)
-    except OSError:
-        return None
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(SOON)
-    return None if process.returncode else process  # 0: it has handed over to one that runs already
-
-
-def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Until the window is closed; Ctrl-C closes it."""
-    try:
-        process.wait()
-    except BaseException:
-        process.terminate()
+def _app_mode(program: str, link: str) -> Window | None:
+    """A browser's window without bars, with a profile of its own: with that of another window Chromium would hand over
+    to it and end. None where the browser ends at once, as Chromium does for root."""
+    with contextlib.ExitStack() as stack:
+        command = [program, f"--app={link}", f"--user-data-dir={stack.enter_context(scratch_folder()) / 'window'}"]
+        command += [f"--window-size={SIZE[0]},{SIZE[1]}", "--no-first-run", "--no-default-browser-check"]
+        null = subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(command, stdin=null, stdout=null, stderr=null, **OWN_SESSION)
+        except OSError:
+            return None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(5)
-        raise
+            process.wait(SOON)
+        return None if process.returncode else partial(_wait, process, stack.pop_all())
+
+
+def _wait(process: subprocess.Popen[bytes], profile: contextlib.ExitStack) -> None:
+    """Until the window is closed; Ctrl-C closes it."""
+    with profile:
+        try:
+            process.wait()
+        except BaseException:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            raise

@@ -3,52 +3,48 @@
 import contextlib
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine import catalog, questions
-from contrastive_core.engine.images import datasets
-from contrastive_core.records import loaded_vectors
-from contrastive_core.records.embedding_ref import TOWERS, EmbeddingRef
-from contrastive_core.records.recorded_rows import kinds_of
-from contrastive_core.records.run import Run
-from contrastive_core.records.score import scores_from_json
-from contrastive_core.records.train_config import described, form_of
-from contrastive_lab import cache, format, frozen_encoders, load_vectors, locale, query_params, recordings
-from contrastive_lab.compare import space_picker
+from contrastive_core.base.score import scores_from_json
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import described, form_of
+from contrastive_core.engine import catalog, jobs
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.recorded_rows import kinds_of
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_lab import cache, format, load_vectors, locale, recordings, references
 from contrastive_lab.explore import strip, tower_panels
 from contrastive_lab.locale import _, message, ngettext
 from contrastive_lab.progress import answer_or_wait, follow
 
 
 def title(text: str) -> None:
-    """The title, and beside it the way to other vectors."""
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        st.title(format.plain(text), width="content")
-        load_vectors.opener()
+    """The page's title, for screen readers: the toolbar begins with the same name."""
+    st.title(format.plain(text))
 
 
-def of_vectors(space: EmbeddingRef) -> None:
-    title(space.title)
+def alone() -> DeltaGenerator:
+    """What a page shows in place of a map that is not there."""
+    return st.container(key="explore-alone")
+
+
+def about_vectors(space: Space) -> None:
+    """What a file of vectors holds, and what it lacks."""
     about = loaded_vectors.about(space.key)
     labels = _labels(space) if about["labels"] else _("no labels")
     rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        text = _("Loaded vectors · {rows} rows × {width} · {labels}")
-        st.caption(text.format(rows=rows, width=width, labels=labels))
-        label, on = _("Its lists: mislabeled, duplicate, outlying"), {"on": loaded_vectors.PREFIX + space.key}
-        if (every := cache.embedding(space)) is not None and cache.towers(every) is not None:
-            label = _("Its pairs: mismatched, false negatives")
-        st.page_link("pages/samples.py", label=label, icon=":material/image_search:", query_params=on)
-        if len(files := space_picker.open_files()) > 1:
-            to = {"runs": ",".join(files[:2])}
-            st.page_link("pages/compare.py", label=_("Compare"), icon=":material/compare_arrows:", query_params=to)
+    text = _("Loaded vectors · {rows} rows × {width} · {labels}")
+    st.caption(text.format(rows=rows, width=width, labels=labels))
     said = about.get("said") or ""
-    st.caption(format.plain(said))
+    if said:
+        st.caption(format.plain(said))
     lacking = about.get("note", "") if " left out, " in said else load_vectors.about_left_out(space.key)
     if lacking:
         st.warning(format.plain(lacking))
 
 
-def _labels(space: EmbeddingRef) -> str:
+def _labels(space: Space) -> str:
     """Whether all rows have a label, or how many have none."""
     rows = cache.embedding(space)
     missing = 0 if rows is None or rows.labels is None else int((rows.labels < 0).sum())
@@ -58,8 +54,8 @@ def _labels(space: EmbeddingRef) -> str:
     return text.format(missing=f"{missing:,}", n=f"{len(rows):,}")
 
 
-def of_run(run: Run) -> None:
-    title(run.meta().get("title") or run.name)
+def about_run(run: Run) -> None:
+    """What a run is, in a line."""
     config, data = run.config, format.data_of(run.config.get("dataset"))
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
     about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]
@@ -81,23 +77,18 @@ def left_out(run: Run, split: str) -> None:
         st.caption(format.plain(lacking))
 
 
-def of_recording(run: Run) -> None:
-    """Its name, how far it is, what is known of it, and what it does not hold."""
-    title(run.meta().get("title") or run.name)
+def about_recording(run: Run) -> None:
+    """How far a recording is, what is known of it, and what it does not hold."""
     if run.is_alive():
         recordings.follow(run.name, kinds_of(run))
     else:
         st.caption(format.plain(recordings.describe(run)))
     if note := run.status().get("note"):
         st.info(format.plain(note))
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(locale.text(recordings.LACKS))
-        st.page_link("pages/loss_lab.py", label=_("Its rows under the loss"), icon=":material/tune:")
-    if query_params.switch(st.toggle, _("Figures over the steps"), name="figures"):
-        recordings.figures(run)
+    st.caption(locale.text(recordings.LACKS))
 
 
-def scores_of_vectors(space: EmbeddingRef) -> None:
+def scores_of_vectors(space: Space) -> None:
     if _scores_of_towers(space):
         return
     result = answer_or_wait("scores", {"space": space.values}, message("Scores"))
@@ -106,7 +97,7 @@ def scores_of_vectors(space: EmbeddingRef) -> None:
         strip.draw(by_source, result.meta["how"])
 
 
-def _scores_of_towers(space: EmbeddingRef) -> bool:
+def _scores_of_towers(space: Space) -> bool:
     """Draw the scores of two towers. Returns whether the rows are of two."""
     rows = cache.embedding(space)
     towers = None if rows is None else cache.towers(rows)
@@ -115,26 +106,28 @@ def _scores_of_towers(space: EmbeddingRef) -> bool:
     return towers is not None
 
 
-def scores_of_run(run: Run, space: EmbeddingRef) -> None:
-    """The test split's scores, beside raw pixels, untrained and frozen encoders and the other features."""
+def scores_of_run(run: Run, space: Space) -> None:
+    """The test split's scores, beside raw pixels, the untrained encoder, references and the other features."""
     layer = space.layer
     if layer == TOWERS and _scores_of_towers(space):
         return
     record = cache.scores(run)
     if record is None:
-        follow(questions.evaluation(run), message("Scores (once)"))
+        follow(jobs.evaluation(run), message("Scores (once)"))
         return
     other = "z" if layer == "h" else "h"
     sources = {"own": layer, "other": other, "raw": "raw", "random": "random"}
     own = {name: record.scores.get(source, {}) for name, source in sources.items()}
-    strip.draw(own | frozen_encoders.known(run), format.judged_images(record), other)
-    frozen_encoders.follow_missing(run)
+    strip.draw(own | references.known(run), format.judged_images(record), other)
+    references.follow_missing(run)
 
 
 def without_run() -> None:
     title(_("Explore"))
-    st.info(_("No runs yet. Train one: digits takes about a minute."))
-    st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+    with alone():
+        st.info(_("No runs yet. Train one: digits takes about a minute."))
+        st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
+        load_vectors.opener()
 
 
 def without_weights(run: Run) -> None:
@@ -147,7 +140,7 @@ def without_weights(run: Run) -> None:
         st.warning(format.plain(text.format(status=locale.text(status["status"]), reason=status["reason"])))
 
 
-def not_embedded(space: EmbeddingRef) -> None:
+def not_embedded(space: Space) -> None:
     text = _("{name} has no {layer} of its {split} images yet.")
     layer = locale.text(recordings.LAYER_TITLES[TOWERS]) if space.layer == TOWERS else space.layer
     st.info(text.format(name=format.plain(space.title), layer=layer, split=space.split))

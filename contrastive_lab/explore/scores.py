@@ -6,38 +6,39 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.results import Result
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import BESIDE, SOURCES, name_of
-from contrastive_core.records.frozen import PREFIX
-from contrastive_core.records.score import ClassShare, Score, Scores, scores_from_json
-from contrastive_lab import cache, figures, format, frozen_encoders, locale, plots, query_params, state
-from contrastive_lab.explore import selection, tower_panels
+from contrastive_core.base.score import Score, Scores, scores_from_json
+from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.runs.references import PREFIX
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, figures, format, locale, plots, query_params, references, scrolling, state
+from contrastive_lab.explore import tower_panels
+from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.report import button
-from contrastive_lab.tables import draw_definitions, draw_table
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
 CHANCE = {"chance": N_("chance")}  # of recall between two towers
 VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("Hubs"), N_("Factors"))
 
 
-def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
-    """Show the panels below the map: all scores, each with its own view, and the export."""
-    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="bottom"):
-        view = query_params.one_or_none(st.segmented_control, _("More"), VIEWS, name="more", width="content")
-        selection.out(space, rows, xy, picked)
-        if not space.epoch:
-            button.offer([space.name], space.split, space.layer)
+def chips() -> None:
+    """The names of the panels below the stage; the chosen one is scrolled to."""
+    look = {"label_visibility": "collapsed", "on_change": scrolling.scroll_next}
+    query_params.one_or_none(st.pills, _("More"), VIEWS, name="more", **look)
+
+
+def more(space: Space, rows: EmbeddingSet) -> None:
+    """The panel below the stage that is asked for: all scores, each with its own view."""
+    view = query_params.current("more", VIEWS, "")
     if not view:
         return
     what = message("All scores and what they say of each sample")
     if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
         return
     scores = {k: scores_from_json(v) for k, v in answer.meta["scores"].items()}
-    scores |= frozen_encoders.known(run) if (run := space.run) else {}
+    scores |= references.known(run) if (run := space.run) else {}
     match view:
         case "All scores":
             of_towers = tower_panels.scores_of(space)
@@ -50,8 +51,7 @@ def more(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[i
             {"kNN over k": _over_k, "Spectrum": _spectrum, "Factors": _factors}[view](scores)
 
 
-def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
-    record = cache.scores(run) if (run := space.run) else None
+def _table(space: Space, scores: dict[str, Scores]) -> None:
     rows, listed = list[dict[str, str]](), list[dict[str, Any]]()
     others = {k: v for k, v in {**_names(scores), **CHANCE}.items() if k in BESIDE or k in {*scores} - {"own"}}
     for name, score in scores["own"].items():
@@ -59,7 +59,7 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
         row = {"score": title, "value": format.figure_of(score), "95 %": format.interval_of(score)}
         cells = {"score": title, **format.number_of(score), "95 %": row["95 %"]}
         for source, head in others.items():
-            other = scores.get(source, {}).get(name, record.score(source, name) if record else None)
+            other = scores.get(source, {}).get(name)
             head = locale.text(head)
             row[head] = format.figure_of(other)
             cells[head] = format.number_of(other)["value"]
@@ -74,12 +74,12 @@ def _table(space: EmbeddingRef, scores: dict[str, Scores]) -> None:
         text = _("95 % intervals are over samples, not seeds; a score that estimates nothing from a sample has none.")
         st.caption(text)
         st.download_button(_("Scores as CSV"), format.table_csv(listed), "scores.csv", "text/csv", on_click="ignore")
-        frozen_encoders.manage()
+        references.manage()
     draw_definitions(scores["own"].values())
 
 
 def _names(scores: dict[str, Scores]) -> dict[str, str]:
-    """The names of this space and its references, frozen encoders last, by their sources."""
+    """The names of this space and its references, the user's last, by their sources."""
     return NAMES | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 
@@ -109,14 +109,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
     st.caption(template.format(k=f"{scores['own']['knn'].number('k') or 0:g}"))
 
 
-def _class_row(score: ClassShare, names: list[str]) -> dict[str, object]:
-    """A row of the confusion matrix, with the class's share right and its interval."""
-    row = {"class": score.name, "n": score.n, N_("right, %"): np.nan if score.value is None else 100 * score.value}
-    taken_for = {f"→ {n}": t for n, t in zip(names, score.taken_for, strict=True)}
-    return {**row, "95 %": format.interval_of(score), **taken_for}
-
-
-def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
+def _classes(space: Space, space_scores: Scores, answer: Result, rows: EmbeddingSet) -> None:
     """Per class: share right, its interval, what it is taken for. A click selects the samples."""
     import pandas as pd
 
@@ -126,7 +119,12 @@ def _classes(space: EmbeddingRef, space_scores: Scores, answer: Result, rows: Em
         st.info(_missing(space_scores, "knn"))
         return
     names = [c.name for c in per_class]
-    table, place = pd.DataFrame([_class_row(c, names) for c in per_class]), state.place_of(space)
+    listed: list[dict[str, object]] = []
+    for one in per_class:
+        right = np.nan if one.value is None else 100 * one.value
+        row = {"class": one.name, "n": one.n, N_("right, %"): right, "95 %": format.interval_of(one)}
+        listed.append(row | {f"→ {n}": t for n, t in zip(names, one.taken_for, strict=True)})
+    table, place = pd.DataFrame(listed), state.place_of(space)
     key = f"confusion-{cache.digest(place)}"
 
     def clicked() -> None:
@@ -179,7 +177,7 @@ def _spectrum(scores: dict[str, Scores]) -> None:
     st.caption(text.format(value=value, width=width, reading=format.plain(rankme.reading)))
 
 
-def _hubs(space: EmbeddingRef, space_scores: Scores, answer: Result) -> None:
+def _hubs(space: Space, space_scores: Scores, answer: Result) -> None:
     counts, hubness = answer.arrays.get("hubness:per_sample"), space_scores.get("hubness")
     if counts is None or hubness is None or hubness.value is None:
         st.info(_missing(space_scores, "hubness"))

@@ -2,59 +2,51 @@
 
 import contextlib
 import itertools
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.vectors import EXACT_UP_TO, nearest_of, ranks_of
-from contrastive_core.records import embedding_ref
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import recall_text
-from contrastive_core.records.towers import TEXT, TOWER
+from contrastive_core.base.score import recall_text
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import EXACT_UP_TO, ranks_of
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import TEXT, TOWER
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
+from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.components.gallery import draw_gallery, draw_strip
+from contrastive_lab.embedding_map import NEAREST
 from contrastive_lab.explore import tower_panels
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.tables import draw_table
+from contrastive_lab.report import button
 
-SHOWN = 11  # neighbors of a picture
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
 NEAR = 48  # pixels of a neighbor
 LISTED = 200  # selected samples in the table
-CLICK = N_("Click a point, or draw around some: their details and nearest neighbors appear here.")
 OTHERS = 7  # other runs in which ranks are looked up
 
 
-def beside(space: EmbeddingRef, rows: EmbeddingSet, picked: list[int]) -> None:
-    """Show the selection: its images, the neighbors of one of them, and its details."""
-    if not picked:
-        st.caption(_(CLICK))
-        return
-    one, known = picked[0], _("Details")
-    if len(picked) == 1:
-        st.header(format.plain(rows.ids[one]))
-        if pictures.are_decoded(space):
-            st.caption(_("Nearest in the embedding. Click an image to go to its point."))
-    else:
-        st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
-        if rows.labels is not None:
-            labels = rows.labels[picked]
-            counts = np.bincount(labels[labels >= 0])
-            counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
-            st.caption(format.plain(" · ".join(counted)))
-        one, known = _one_of(space, rows, picked[:LISTED]), _("The selection as a table")
+def many(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
+    """Show a selection of several samples: their classes, their images, and the neighbors of one of them."""
+    st.header(_("{picked} selected").format(picked=f"{len(picked):,}"))
+    if rows.labels is not None:
+        labels = rows.labels[picked]
+        counts = np.bincount(labels[labels >= 0])
+        counted = [f"{rows.class_name(int(c))}: {counts[c]:,}" for c in np.argsort(-counts)[:12] if counts[c]]
+        st.caption(format.plain(" · ".join(counted)))
+    one = _one_of(space, rows, picked[:LISTED])
     tower_panels.partners(space, rows, one)
-    neighbors(space, rows, one)
+    neighbors(space, rows, one, cache.nearest(rows.content_hash, one, NEAREST, rows))
     if rows.columns or rows.labels is not None:
-        with st.expander(known):
+        with st.expander(_("The selection as a table")):
             draw_table(plain_table(rows, picked[:LISTED]), hide_index=True)
 
 
-def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
+def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
     """The selected sample that is looked at: by its image, or by its id."""
     place = state.place_of(space)
     key, shown, title = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}", rows.ids.__getitem__
@@ -69,16 +61,16 @@ def _one_of(space: EmbeddingRef, rows: EmbeddingSet, listed: list[int]) -> int:
     )
 
 
-def _images(space: EmbeddingRef, some: list[int]) -> np.ndarray:
+def _images(space: Space, some: list[int]) -> np.ndarray:
     images = pictures.of(space)
     return np.stack([images[i] for i in some])
 
 
-def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
+def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
     """The nearest samples, with similarity, label and their rank in each other run."""
-    near, similarity = nearest_of(rows, i, min(SHOWN, len(rows) - 1))
+    near, similarity = nearest
     of_towers = [name for name in (TOWER, TEXT) if cache.towers(rows) and name in rows.columns]
-    others, table, captions = _ranks(space, rows, i, near), [], [str(_("itself"))]
+    others, table, captions = _ranks(space, rows, i, near), [], []
     for q, (j, s) in enumerate(zip(near.tolist(), similarity.tolist(), strict=True)):
         row: dict[str, Any] = {"rank": q + 1, "id": rows.ids[j], N_("cosine similarity"): round(s, 3)}
         if rows.labels is not None:
@@ -88,38 +80,47 @@ def neighbors(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
         captions.append(f"{row.get('class', row['id'])} {s:.2f}")
     place, with_pictures = state.place_of(space), pictures.are_decoded(space)
     if with_pictures:
-        shown, key = [i, *near.tolist()], f"near-{cache.digest(place, space.layer, i)}"
-        picked = draw_gallery(_images(space, shown), captions, size=NEAR, title=_("nearest samples"), key=key)
-        if picked and shown[picked[0]] != i:
-            state.select([shown[picked[0]]], place)
-            st.rerun()
+        key = f"near-{cache.digest(place, space.layer, i)}"
+        gallery(space, near.tolist(), captions, _("nearest samples"), key)
     with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
         draw_table(table, hide_index=True)
 
 
-def _ranks(space: EmbeddingRef, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
+def gallery(
+    space: Space, some: list[int], captions: list[str], title: str, key: str, labels: Sequence[str] = ()
+) -> None:
+    """Images; a click on one goes to its point. labels: names for screen readers, default the captions."""
+    look: dict[str, Any] = {"labels": labels, "size": NEAR, "title": title, "key": key}
+    picked, place = draw_gallery(_images(space, some), captions, **look), state.place_of(space)
+    if picked and state.selection(place) != [some[picked[0]]]:
+        state.select([some[picked[0]]], place)
+        st.rerun()
+
+
+def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:
     """For each other run on the same samples: how near it has the same neighbors (1: nearest)."""
     by_run: dict[str, np.ndarray] = {}
     data = state.data_of(space)
     for run in [] if space.is_loaded else state.all_runs():
-        if run.name == space.name or state.data_key(run) != data or len(by_run) == OTHERS:
+        if run.name == space.name or run.data_key != data or len(by_run) == OTHERS:
             continue
         with contextlib.suppress(*guard.DAMAGE):  # its own page says what is wrong with it
-            other = (
-                cache.embedding(embedding_ref.of_run(run, space.split, space.layer)) if run.weights.exists() else None
-            )
+            other = cache.embedding(Space.of_run(run, space.split, space.layer)) if run.weights.exists() else None
             if other is not None and other.ids == rows.ids:
                 by_run[run.name] = ranks_of(other, i, near)
     return by_run
 
 
-def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
+def out(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
     """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it is asked for."""
     name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
     selected = _("What is selected: {picked} of {rows} (.{ending})")
     text = _("Map, neighbors and columns (.{ending})")
     tables: dict[str, tuple[str, list[int] | None]] = {"map": (text, None), "selection": (selected, picked)}
-    with st.popover(_("Export"), icon=":material/download:", width="content"):
+    with st.popover(_("Export"), icon=":material/download:", width="content", key="explore-export"):
+        draw_map_buttons("map-file")
+        if not space.epoch:
+            button.offer([space.name], space.split, space.layer)
         _about_neighbors(rows, len(picked))
         for (what, (label, some)), ending in itertools.product(tables.items(), ("parquet", "csv")):
             if ending == "parquet" or export.fits_csv(len(rows if some is None else some), export.COLUMNS):
@@ -132,7 +133,6 @@ def out(space: EmbeddingRef, rows: EmbeddingSet, xy: np.ndarray, picked: list[in
                     on_click="ignore",
                 )
         _vector_files(rows, name)
-        st.caption(_("Pictures: the buttons PNG, SVG and PDF above each map."))
 
 
 def _vector_files(rows: EmbeddingSet, name: str) -> None:
@@ -142,7 +142,7 @@ def _vector_files(rows: EmbeddingSet, name: str) -> None:
         st.download_button(
             _("The vectors (.parquet)"), partial(export.vectors, rows), f"{name}.parquet", on_click="ignore"
         )
-    elif st.button(_("Write the vectors ({nbytes} GB) to a file").format(nbytes=size)):
+    elif st.button(_("Write the vectors ({size} GB) to a file").format(size=size)):
         try:
             with st.spinner(_("Writing the vectors…")):
                 path = export.keep_vectors(rows, name)
@@ -174,8 +174,8 @@ def _about_neighbors(rows: EmbeddingSet, chosen: int) -> None:
         )
         st.caption(text.format(exact_up_to=most))
     elif recall is not None:
-        text = _("These are {recall_text}; the column neighbors_recall says so.")
-        st.caption(text.format(recall_text=recall_text(recall)))
+        text = _("These are {neighbors}; the column neighbors_recall says so.")
+        st.caption(text.format(neighbors=recall_text(recall)))
     if chosen > EXACT_UP_TO:
         text = _("Within a selection of more than {exact_up_to} rows neighbors are left out.")
         st.caption(text.format(exact_up_to=most))

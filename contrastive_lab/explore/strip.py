@@ -1,14 +1,14 @@
 """The first scores of a space as one strip of scales with intervals and what stands beside it: raw pixels, an untrained
-encoder, frozen encoders."""
+encoder, the user's references."""
 
 import html
 from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.records.evaluation import BESIDE, SOURCES, name_of
-from contrastive_core.records.frozen import PREFIX
-from contrastive_core.records.score import Score, Scores
+from contrastive_core.base.score import Score, Scores
+from contrastive_core.compare.evaluation import BESIDE, SOURCES, name_of
+from contrastive_core.runs.references import PREFIX
 from contrastive_lab import format, locale
 from contrastive_lab.locale import N_, _
 from contrastive_lab.recordings import LAYER_TITLES
@@ -34,6 +34,9 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
     names = _first(own)
     if not names:
         return
+    st.header(_("Is it a good encoder?"))
+    if sentence := _answer(scores):
+        st.markdown(sentence)
     show(scores, names, other)
     if names[0] != FIRST[0] and "knn" in own and (why := own["knn"].missing):
         st.caption(_("{why}; so the scores that need no labels are shown.").format(why=format.plain(why)))
@@ -41,8 +44,25 @@ def draw(scores: dict[str, Scores], how: str = "", other: str = "") -> None:
         st.caption(locale.text(how))
 
 
+def _answer(scores: dict[str, Scores]) -> str:
+    """The kNN accuracy beside that of raw pixels, as far as both are known."""
+    own, raw = (_known("knn", scores, source) for source in ("own", "raw"))
+    if own is None:
+        return ""
+    figures = {"own": _figure(own), "raw": _figure(raw) if raw is not None else ""}
+    if raw is None or raw.value is None or own.interval is None:
+        text = _("kNN {own}; raw pixels reach {raw}.") if raw is not None else _("kNN {own}.")
+    elif own.interval[0] > raw.value:
+        text = _("Better than raw pixels: kNN {own}, on the pixels alone {raw}.")
+    elif own.interval[1] < raw.value:
+        text = _("Worse than raw pixels: kNN {own}, on the pixels alone {raw}.")
+    else:
+        text = _("No better than raw pixels: kNN {own}, on the pixels alone {raw}.")
+    return format.plain(text.format(**figures))
+
+
 def _marks(scores: dict[str, Scores]) -> dict[str, str]:
-    """The names of the references, frozen encoders last, by their sources."""
+    """The names of the references, the user's last, by their sources."""
     return MARKS | {source: name_of(source) for source in scores if source.startswith(PREFIX)}
 
 

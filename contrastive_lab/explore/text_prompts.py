@@ -2,20 +2,20 @@
 
 import streamlit as st
 
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.score import Scores, scores_from_json
-from contrastive_core.records.towers import DEFAULT_TEMPLATES
+from contrastive_core.base.score import Scores, scores_from_json
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 from contrastive_lab import cache, format, pictures, query_params, state
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.tables import draw_table
 
 FOUND, SIDE = 12, 48  # images of a query, and their pixels
 TEMPLATES = "templates"
 
 
-def with_zero_shot(space: EmbeddingRef, by_source: dict[str, Scores]) -> dict[str, Scores]:
+def with_zero_shot(space: Space, by_source: dict[str, Scores]) -> dict[str, Scores]:
     """Scores by source with the zero-shot accuracy first; templates can be edited below it."""
     with st.popover(_("Zero-shot prompts"), icon=":material/edit:", width="content"):
         help = _("The braces stand for the class name. A class is the mean of its prompts.")
@@ -37,7 +37,7 @@ def with_zero_shot(space: EmbeddingRef, by_source: dict[str, Scores]) -> dict[st
     return {source: made.get(source, {}) | scores for source, scores in by_source.items()}
 
 
-def search(space: EmbeddingRef) -> None:
+def search(space: Space) -> None:
     """A sentence, and the images that are most similar to it; a click goes to an image's point."""
     text = query_params.text(st.text_input, _("Find images by a sentence"), name="text").strip()
     if not text:
@@ -53,11 +53,7 @@ def search(space: EmbeddingRef) -> None:
     if unknown:
         words = ", ".join(unknown)
         st.caption(format.plain(_("Words that are not in the training captions: {words}.").format(words=words)))
-    _show(space, rows, result.arrays["similarity"].tolist())
-
-
-def _show(space: EmbeddingRef, rows: list[int], similarity: list[float]) -> None:
-    every = cache.embedding(space)
+    every, similarity = cache.embedding(space), result.arrays["similarity"].tolist()
     assert every is not None
     if pictures.are_decoded(space):
         images, captions = pictures.of(space), [f"{s:.2f}" for s in similarity]

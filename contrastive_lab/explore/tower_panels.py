@@ -2,22 +2,23 @@
 
 import streamlit as st
 
-from contrastive_core.engine.vectors import Partner, partners_of
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import Scores, scores_from_json
-from contrastive_core.records.towers import TEXT, TOWER, Towers, plain_rank
+from contrastive_core.base.score import Scores, scores_from_json
+from contrastive_core.compare.towers import Partner, partners_of
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import TEXT, TOWER, Towers, plain_rank
 from contrastive_lab import cache, format, state
 from contrastive_lab.compare import tower_recall
 from contrastive_lab.explore import strip
 from contrastive_lab.explore.text_prompts import search, with_zero_shot
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
-from contrastive_lab.tables import draw_table
 
 
-def first_scores(space: EmbeddingRef, towers: Towers) -> None:
+def first_scores(space: Space, towers: Towers) -> None:
     """Show recall@k in both directions beside chance, and the modality gap."""
+    st.header(_("Do its towers agree?"))
     result = answer_or_wait("towers", {"space": space.values}, message("Recall between the towers"))
     if result is not None:
         by_source = {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
@@ -28,26 +29,21 @@ def first_scores(space: EmbeddingRef, towers: Towers) -> None:
             st.warning(format.plain(text))
         for note in [*result.meta["notes"], *tower_recall.why_missing(by_source["own"])]:
             st.caption(format.plain(note))
-    _without_partner(towers)
+    for name, n in zip(towers.names, towers.without_partner, strict=True):
+        if n:
+            text = _("Rows of {name} without a partner: {n}.")
+            st.caption(format.plain(text.format(n=f"{n:,}", name=name)))
     if space.run is not None:
         search(space)
 
 
-def scores_of(space: EmbeddingRef) -> dict[str, Scores]:
+def scores_of(space: Space) -> dict[str, Scores]:
     """The same by source, where they are computed; {} else."""
     result = cache.result("towers", {"space": space.values})
     return {} if result is None else {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
 
 
-def _without_partner(towers: Towers) -> None:
-    """Say how many rows of each tower have no partner."""
-    for name, n in zip(towers.names, towers.without_partner, strict=True):
-        if n:
-            text = _("Rows of {name} without a partner: {n}.")
-            st.caption(format.plain(text.format(n=f"{n:,}", name=name)))
-
-
-def partners(space: EmbeddingRef, rows: EmbeddingSet, i: int) -> None:
+def partners(space: Space, rows: EmbeddingSet, i: int) -> None:
     """Show the text of a row of two towers, and its partners with the rank of each in both directions."""
     if (towers := cache.towers(rows)) is None:
         return

@@ -11,11 +11,11 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from contrastive_core.records import N_ as N_
-from contrastive_core.records import Message as Message
-from contrastive_core.records import message as message
-from contrastive_core.records import sentence as sentence
-from contrastive_core.records import translate
+from contrastive_core.base.messages import N_ as N_
+from contrastive_core.base.messages import Message as Message
+from contrastive_core.base.messages import message as message
+from contrastive_core.base.messages import sentence as sentence
+from contrastive_core.base.messages import translate
 
 LANGUAGES = {"en": "English", "zh": "中文"}  # as each calls itself
 FOLDER = Path(__file__).parent

@@ -1,12 +1,16 @@
 """Bring the catalogs up to date with the source: `python -m contrastive_lab.locale`."""
 
+import re
 import sys
+import tomllib
+from collections.abc import Iterator
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
 from babel.messages.pofile import read_po, write_po
 
-from contrastive_core.records import ROOT, LabError
+from contrastive_core.base.errors import LabError
+from contrastive_core.base.paths import ROOT
 from contrastive_lab.locale import FOLDER
 
 SOURCES = {  # of each domain: the extractor and the files
@@ -25,6 +29,8 @@ failed, stopped, created, trained, origin, mine, shipped, here, review, better, 
 Step, Comparing, epoch, step, samples, share, bank, name,
 status, method, title, tags
 """  # names and values of settings, and stages, that are shown as they are stored: the source marks them nowhere
+CARDS = ("contrastive_core/methods/*.toml", "contrastive_core/losses/*.toml")
+CARD_TEXTS = "title idea compared measured_by_paper differences paper_recipe summary source".split()
 ENGLISH_ONLY = ("contrastive_lab/widgets/", "contrastive_lab/components/report/")
 
 
@@ -35,9 +41,21 @@ def extract(domain: str) -> Catalog:
         if not path.relative_to(ROOT).as_posix().startswith(ENGLISH_ONLY):
             for _line, message, _comments, _context in extract_from_file(extractor, path, KEYWORDS):
                 catalog.add(message)
-    for word in WORDS.replace("\n", " ").split(", ") if domain == "contrastive_lab" else ():
-        catalog.add(word.strip())
+    if domain == "contrastive_lab":
+        for text in [word.strip() for word in WORDS.replace("\n", " ").split(", ")] + [*texts_of_cards()]:
+            catalog.add(text)
     return catalog
+
+
+def texts_of_cards() -> Iterator[str]:
+    """The texts of the methods' and losses' cards; of a diagram's boxes those that are words."""
+    for path in sorted({path for pattern in CARDS for path in ROOT.glob(pattern)}):
+        card = tomllib.loads(path.read_text("utf-8"))
+        for part in (card, *card.get("published", {}).values(), *(v for v in card.values() if isinstance(v, dict))):
+            yield from (part[key] for key in CARD_TEXTS if key in part)
+        yield from (row[-1] for key in ("builds_on", "terms") for row in card.get(key, ()))
+        boxes = (box.rstrip("*") for key in ("flow", "updates") for row in card.get(key, ()) for box in row)
+        yield from (box for box in boxes if re.search("[a-z]{2}", box))
 
 
 def read(domain: str, language: str = "zh") -> Catalog:

@@ -1,4 +1,7 @@
-"""The Loss Lab on a batch: rows of an encoder under a loss whose knob is dragged in the browser."""
+"""The Loss Lab on a batch: rows of an encoder under a loss whose knob is dragged in the browser.
+
+A loss over dimensions on a batch: the browser computes its matrix of dimensions and its terms.
+"""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -7,27 +10,37 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine import client
-from contrastive_core.records import lab_files, lab_view, loaded_vectors, runs
-from contrastive_core.records.lab_towers import DIRECTIONS, SOURCE, TowerBatch
-from contrastive_core.records.lab_view import SOURCES, BatchRequest, LabBatch, LabView
-from contrastive_core.records.run import Run
+from contrastive_core import runs
+from contrastive_core.base.cards import LossEntry
+from contrastive_core.engine import calls
+from contrastive_core.lab import lab_view
+from contrastive_core.lab.lab_view import DIRECTIONS, SOURCE, SOURCES, BatchRequest, LabBatch, LabView, TowerBatch
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
 from contrastive_lab import cache, format, query_params, recordings
+from contrastive_lab import stage as frame
+from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
-from contrastive_lab.loss_lab.choices import choose_batch, in_one_line, key_of_rows
-from contrastive_lab.loss_lab.controls import PanelState, formula, knob_form, offer_trade, panel_state, reported
-from contrastive_lab.loss_lab.dimensions import draw_dimensions, key_of_part
-from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
-from contrastive_lab.loss_lab.towers import losses_across
-from contrastive_lab.loss_setting import dragged, knobs_to_compute, live_knob, setting_of
-from contrastive_lab.report import button
+from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across
+from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
+from contrastive_lab.loss_lab.lesson_panel import hear, key_of, next_step, panel_of
+from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage
+from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
 
-SETTINGS = "lab-settings"  # the expander
-OPEN = "lab-settings-open"  # of the session: with another line it is another one, and as open
+SETTINGS = "lab-settings"  # the button with the settings of the loss
 FROZEN = N_("The encoder is frozen: the slider changes how the loss weighs these pairs, not their embeddings.")
+
+
+@dataclass(frozen=True)
+class Toolbar:
+    """Places in the page's toolbar: for the loss and its settings, and for the stages."""
+
+    loss: DeltaGenerator
+    stages: DeltaGenerator
 
 
 @dataclass(frozen=True)
@@ -37,63 +50,82 @@ class LabSetting:
     rows: tuple[str, str, BatchRequest]  # the run's name, what its rows are made of, and which
     pairing: str
     loss: str
-    about: dict[str, Any]
+    about: LossEntry
     knobs: dict[str, Any]
 
 
-def on_batch(run: Run, losses: dict[str, Any], lesson: int = 0) -> None:
-    """Controls, the live view, and the formula where it is asked for."""
-    key = key_of("lab", lesson)
-    of_file = query_params.current("rows", ["file"], "", key_of_rows(run)) == "file"
-    line, is_open = in_one_line(run, losses), st.session_state.get(OPEN, of_file)
-    with st.expander(f"**{line}**", is_open, icon=":material/tune:", key=SETTINGS, on_change=_keep_open):
-        loss, pairing, request = choose_batch(run, losses)
+def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolbar) -> None:
+    """The settings in the toolbar, and the live view; below it what a temperature trades."""
+    above = st.container(key="lab-above")
+    with toolbar.loss, st.popover(loss_title(run, losses), key=SETTINGS):
+        loss, pairing, request = choose_batch(run, losses, above)
         about = losses[loss]
-        key = key_of_part(key, about)
-        panels = panel_state(key)
-        trained = run.config.get("loss_knobs", {}) if run.config.get("loss") == loss else {}
-        knobs = knob_form(key, loss, about, trained)
+        key = key_of("lab-dimensions" if about["matrix"] else "lab", lesson)
+        state = view_state(key)
+        of_run = run.config.get("loss_knobs", {})
+        if run.config.get("loss") != loss:
+            of_run = {name: of_run[name] for name in ("temperature",) if name in of_run}
+        knobs = knob_form(key, loss, about, of_run)
         st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
-    query_params.keep(**asdict(panels))
+        formula(loss, about)
+    query_params.keep(**asdict(state))
+    with toolbar.stages:
+        stage = _choose_stage(run, about, pairing, request, lesson)
     if request is None:
-        st.info(_("Open a file of vectors in the settings above."))
+        with above:
+            st.info(_("Open a file of vectors to see them under the loss."))
         return
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
-    _show(run, setting, losses, panels, lesson)
-    button.offer([run.name])
-
-
-def _show(run: Run, setting: LabSetting, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
-    """The live view of a setting, its formula, and the trade of temperatures where it can be asked for."""
-    loss, about, knobs = setting.loss, setting.about, setting.knobs
-    key = key_of_part(key_of("lab", lesson), about)
-    live_part, letters = st.container(), st.empty()
-    keeps_formula = panels.panel == "formula" or bool(about["matrix"])
-    if keeps_formula or not _was_computed(setting):  # known while the batch is computed
-        with letters.container():
-            formula(loss, about)
-    with live_part:
-        try:
-            view = computed(setting)
-        except ValueError as error:
+    try:
+        view = computed(setting)
+    except ValueError as error:
+        with above:
             st.warning(format.plain(error))
-            return
+        return
+    if view.views is not None:
+        _draw_dimensions(setting, view, key, lesson)
+        return
+    draw_pairs(run, setting, view, losses, PageState(state, stage, key, lesson))
+    with frame.below():
         if view.note:
             st.caption(format.plain(view.note))
-        if view.views is None:
-            draw(run, setting, view, losses, panels, lesson)
-        else:
-            content = cache.digest(setting.rows, setting.pairing, setting.loss)
-            draw_dimensions(view, (loss, about), knobs, content, key, lesson)
-    if not keeps_formula:
-        letters.empty()
-    if live_knob(about) == "temperature":
-        offer_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
+        if view.kernel is None:
+            st.caption(_("The server computes this loss when you release the slider."))
+        if stage == "curves" and live_knob(about) == "temperature":
+            draw_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
 
 
-def _keep_open() -> None:
-    st.session_state[OPEN] = bool(st.session_state[SETTINGS])
+def _choose_stage(run: Run, about: LossEntry, pairing: str, request: BatchRequest | None, lesson: int) -> str:
+    """A star needs a picture of each row; a loss over dimensions has matrices alone."""
+    is_file = request is None or request.source.startswith("file:")
+    has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
+    left_out = {"star", "curves"} if about["matrix"] else set() if has_pictures else {"star"}
+    offered = [name for name in STAGES if name not in left_out]
+    return choose_stage(offered, "matrix" if lesson else offered[0])
+
+
+def _draw_dimensions(setting: LabSetting, view: LabView, key: str, lesson: int) -> None:
+    """A loss over dimensions: its matrices and its terms."""
+    assert view.views is not None
+    count = len(view.names) // len(view.views)  # views of each image, the first two are compared
+    shown = DimensionView(
+        content=cache.digest(setting.rows, setting.pairing, setting.loss),
+        form=setting.about["matrix"],
+        views=view.views,
+        names=[name for row, name in enumerate(view.names) if row % count < 2],
+        name=setting.loss,
+        title=setting.about["title"],
+        knobs=further_knobs_of(setting.about, setting.knobs),
+        heard=reported(key).get("report"),
+        lesson=panel_of(lesson),
+        forward=None if lesson else next_step(),
+        export=asked_export(),
+    )
+    draw_dimension_view(shown, key, partial(hear, key))
+    if view.note:
+        with frame.below():
+            st.caption(format.plain(view.note))
 
 
 def _classes(setting: LabSetting, view: LabView) -> tuple[np.ndarray, np.ndarray] | None:
@@ -119,40 +151,59 @@ def computed(setting: LabSetting) -> LabView:
     return _view(*where, json.dumps(setting.knobs, sort_keys=True))
 
 
-def _was_computed(setting: LabSetting) -> bool:
-    """Whether this process computed it before, or a shipped run brings it."""
-    knobs = json.dumps(knobs_to_compute(setting.about, setting.knobs), sort_keys=True)
-    asked = lab_files.question(*setting.rows[1:], setting.pairing, setting.loss, knobs)
-    return asked in _questions() or lab_files.read_view(runs.load(setting.rows[0]), setting.loss, asked) is not None
+@dataclass(frozen=True)
+class PageState:
+    """What the page shows of a loss: the view's own state, the stage, the part's key and the lesson."""
+
+    view: ViewState
+    stage: str
+    key: str
+    lesson: int
 
 
-def draw(run: Run, setting: LabSetting, view: LabView, losses: dict[str, Any], panels: PanelState, lesson: int) -> None:
-    """The live view, with what may be set beside it."""
-    key, other_rows = key_of_part(key_of("lab", lesson), setting.about), _other_rows(run, setting.rows[2].source)
-    anchor = lab_view.confusable_anchor(view) if panels.anchor is None else panels.anchor
+def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, LossEntry], page: PageState) -> None:
+    """The live view of each pair, with what may be pinned: another loss, or rows of the same images."""
+    request, state, other_rows = setting.rows[2], page.view, {}
+    if not request.source.startswith("file:") and request.source not in SOURCE:
+        sources = SOURCES if request.source in SOURCES else lab_view.snapshots_of(run)
+        sources = {**(lab_view.steps_of(run) if run.is_recording else {}), **sources}
+        other_rows = {s: title for s, title in sources.items() if s not in (request.source, "file")}
+    kind, _colon, name = request.source.partition(":")
+    lacks_images = kind == "file" and not loaded_vectors.loaded()[name]["images"]
+    lacks_images |= run.is_recording and bool(request.memory)
+    anchor = lab_view.confusable_anchor(view) if state.anchor is None else state.anchor
     offered = losses_across(losses) if setting.pairing in DIRECTIONS else losses
     others = [(f"loss:{n}", about["title"]) for n, about in offered.items() if n != setting.loss]
     shown = LossView(
-        _as_drawn(setting, view),
-        PairAxes.of(view, _sheet(run, setting)),
-        *(setting.loss, setting.about["title"], min(anchor, len(view.names) - 1), asdict(panels)),
-        Alternatives(others, [(f"rows:{s}", title) for s, title in other_rows.items()]),
-        panels.second,
-        _second(setting, view, losses, other_rows, panels),
-        panel_of(lesson),
-        reported(key).get("report"),
+        first=_as_drawn(setting, view),
+        axes=PairAxes.of(view, NO_THUMBNAILS if lacks_images else _thumbnails(*setting.rows)),
+        name=setting.loss,
+        title=setting.about["title"],
+        anchor=min(anchor, len(view.names) - 1),
+        start=asdict(state),
+        alternatives=Alternatives(others, [(f"rows:{s}", title) for s, title in other_rows.items()]),
+        choice=state.second,
+        second=_second(setting, view, losses, other_rows, state),
+        lesson=panel_of(page.lesson),
+        stage=page.stage,
+        forward=None if page.lesson else next_step(),
+        export=asked_export(),
+        heard=reported(page.key).get("report"),
     )
-    draw_loss_view(shown, key, partial(hear, key))
-    if view.kernel is None:
-        st.caption(_("The server computes this loss when you release the slider."))
+    loss_key = first_loss(run, offered, setting.pairing in DIRECTIONS)[1]
+    draw_loss_view(shown, page.key, partial(_hear, page.key, loss_key))
 
 
-def _sheet(run: Run, setting: LabSetting) -> ThumbnailSheet:
-    """Thumbnails of the batch; none where vectors came without images."""
-    request = setting.rows[2]
-    kind, _colon, key = request.source.partition(":")
-    lacks_images = kind == "file" and not loaded_vectors.loaded()[key]["images"]
-    return NO_THUMBNAILS if lacks_images or (run.is_recording and request.memory) else _thumbnails(*setting.rows)
+def _hear(key: str, loss_key: str) -> None:
+    """Handle what the view reports: of a lesson, another stage, another loss."""
+    hear(key)
+    report = reported(key)
+    if report.get("go") is not None:  # another lesson has its own stage
+        return
+    if report.get("stage") in STAGES:
+        query_params.choose(STAGE, report["stage"])
+    if loss := report.get("loss"):
+        query_params.choose(loss_key, loss)
 
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
@@ -162,25 +213,12 @@ def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:
     return setting_of(view, setting.about, setting.knobs, content)
 
 
-# --- the second setting ------------------------------------------------------------------------
-
-
-def _other_rows(run: Run, source: str) -> dict[str, str]:
-    """Rows of the same images, to set beside these: other encoders, or other snapshots."""
-    if source.startswith("file:") or source in SOURCE:
-        return {}
-    sources = SOURCES if source in SOURCES else lab_view.snapshots_of(run)
-    if run.is_recording:
-        sources = {**lab_view.steps_of(run), **sources}
-    return {s: title for s, title in sources.items() if s not in (source, "file")}
-
-
 def _second(
-    first: LabSetting, view: LabView, losses: dict[str, Any], other_rows: dict[str, str], panels: PanelState
+    first: LabSetting, view: LabView, losses: dict[str, LossEntry], other_rows: dict[str, str], state: ViewState
 ) -> LossSetting | None:
-    """Another loss, or other rows, for the panel of two settings."""
-    kind, _colon, name = panels.second.partition(":")
-    if panels.panel != "two" or name not in {"loss": losses, "rows": other_rows}.get(kind, {}):
+    """Another loss, or other rows, which is pinned as A."""
+    kind, _colon, name = state.second.partition(":")
+    if name not in (losses if kind == "loss" else other_rows if kind == "rows" else ()):
         return None
     if kind == "loss":
         second = replace(first, loss=name, about=losses[name], knobs={})
@@ -188,7 +226,7 @@ def _second(
         second = replace(first, rows=(*first.rows[:2], replace(first.rows[2], source=name)))
     if live := live_knob(second.about):
         first_value = second.knobs.get(live, second.about["knobs"][live]["default"])
-        value = first_value if panels.second_value is None else panels.second_value
+        value = first_value if state.second_value is None else state.second_value
         second = replace(second, knobs=second.knobs | {live: value})
     reason: str = _("The second setting compares other pairs, so there is no difference to show.")
     try:
@@ -205,28 +243,18 @@ def _second(
 
 @st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Encoding a batch…")))
 def _batch(run: str, weights: str, request: BatchRequest) -> LabBatch | TowerBatch:
-    batch: LabBatch | TowerBatch = client.call("contrastive_core.loss_lab.batch:load_batch", runs.load(run), request)
-    return batch
+    return calls.lab_batch(runs.load(run), request)
 
 
 @st.cache_resource(max_entries=24, show_spinner=Deferred(N_("Computing the loss of each pair…")))
 def _view(run: str, weights: str, request: BatchRequest, pairing: str, loss: str, knobs: str) -> LabView:
-    asked = lab_files.question(weights, request, pairing, loss, knobs)
-    if (shipped := lab_files.read_view(runs.load(run), loss, asked)) is not None:
+    asked = lab_view.question(weights, request, pairing, loss, knobs)
+    if (shipped := lab_view.read_view(runs.load(run), loss, asked)) is not None:
         return shipped
-    batch, values = _batch(run, weights, request), json.loads(knobs)
-    view: LabView = client.call("contrastive_core.loss_lab.view:compute_view", batch, pairing, loss, values)
-    _questions().add(asked)
-    return view
-
-
-@st.cache_resource(show_spinner=False)
-def _questions() -> set[str]:
-    """The losses on batches that this process computed."""
-    return set()
+    return calls.lab_view(_batch(run, weights, request), pairing, loss, json.loads(knobs))
 
 
 @st.cache_resource(max_entries=6, show_spinner=False)
 def _thumbnails(run: str, weights: str, request: BatchRequest) -> ThumbnailSheet:
-    thumbs = lab_files.read_thumbs(runs.load(run), lab_files.question(weights, request))
+    thumbs = lab_view.read_thumbs(runs.load(run), lab_view.question(weights, request))
     return thumbnail_sheet(_batch(run, weights, request).thumbs if thumbs is None else thumbs)

@@ -4,27 +4,34 @@ from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.records import loaded_vectors, recorded_rows
-from contrastive_core.records.lab_towers import SOURCE
-from contrastive_core.records.lab_view import (
+from contrastive_core.base.cards import LossEntry
+from contrastive_core.lab.lab_view import (
     FILE_PAIRINGS,
     PAIRINGS,
+    RUN_TOWERS,
     SNAPSHOT,
+    SOURCE,
     SOURCES,
     STEP,
     BatchRequest,
+    direction_names,
     snapshots_of,
 )
-from contrastive_core.records.run import Run
-from contrastive_lab import format, load_vectors, number_inputs, query_params
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors, recorded_rows
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import are_tower_names
+from contrastive_lab import cache, format, load_vectors, query_params
 from contrastive_lab.locale import N_, _
-from contrastive_lab.loss_lab import towers
 from contrastive_lab.loss_setting import default_pairing, request_of
 from contrastive_lab.recordings import choose_step
 
 SIZES = (16, 32, 64, 128, 256, 512, 1024)
 FIRST_SIZE = 64
+FIRST_ACROSS = "info_nce"  # CLIP's
+FILE_KEY = "lab-file"  # of the widget that chooses loaded vectors
 VECTORS = N_(
     "The loss uses the output of the head (z) during training. Later tasks use the output of the encoder (h). An "
     "untrained encoder shows the start of training. Snapshots are z of a fixed sample of training images after an "
@@ -46,64 +53,49 @@ ACROSS = N_(
 )
 
 
-def in_one_line(run: Run, losses: dict[str, Any]) -> str:
-    """What is chosen, before the settings are drawn: they are folded under this line."""
+def loss_title(run: Run, losses: dict[str, LossEntry]) -> str:
+    """The title of the loss that `choose_batch` will give, for the button above it."""
     sources = _sources(run)
     source = query_params.current("rows", sources, next(iter(sources)), key_of_rows(run))
-    directions = towers.current_directions(run, source)
-    offered = towers.losses_across(losses) if directions else losses
-    loss = query_params.current("loss", offered, *_first_loss(run, offered, bool(directions)))
-    size = int(query_params.current("size", [*SIZES, *map(str, SIZES)], str(FIRST_SIZE)))  # type: ignore[list-item]
-    if directions:
-        how = query_params.current("direction", directions, next(iter(directions)))
-        parts = [losses[loss]["title"], directions[how], _("at most {n} rows of each tower").format(n=size)]
-        return format.plain(" · ".join(parts))
-    pairing = query_params.current("pairing", PAIRINGS, _first_pairing(run, source))
-    if source == "file":
-        how = _(FILE_PAIRINGS[pairing])
-        parts = [losses[loss]["title"], how[0].lower() + how[1:], _("at most {n} rows of a file").format(n=size)]
-        return format.plain(" · ".join(parts))
-    request = request_of(source, pairing, size, 0)
-    names = FILE_PAIRINGS if run.is_recording else PAIRINGS
-    template = _("{views} views of {images} images") if request.views > 1 else _("{images} images")
-    template = _("{n} rows") if run.is_recording else template  # which need not be images
-    many = template.format(views=request.views, images=request.images, n=size)
-    if request.memory:
-        many += _(" and a {memory}").format(memory=request.memory)
-    what, how = _(sources[source]), _(names[pairing])
-    parts = [losses[loss]["title"], how[0].lower() + how[1:], what[0].lower() + what[1:], many]
-    return format.plain(" · ".join(parts))
+    loaded = list(loaded_vectors.loaded()) if source == "file" else []
+    file = query_params.current("file", loaded, loaded[0], FILE_KEY) if loaded else None
+    directions = directions_of(run, source, file)
+    offered = losses_across(losses) if directions else losses
+    return losses[query_params.current("loss", offered, *first_loss(run, offered, bool(directions)))]["title"]
 
 
-def choose_batch(run: Run, losses: dict[str, Any]) -> tuple[str, str, BatchRequest | None]:
-    """Loss, pairing or direction, and batch; no batch as long as no file of vectors has been opened."""
-    row, below = st.container(), st.container()
-    a, b, c, d, e = row.columns([3, 3, 3, 2, 2])
+def choose_batch(
+    run: Run, losses: dict[str, LossEntry], of_file: DeltaGenerator
+) -> tuple[str, str, BatchRequest | None]:
+    """Loss, pairing or direction, and batch; no batch as long as no file of vectors has been opened, in `of_file`."""
+    of_loss, of_pairing = st.container(), st.container()
     sources, key = _sources(run), key_of_rows(run)
     source = query_params.one_of(
-        c.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
+        st.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
     paired, are_rows = _first_pairing(run, source), source == "file" or run.is_recording
-    with below:
-        if source == STEP:
-            source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
+    if source == STEP:
+        source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
+    with of_file:
         file = choose_vectors() if source == "file" else None
-        if directions := towers.directions_of(run, source, file):
-            st.caption(format.plain(towers.refused(losses)))
-    offered = towers.losses_across(losses) if directions else losses
-    titles = {name: about["title"] for name, about in offered.items()}
-    first, key = _first_loss(run, offered, bool(directions))
+    directions = directions_of(run, source, file)
+    if directions and (titles := [about["title"] for about in losses.values() if not about["across"]]):
+        text = _("Not for two towers: {titles}. These losses compare the dimensions of two views of one sample.")
+        st.caption(format.plain(text.format(titles=", ".join(titles))))
+    offered = losses_across(losses) if directions else losses
+    names = {name: about["title"] for name, about in offered.items()}
+    first, key = first_loss(run, offered, bool(directions))
     loss = query_params.one_of(
-        a.selectbox, _("Loss"), titles, name="loss", key=key, default=first, format_func=titles.get
+        of_loss.selectbox, _("Loss"), names, name="loss", key=key, default=first, format_func=names.get
     )
-    pairing = _choose_pairing(b, directions, paired, are_rows)
-    size, seed = _choose_size(d, e, are_rows, bool(directions))
+    pairing = _choose_pairing(of_pairing, directions, paired, are_rows)
+    size, seed = _choose_size(are_rows, bool(directions))
     if source == "file":
         if file is None:
             return loss, pairing, None
         source = f"file:{file}"
     if directions:
-        return loss, pairing, towers.request_of_towers(source, size, seed)
+        return loss, pairing, BatchRequest(source, size, 1, seed)
     return loss, pairing, request_of(source, pairing, size, seed)
 
 
@@ -118,7 +110,7 @@ def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | Non
     return query_params.one_of(box, label, PAIRINGS, name=name, default=paired, format_func=names.get, help=help)
 
 
-def _choose_size(place: Any, beside: Any, are_rows: bool, has_towers: bool) -> tuple[int, int]:
+def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
     """How many rows, and which batch."""
     columns = _("Candidates: columns of the matrix.")
     other = _("Another number draws other images and other augmentations.")
@@ -128,9 +120,30 @@ def _choose_size(place: Any, beside: Any, are_rows: bool, has_towers: bool) -> t
     if has_towers:
         label, columns = _("Rows of each tower"), _("At most so many, with all their partners.")
         other = _("Another number draws other rows.")
-    size = query_params.one_of(place.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
-    seed = number_inputs.number(beside.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
+    size = query_params.one_of(st.selectbox, label, SIZES, name="size", default=FIRST_SIZE, help=columns)
+    seed = query_params.number(st.number_input, _("Batch"), 0, 9999, name="batch", default=0, help=other)
     return size, seed
+
+
+def directions_of(run: Run, source: str, file: str | None) -> dict[str, str]:
+    """Directions between the towers of a source of rows, by name; {} where its rows are of one tower, or gone. file:
+    the key of the vectors that are chosen, if any."""
+    if source in SOURCE:
+        return direction_names(RUN_TOWERS)
+    if source != "file":
+        names = run.manifest.get("recording", {}).get("towers") if source.startswith(STEP) else None
+        return direction_names((names[0], names[1])) if are_tower_names(names) else {}
+    try:
+        rows = cache.embedding(Space.of_vectors(file)) if file else None
+    except ValueError:
+        return {}
+    towers = None if rows is None else cache.towers(rows)
+    return {} if towers is None else direction_names(towers.names)
+
+
+def losses_across(losses: dict[str, LossEntry]) -> dict[str, LossEntry]:
+    """The losses of the catalog that run between two towers."""
+    return {name: about for name, about in losses.items() if about["across"]}
 
 
 def _sources(run: Run) -> dict[str, str]:
@@ -143,12 +156,12 @@ def _sources(run: Run) -> dict[str, str]:
     return steps | snapshots_of(run) | {"file": SOURCES["file"]}
 
 
-def _first_loss(run: Run, losses: dict[str, Any], has_towers: bool = False) -> tuple[str, str]:
+def first_loss(run: Run, losses: dict[str, LossEntry], has_towers: bool = False) -> tuple[str, str]:
     """The loss that stands there at first, and the key of its widget."""
     trained_with = run.config.get("loss")
     key = f"lab-loss-{trained_with in losses}"
     if has_towers and run.config.get("method") != "clip" and not run.is_recording:
-        return towers.FIRST_LOSS, key
+        return FIRST_ACROSS, key
     return str(trained_with) if trained_with in losses else "nt_xent", key
 
 
@@ -172,11 +185,11 @@ def choose_vectors() -> str | None:
         if loaded:
             titles = {key: f"{about['name']}: {about['rows']} × {about['width']}" for key, about in loaded.items()}
             key = query_params.one_of(
-                st.selectbox, _("Vectors"), titles, name="file", key=towers.FILE_KEY, format_func=titles.get
+                st.selectbox, _("Vectors"), titles, name="file", key=FILE_KEY, format_func=titles.get
             )
         else:
             st.info(_("No vectors have been opened yet."))
-        load_vectors.opener(lambda opened: query_params.choose(towers.FILE_KEY, opened))
+        load_vectors.opener(lambda opened: query_params.choose(FILE_KEY, opened))
     for text in filter(None, [loaded[key].get("said"), load_vectors.about_left_out(key)] if key else []):
         st.caption(format.plain(text))
     return key

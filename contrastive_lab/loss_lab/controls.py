@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine import client
-from contrastive_core.records.lab_view import DERIVATIVES, LabView, Trade
-from contrastive_core.records.run import Run
-from contrastive_lab import figures, format, number_inputs, plots, query_params
+from contrastive_core.base.cards import KnobEntry, LossEntry
+from contrastive_core.engine import calls
+from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
+from contrastive_core.runs.run import Run
+from contrastive_lab import figures, format, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
-from contrastive_lab.loss_setting import LIMITS, LIVE, dragged, further_knobs, live_knob
+from contrastive_lab.loss_setting import LIMITS, LIVE, dragged
 from contrastive_lab.setting_names import shown_value
 
 VALUES = "lab-values"  # of the session: the dragged knob's last value, by loss
@@ -23,16 +24,14 @@ BEFORE = "lab-before"  # of the session: the report that an address came after
 
 
 @dataclass(frozen=True)
-class PanelState:
-    """The state of the live view; "" and None: the initial state."""
+class ViewState:
+    """What the live view reports; "" and None: the initial state."""
 
     view: str = ""
-    panel: str = ""
     order: str = ""
-    second: str = ""  # the second setting, as `loss:NAME`, `rows:SOURCE` or a form
+    second: str = ""  # what is pinned as A: `loss:NAME`, `rows:SOURCE` or a form
     second_value: float | None = None
     masks: bool | None = None
-    share: bool | None = None  # bars among the negatives
     anchor: int | None = None  # None: one that is easily confused
 
 
@@ -41,39 +40,39 @@ def reported(key: str) -> dict[str, Any]:
     return dict(reported_state(key, "chosen") or {})
 
 
-def panel_state(key: str) -> PanelState:
+def view_state(key: str) -> ViewState:
     """What the live view shows: as it said itself, or as the address asks."""
     report = reported(key)
-    texts: dict[str, Any] = {
-        n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "panel", "order", "second")
-    }
-    flags: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) == "yes") or None for n in ("masks", "share")}
+    texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "order", "second")}
+    masks = report.get("masks", query_params.kept_value("masks") == "yes") or None
     second_value, anchor = (report.get(n, query_params.kept_number(n)) for n in ("second_value", "anchor"))
-    return PanelState(**texts, second_value=second_value, **flags, anchor=None if anchor is None else int(anchor))
+    return ViewState(**texts, second_value=second_value, masks=masks, anchor=None if anchor is None else int(anchor))
 
 
 def knob_form(
-    key: str, loss: str, about: dict[str, Any], first: dict[str, Any], left_out: Collection[str] = ()
+    key: str, loss: str, about: LossEntry, first: dict[str, Any], left_out: Collection[str] = ()
 ) -> dict[str, Any]:
     """Every knob of a loss with its value; controls in a row for those that are not dragged in the part of this key.
 
     Args: about: the loss's entry in the catalog; first: values to begin with, where not the
     defaults; left_out: knobs that get no control and stay as they are."""
     values = {}
+    query_params.share(about["knobs"])
     if shown := [name for name in about["knobs"] if name not in (*dragged(about), *LIVE, *left_out)]:
         with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
             values = {n: _control(n, about["knobs"][n], f"lab-{loss}-{n}", first.get(n)) for n in shown}
     values = {name: value for name, value in values.items() if value is not None}
-    if live := live_knob(about):
-        values[live] = _live_value(key, loss, live, about["knobs"][live], first.get(live))
-        query_params.keep(**{live: values[live]})
-    for name in further_knobs(about):
-        values[name] = _further_value(key, loss, name, first.get(name, about["knobs"][name]["default"]))
+    report = reported(key)
+    for name in dragged(about):
+        k = about["knobs"][name]
+        low, high = (k["low"], k["high"]) if name in LIVE else LIMITS[name][:2]
+        place = name if name == "temperature" else (loss, name)  # one temperature for all losses
+        values[name] = _dragged_value(report, loss, name, place, (low, high), first.get(name, k["default"]))
         query_params.keep(**{name: values[name]})
     return values
 
 
-def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
+def _control(name: str, k: KnobEntry, key: str, first: Any) -> Any:
     label, default = name.replace("_", " "), k["default"] if first is None else first
     about = {"name": name, "default": default, "key": key, "help": k["help"]}
     if k["choices"]:
@@ -83,39 +82,29 @@ def _control(name: str, k: dict[str, Any], key: str, first: Any) -> Any:
     if isinstance(default, bool):
         return query_params.switch(st.toggle, label, **about)
     empty = _("not given") if default is None else None  # an empty field says something of its own
-    return number_inputs.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
+    return query_params.number(st.number_input, label, k["low"], k["high"], width=180, placeholder=empty, **about)
 
 
-def _live_value(key: str, loss: str, name: str, knob: dict[str, Any], first: float | None) -> float:
-    """The dragged knob's value: that of the address on arrival, then the one last let go, or the first."""
-    values, report = st.session_state.setdefault(VALUES, {}), reported(key)
-    try:
-        from_address = float(query_params.take(name) or "nan")
-    except ValueError:
-        from_address = math.nan
-    if math.isfinite(from_address):
-        values[loss] = min(knob["high"], max(knob["low"], from_address))
+def _dragged_value(
+    report: dict[str, Any], loss: str, name: str, place: Any, limits: tuple[float, float], first: float | None
+) -> float | None:
+    """A dragged knob's value: that of the address on arrival, then the one last let go, or the first; None: off."""
+    values, value, low, high = st.session_state.setdefault(VALUES, {}), math.nan, *limits
+    with contextlib.suppress(ValueError):
+        value = float(query_params.take(name) or "nan")
+    told = report.get("more") or {}
+    if name in LIVE and report.get("value") is not None:
+        told = told | {name: report["value"]}
+    if math.isfinite(value):
+        values[place] = value
         st.session_state[BEFORE] = report
-    elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and report.get("value") is not None:
-        values[loss] = report["value"]
-    return float(values.get(loss, knob["default"] if first is None else first))
+    elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and name in told:
+        values[place] = told[name]
+    chosen = values.get(place, first)
+    return None if chosen is None else min(high, max(low, float(chosen)))
 
 
-def _further_value(key: str, loss: str, name: str, first: float | None) -> float | None:
-    """The same of a knob that stands below; None where it is switched off."""
-    values, report = st.session_state.setdefault(VALUES, {}), reported(key)
-    if (asked := query_params.take(name)) is not None:
-        with contextlib.suppress(ValueError):
-            low, high, _start = LIMITS[name]
-            values[loss, name] = min(high, max(low, float(asked)))
-            st.session_state[BEFORE] = report
-    elif report.get("of", loss) == loss and report != st.session_state.get(BEFORE) and name in report.get("more", {}):
-        values[loss, name] = report["more"][name]
-    value = values.get((loss, name), first)
-    return None if value is None else float(value)
-
-
-def formula(loss: str, about: dict[str, Any]) -> None:
+def formula(loss: str, about: LossEntry) -> None:
     """The loss in letters, its paper, and what each knob does."""
     st.header(f"{about['title']} ({about['year']})")
     st.latex(about["formula"])
@@ -133,23 +122,18 @@ def formula(loss: str, about: dict[str, Any]) -> None:
 
 NEGATIVE = 2  # of the view's mask
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
-SCHEDULE = (0.1, 1.0)  # ends of a schedule that moves τ, as Kukleva et al. 2023 take them
 
 
-def offer_trade(
+def draw_trade(
     run: Run, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
 ) -> None:
-    """The section, where it is asked for. Args: classes_of: gives classes of the anchors (n) and of the candidates
-    (w), −1 where there is none; at: the τ that the slider was let go at."""
-    if not query_params.switch(st.toggle, _("The trade-off of τ"), name="trade"):
-        return
+    """Draw what τ trades. Args: classes_of: gives classes of the anchors (n) and of the candidates (w), −1 where there
+    is none; at: the τ that the slider was let go at."""
     same, classes = None, classes_of()
     if classes is not None and (classes[0] >= 0).any():
         same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)
     try:
-        found: list[Trade] = client.call(
-            "contrastive_core.loss_lab.view:trade", view.scores, view.mask == NEGATIVE, same
-        )
+        found = calls.temperature_trade(view.scores, view.mask == NEGATIVE, same)
     except ValueError as error:
         st.caption(format.plain(error))
         return
@@ -180,26 +164,12 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
 
 
 def _in_words(found: list[Trade], at: float) -> str:
-    """Where the chosen τ stands, and what a schedule would do."""
+    """Where the chosen τ stands."""
     here = min(found, key=lambda f: abs(np.log(f.temperature / at)))
-    low, high = (min(found, key=lambda f: abs(f.temperature - end)) for end in SCHEDULE)
-
-    def percent(share: float) -> str:
-        return f"{100 * share:.0f}"
-
-    template = _("At τ {at} the push covers {spread} % of the negatives")
-    text = template.format(at=f"{at:g}", spread=percent(here.spread))
+    template = _("At τ {temperature} the push covers {spread} % of the negatives")
+    text = template.format(temperature=f"{at:g}", spread=f"{100 * here.spread:.0f}")
     if here.own_class is not None:
         own = _("; {own_class} % of it falls on the anchor's own class")
-        text += own.format(own_class=percent(here.own_class))
-    schedule = _(
-        ". A low τ spreads embeddings (uniformity) and pushes hardest what is alike; a high one keeps what is alike "
-        "together (tolerance) and separates little. A schedule between τ {first} and {last} moves this share between "
-        "{low} and {high} %"
-    )
-    first, last = (f"{end:g}" for end in SCHEDULE)
-    text += schedule.format(first=first, last=last, low=percent(low.spread), high=percent(high.spread))
-    if low.own_class is not None and high.own_class is not None:
-        ends = _(", and {low} and {high} % on its own class")
-        text += ends.format(low=percent(low.own_class), high=percent(high.own_class))
-    return _("{text}. (Wang and Liu, 2021; Kukleva et al., 2023.)").format(text=text)
+        text += own.format(own_class=f"{100 * here.own_class:.0f}")
+    about = _("A low τ separates what is alike, a high one keeps it together.")
+    return f"{text}. {about} (Wang and Liu, 2021; Kukleva et al., 2023.)"

@@ -1,26 +1,33 @@
 """Which lesson is on, what the browser part gets of it, and what is heard from its panel."""
 
 import contextlib
+import html
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records import SHIPPED, data_home, json_files
+from contrastive_core.base import json_files
+from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import VALUES, reported
-from contrastive_lab.loss_lab.lessons import LESSONS, PANEL, RUN, LessonOption
+from contrastive_lab.loss_lab.lessons import FINGERS, ICONS, LESSONS, PANEL, PRESETS, RUN, LessonOption
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
 HEARD = "lesson-heard"  # of the session: the last press of a setting in the panel
 BY_PANEL = "lesson-by-panel"  # of the session: the beginning that was asked for in the panel
+ONWARD = "lesson-onward"  # of the session: all lessons are done
+TRAIN = len(LESSONS) + 1  # what follows the last lesson, by its number
+LONGEST = 40  # characters of what a goal read
 
 
 def choose_lesson() -> int:
-    """The control above the Loss Lab; returns the number of the lesson, 0 for none."""
+    """The list of lessons in the toolbar, and the head of the one that is on; returns its number, 0 for none."""
+    if st.session_state.pop(ONWARD, False):
+        st.switch_page("pages/train.py")
     if not (SHIPPED / RUN).exists():
         return 0
     run, asked = state.chosen_run(), _known(query_params.requested("lesson"))
@@ -28,17 +35,46 @@ def choose_lesson() -> int:
     address = LESSONS[number - 1].address if number else {}
     is_its_run = run is not None and run.name == address.get("run")
     if asked:
-        if not is_its_run:  # the run that a lesson looks at is the sidebar's, too
+        if not is_its_run:  # the run that a lesson looks at is the app's, too
             st.session_state["run"] = address["run"]
             st.rerun()
         query_params.ask({name: text for name, text in address.items() if name != "run"})
     elif not is_its_run:
         leave()  # what a lesson says holds for its run alone
-    titles, label = {n: _title(n) for n in range(len(LESSONS) + 1)}, _words()["control"]
-    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed", "width": 430}
-    return query_params.one_of(
-        st.selectbox, label, titles, name="lesson", key=CHOSEN, text=lambda n: str(n or ""), on_change=_picked, **look
-    )
+        number = 0
+    with st.container(key="lesson-head" if number else "lesson-none", horizontal=True, wrap=False):
+        number = _list(number)
+        if number:
+            st.html(_dots(number))
+            st.button(_("Leave"), key="lesson-leave", icon=":material/close:", on_click=leave)
+    return number
+
+
+def _list(number: int) -> int:
+    """All lessons with a tick for each that was done, in a popover that closes with each beginning."""
+    done, words = _kept()[0], _words()
+    titles = {0: words["free"]}
+    for n, lesson in enumerate(LESSONS, 1):
+        titles[n] = f":material/{ICONS[n - 1]}: {n} · {_(lesson.title)}{' ✓' if n in done else ''}"
+    label = f"{words['control']} {len(done)}/{len(LESSONS)}"
+    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
+    with st.popover(label, key=f"lessons-{_round()}-{number}"):
+        return query_params.one_of(
+            st.radio, words["control"], titles, name="lesson", key=CHOSEN, text=_text, on_change=_picked, **look
+        )
+
+
+def _text(number: int) -> str:
+    return str(number or "")
+
+
+def _dots(number: int) -> str:
+    """A dot for each lesson, as an HTML element."""
+    done = _kept()[0]
+    about = _("Lesson {number} of {total}, {done} done").format(number=number, total=len(LESSONS), done=len(done))
+    looks = [f"{'now ' * (n == number)}{'done' * (n in done)}" for n in range(1, len(LESSONS) + 1)]
+    dots = "".join(f'<i class="{look}"></i>' for look in looks)
+    return f'<div class="dots" role="img" aria-label="{html.escape(about)}">{dots}</div>'
 
 
 def leave() -> None:
@@ -55,11 +91,12 @@ def panel_of(number: int) -> dict[str, Any] | None:
     """A lesson as components/shared/lesson.js draws it; None for no lesson."""
     if not number:
         return None
-    lesson = LESSONS[number - 1]
+    lesson, (done, met) = LESSONS[number - 1], _kept()
     return {
         "number": number,
         "title": _title(number),
-        "next": _(LESSONS[number].title) if number < len(LESSONS) else "",
+        "next": _next_of(number),
+        "task": _(lesson.task),
         "question": _(lesson.question),
         "goals": [_(goal) for goal in lesson.goals],
         "said": f"{_(lesson.said)}\n{_(lesson.concept)}",
@@ -71,40 +108,78 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "choices": [_choice(choice) for choice in lesson.choices],
         "heard": st.session_state.get(HEARD, 0),
         "focus": st.session_state.get(BY_PANEL) == _round(),
+        "finished": number in done,
+        "finger": FINGERS.get(lesson.name, ""),
+        "met": met.get(str(number), [])[: len(lesson.goals)] if not _round() else [],
     }
 
 
+def _next_of(number: int) -> dict[str, Any]:
+    """What follows a lesson: the next one; after the last, the first that was not done, or a training."""
+    done = {*_kept()[0], number}
+    left = number + 1 if number < len(LESSONS) else next((n for n in range(1, number) if n not in done), TRAIN)
+    if left == TRAIN:
+        return {"number": TRAIN, "text": f"{_words()['end']} →"}
+    return {"number": left, "text": _words()["next"].format(title=_(LESSONS[left - 1].title))}
+
+
 def hear(key: str) -> None:
-    """Handle a click in the lesson panel: another lesson, or a setting of this one."""
+    """Handle a click in the lesson panel, another lesson or a setting of this one; and a goal that was met."""
     report = reported(key)
-    _keep_done(_known(report.get("done")))
+    if isinstance(told := report.get("done"), dict):
+        _keep(told)
     if (number := report.get("go")) is not None:
+        st.session_state[ONWARD] = number == TRAIN
         _begin(_known(number))
         st.session_state[BY_PANEL] = _round()
     if isinstance(press := report.get("press"), int):
         st.session_state[HEARD] = press
     for choice in (c for lesson in LESSONS for c in lesson.choices):
         if (value := (report.get("set") or {}).get(choice.name)) in choice.options:
+            if value != query_params.page_values().get(choice.key):
+                query_params.ask(PRESETS.get(value, {}))
             query_params.choose(choice.key, value)
 
 
-def next_lesson() -> int:
-    """The first lesson that was not done on this computer; the first of all once all were."""
-    done = _done()
-    return next((n for n in range(1, len(LESSONS) + 1) if n not in done), 1)
+def next_step() -> dict[str, Any]:
+    """The first lesson that was not done on this computer, the first of all once all were: its number and its name."""
+    done = _kept()[0]
+    number = next((n for n in range(1, len(LESSONS) + 1) if n not in done), 1)
+    name = _("Lesson {number}: {title}").format(number=number, title=_(LESSONS[number - 1].title))
+    return {"number": number, "text": f"{name} →"}
 
 
-def _done() -> list[int]:
+def number_done() -> int:
+    """How many lessons were done on this computer."""
+    return len(_kept()[0])
+
+
+def _kept() -> tuple[list[int], dict[str, list[str | None]]]:
+    """The lessons that were done on this computer, and what the goals of others read that were met."""
     try:
-        return [int(n) for n in json_files.read_object(_done_path())["done"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+        kept = json_files.read_object(_done_path())
+        met = {
+            str(n): [None if now is None else str(now)[:LONGEST] for now in goals]
+            for n, goals in kept.get("met", {}).items()
+        }
+        return [int(n) for n in kept["done"]], met
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return [], {}
 
 
-def _keep_done(number: int) -> None:
-    if number and number not in (done := _done()):
-        with contextlib.suppress(OSError):  # a full disk: the lesson is offered again
-            json_files.write_json(_done_path(), {"done": sorted([*done, number])})
+def _keep(told: dict[str, Any]) -> None:
+    """Write down a lesson whose goals are met, or that some are."""
+    number, (done, met) = _known(told.get("number")), _kept()
+    goals = told.get("met")
+    if not number or number in done or not isinstance(goals, list):
+        return
+    if told.get("isDone"):
+        done = sorted([*done, number])
+        met.pop(str(number), None)
+    else:
+        met[str(number)] = goals
+    with contextlib.suppress(OSError):  # a full disk: the lesson is offered again
+        json_files.write_json(_done_path(), {"done": done, "met": met})
 
 
 def _done_path() -> Path:
@@ -142,9 +217,7 @@ def _words() -> dict[str, str]:
 
 
 def _title(number: int) -> str:
-    if not number:
-        return _words()["free"]
-    name = _words()["name"].format(n=number, of=len(LESSONS))
+    name = _words()["name"].format(n=number, total=len(LESSONS))
     return f"{name} · {_(LESSONS[number - 1].title)}"
 
 

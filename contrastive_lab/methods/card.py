@@ -1,61 +1,108 @@
-"""The card of one method: its idea and flow, its loss, its defaults, and what was measured."""
+"""The card of a method: its idea, loss, defaults and what was measured. Of a few methods: where they differ."""
 
-import base64
-import html
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records.evaluation import Evaluation
-from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _
-from contrastive_lab.methods.diagram import flow_svg, in_the_dark
-from contrastive_lab.setting_names import shown_name, shown_value
+from contrastive_lab.methods import family
+from contrastive_lab.methods.flow import style
+from contrastive_lab.setting_names import flat, shown_name, shown_value
 
-STYLE = Path(__file__).with_name("card.css")
-WIDE = 1400  # pixels of a window from which on flows are drawn wide (card.css)
+FIRST, MOST = "simclr", 3  # the method that is shown at first; methods beside one
 
 
-def head(name: str, about: Mapping[str, Any]) -> None:
-    """Title, idea and data flow, and the ways to train it and to open its loss."""
+def choose(methods: Mapping[str, Any]) -> str:
+    """The method that is looked at; a click in the tree chooses too."""
+
+    def title(name: str) -> str:
+        return f"{locale.text(methods[name]['title'])} · {methods[name]['year']}"
+
+    return query_params.one_of(
+        st.selectbox, _("Method"), methods, name="method", default=FIRST, format_func=title, width=220
+    )
+
+
+def choose_others(name: str, methods: Mapping[str, Any]) -> list[str]:
+    """Methods to set beside the chosen one."""
+    titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
+    label, placeholder = _("Compare with"), _("one, two or three other methods")
+    look: dict[str, Any] = {"placeholder": placeholder, "format_func": titles.get}
+    return query_params.many_of(st.multiselect, label, titles, name="beside", most=MOST, key=_beside(name), **look)
+
+
+def _beside(name: str) -> str:
+    return f"methods-beside-{name}"
+
+
+def take_click(current: str, others: Sequence[str], clicked: str, is_beside: bool) -> None:
+    """Look at the method that was clicked, or set it beside the current one; a second time takes it away."""
+    if not is_beside:
+        query_params.choose(query_params.key_of("method"), clicked)
+    elif clicked != current:
+        left = [name for name in others if name != clicked]
+        query_params.choose(_beside(current), left if clicked in others else [*left, clicked][-MOST:])
+
+
+def inspect(name: str, catalog: Mapping[str, Any]) -> None:
+    """Idea, relatives and loss of a method, and the ways on."""
+    about = catalog["methods"][name]
     st.header(f"{locale.text(about['title'])} ({about['year']})")
     paper = _("Paper")
     st.markdown(f"{locale.text(about['idea'])} [{paper}]({about['paper']})")
-    drawing(name, locale.text(about["title"]))
-    st.caption(_("Compared: {compared}.").format(compared=locale.text(about["compared"])))
-    if family := _family(name):
-        st.caption(family)
-    buttons = st.container(horizontal=True)
-    if buttons.button(_("Train it"), icon=":material/play_circle:", type="primary"):
-        st.switch_page("pages/train.py", query_params={"method": name})
-    if buttons.button(_("Open its loss in the Loss Lab"), icon=":material/tune:"):
-        st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
+    for line in family.debts_of(name, catalog["methods"]):
+        st.caption(line)
+    loss(catalog["losses"][about["default_loss"]])
+    next_steps(name, about)
 
 
-def _family(name: str) -> str:
-    """From which methods this one took what, and which took from it, as links."""
-    methods = cache.catalog()["methods"]
+def next_steps(name: str, about: Mapping[str, Any]) -> None:
+    with st.container(key="methods-next", gap="small"):
+        of_method = {"method": name, "data": "all"}
+        st.page_link("pages/runs.py", label=_("Its runs"), icon=":material/table_rows:", query_params=of_method)
+        if st.button(_("Open its loss in the Loss Lab"), icon=":material/tune:", width="stretch"):
+            st.switch_page("pages/loss_lab.py", query_params={"loss": about["default_loss"]})
+        label = _("Train {method}").format(method=locale.text(about["title"]))
+        if st.button(label, icon=":material/play_circle:", type="primary", width="stretch"):
+            st.switch_page("pages/train.py", query_params={"method": name})
 
-    def link(other: str, what: str) -> str:
-        return f"[{locale.text(methods[other]['title'])}](?method={other}) ({locale.text(what)})"
 
-    before = [link(other, what) for other, what in methods[name]["builds_on"]]
-    after = [link(later, what) for later, m in methods.items() for other, what in m["builds_on"] if other == name]
-    lines = [_("Builds on {methods}.").format(methods=", ".join(before))] if before else []
-    lines += [_("Its ideas went into {methods}.").format(methods=", ".join(after))] if after else []
-    return " ".join(lines)
+def inspect_several(names: Sequence[str], catalog: Mapping[str, Any]) -> None:
+    """Where some methods differ, one aspect after the other, and what is alike."""
+    methods = catalog["methods"]
+    titles = [locale.text(methods[n]["title"]) for n in names]
+    st.header(" · ".join(titles))
+    found = aspects(names, catalog, choose_data(methods[names[0]]))
+    for aspect, values in found.items():
+        if len(set(values)) > 1:
+            lines = [f"- {t}: {format.plain(value)}" for t, value in zip(titles, values, strict=True)]
+            st.markdown("\n".join([f"**{locale.text(aspect)}**", *lines]))
+    alike = [f"{locale.text(k)} – {v[0]}" for k, v in found.items() if len(set(v)) == 1 and v[0] != "–"]
+    st.caption(_("What is alike: {alike}.").format(alike=format.plain("; ".join(alike))))
+    next_steps(names[0], methods[names[0]])
 
 
 def loss(about: Mapping[str, Any]) -> None:
     """Formula and summary of a loss."""
     st.subheader(_("Loss: {title}").format(title=locale.text(about["title"])))
-    paper = _("Paper")
-    st.caption(f"{about['year']} · [{paper}]({about['paper']})")
     st.latex(about["formula"])
-    st.markdown(locale.text(about["summary"]))
+    paper = _("Paper")
+    st.markdown(f"{locale.text(about['summary'])} [{paper}]({about['paper']}) ({about['year']})")
+
+
+def details(about: Mapping[str, Any]) -> None:
+    """What is looked up: defaults, what the paper measured, and where others differ."""
+    defaults(about)
+    left, right = st.columns(2)
+    with left:
+        st.subheader(_("Results of the paper"))
+        st.markdown(locale.text(about["measured_by_paper"]))
+    with right:
+        st.subheader(_("Where paper, code and notes differ"))
+        st.markdown(locale.text(about["differences"]))
 
 
 def defaults(about: Mapping[str, Any]) -> None:
@@ -76,71 +123,6 @@ def choose_data(about: Mapping[str, Any]) -> str:
     return query_params.one_of(st.segmented_control, _("Data set"), about["defaults"], name="data", default="shapes")
 
 
-def measured_by_paper(about: Mapping[str, Any]) -> None:
-    st.subheader(_("Results of the paper"))
-    st.markdown(locale.text(about["measured_by_paper"]))
-
-
-def differences(about: Mapping[str, Any]) -> None:
-    st.subheader(_("Where paper, code and notes differ"))
-    st.markdown(locale.text(about["differences"]))
-
-
-def measured(name: str) -> None:
-    """Figures of the runs of this method; as wide as the page, or its columns would not fit."""
-    st.subheader(_("Results of this project"))
-    rows = []
-    for run in state.all_runs():
-        with guard.on_its_own(run.name):
-            record = cache.accuracies(run) if run.config.get("method") == name else None
-            if record is None:
-                continue
-            rows.append(
-                {
-                    "run": format.plain(run.name),
-                    N_("kNN %"): made_of(record, "h", "knn"),
-                    N_("linear %"): made_of(record, "h", "linear_probe"),
-                    N_("untrained, kNN %"): made_of(record, "random", "knn"),
-                    "epochs": format.plain(run.config.get("epochs")),
-                }
-            )
-    if rows:
-        table(rows, "measured")
-        text = _(
-            "Test images; encoder output (h), the default k. The untrained encoder is the same one with random weights."
-        )
-        st.caption(text)
-    else:
-        st.caption(_("No scored run of this method yet. Train one to see its scores here."))
-
-
-def drawing(name: str, title: str) -> None:
-    """The data flow; where the page is narrow it runs downwards instead of becoming too small."""
-    alt, method = html.escape(_("Data flow of {title}").format(title=title)), cache.catalog()["methods"][name]
-    lanes, updates = (tuple(map(tuple, method.get(part, ()))) for part in ("flow", "updates"))
-    about = (method["title"], lanes, method["compared"], cache.loss_title(method["default_loss"]), updates)
-    drawn = _style()
-    for kind in ("wide", "upright"):
-        svg = flow_svg(*about, kind == "upright")
-        svg = in_the_dark(svg) if st.context.theme.type == "dark" else svg
-        address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-        drawn += f'<img class="flow {kind}" alt="{alt}" src="{address}">'
-    st.html(drawn)
-
-
-def _style(more: str = "") -> str:
-    return f"<style>{STYLE.read_text('utf-8')}{more}</style>"
-
-
-def made_of(record: Evaluation, source: str, name: str) -> str | None:
-    """A share in per cent, with what it is made of where that is not all rows, exactly."""
-    score = record.score(source, name)
-    if score is None or score.value is None:
-        return None
-    text = f"{round(100 * score.value, 1):g}"
-    return f"{text} ({format.plain(score.approximation)})" if score.approximation else text
-
-
 def value_of(key: str, value: Any) -> str:
     """A setting's value as pages say it: a loss by its title."""
     return cache.loss_title(str(value)) if key == "loss" else shown_value(value)
@@ -156,5 +138,34 @@ def table(rows: list[dict[str, Any]], name: str) -> None:
         for k, column in enumerate(columns, 1)
     )
     with st.container(key=key):
-        st.html(f'<i class="frame"></i>{_style(says)}')  # see app.py
+        st.html(f'<i class="frame"></i>{style(says)}')  # see app.py
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+
+def aspects(names: Sequence[str], catalog: Mapping[str, Any], data: str) -> dict[str, list[str]]:
+    """Return the facts of each method by aspect: structure, then defaults on the data set; "–" for no setting."""
+    methods = [catalog["methods"][n] for n in names]
+    found: dict[str, list[str]] = {
+        "compared": [locale.text(m["compared"]) for m in methods],
+        "labels": [_("needed") if m["needs_labels"] else _("not used") for m in methods],
+        N_("uses"): [", ".join(map(locale.text, m["uses"])) or "–" for m in methods],
+        N_("carries gradient"): [
+            ", ".join(dict.fromkeys(locale.text(b[:-1]) for lane in m["flow"] for b in lane if b.endswith("*")))
+            for m in methods
+        ],
+        N_("moves after a step"): [_moves(m) for m in methods],
+        N_("loss"): [locale.text(catalog["losses"][m["default_loss"]]["title"]) for m in methods],
+    }
+    defaults = [flat({k: entry["value"] for k, entry in m["defaults"][data].items()}) for m in methods]
+    for key in dict.fromkeys(k for d in defaults for k in d):
+        found[shown_name(key)] = [value_of(key, d[key]) if d.get(key) else "–" for d in defaults]
+    return found
+
+
+def _moves(method: Mapping[str, Any]) -> str:
+    """What moves, by how it does."""
+    by_how: dict[str, list[str]] = {}
+    for _unused, to, how in method["updates"]:
+        by_how.setdefault(locale.text(how), []).append(locale.text(to))
+    steps = [f"{how}: {', '.join(those)}".removeprefix(": ") for how, those in by_how.items()]
+    return "; ".join(steps) or _("nothing else")

@@ -1,88 +1,107 @@
-"""The family tree of the methods: years from left to right, and a line from each method to those that took from it."""
+"""The family tree of the methods: who took what from whom, by year from left to right. It is the page's navigation."""
 
-import base64
-import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-import streamlit as st
-
-from contrastive_lab import locale, query_params
+from contrastive_core.base.cards import USES
+from contrastive_lab import locale
+from contrastive_lab.components.family import FamilyLine, FamilyMember, FamilyTree
 from contrastive_lab.locale import N_, _
-from contrastive_lab.methods import card
-from contrastive_lab.methods.diagram import BOX, CHOSEN, INK, PLAIN, in_the_dark
 
-WIDTH, HEIGHT, GAP, SPACE, TOP, EDGE = 104, 30, 46, 12, 26, 8  # pixels: boxes, and what is between them
-STYLE = ".family { overflow-x: auto; } .family img { width: 100%; min-width: 900px; max-width: 1300px; }"
+LABELS, CAPTIONS, WITHOUT = N_("labels"), N_("captions"), N_("no negatives")
+FILTERS = (LABELS, CAPTIONS, WITHOUT, *USES)
+TOP, BOTTOM = 16.0, 80.0  # per cent of the picture's height between which methods stand; filters are below
+BULGE = 0.62  # of a column's width: how far a line within a year swings to the right
 
-
-def show(methods: Mapping[str, Any], chosen: Iterable[str]) -> None:
-    """The tree on demand, with who took what from whom as a table; `chosen` methods stand out."""
-    if not query_params.switch(st.toggle, _("Family tree"), name="family"):
-        return
-    svg = family_svg(methods, set(chosen))
-    svg = in_the_dark(svg) if st.context.theme.type == "dark" else svg
-    address = f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
-    alt = html.escape(_("Family tree of the methods; the table below says the same in words"))
-    st.html(f'<style>{STYLE}</style><div class="family"><img alt="{alt}" src="{address}"></div>')
-    card.table(table_rows(methods), "family")
+Cards = Mapping[str, Mapping[str, Any]]
 
 
-def table_rows(methods: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row for each method: its year, what it took from whom, and which methods took from it."""
-    rows = []
-    for name, about in methods.items():
-        took = [f"{_title(methods[old])}: {locale.text(what)}" for old, what in about["builds_on"]]
-        gave = [_title(m) for m in methods.values() if any(old == name for old, _what in m["builds_on"])]
-        row: dict[str, Any] = {N_("method"): f"[{_title(about)}](?method={name})", N_("year"): str(about["year"])}
-        rows.append(row | {N_("took"): "; ".join(took) or None, N_("went into"): ", ".join(gave) or None})
-    return rows
-
-
-def family_svg(methods: Mapping[str, Any], chosen: set[str]) -> str:
-    """The tree as an SVG. `methods`: their cards by name, in the order of their years."""
-    years = sorted({about["year"] for about in methods.values()})
-    places: dict[str, tuple[float, float]] = {}  # left, top
-    for column, year in enumerate(years):
-        those = [name for name, about in methods.items() if about["year"] == year]
-        for row, name in enumerate(those):
-            places[name] = (EDGE + column * (WIDTH + GAP), TOP + row * (HEIGHT + SPACE))
-    height = max(y for _x, y in places.values()) + HEIGHT + EDGE
-    width = 2 * EDGE + len(years) * (WIDTH + GAP) - GAP + GAP // 2
-    drawn = [_text(EDGE + i * (WIDTH + GAP) + WIDTH / 2, TOP - 10, str(year)) for i, year in enumerate(years)]
-    for name, about in methods.items():
-        drawn += [_line(places[old], places[name], {old, name} & chosen) for old, _what in about["builds_on"]]
-    drawn += [_box(*places[name], _title(about), name in chosen) for name, about in methods.items()]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
-        f'font-size="13">{"".join(drawn)}</svg>'
+def tree_of(methods: Cards, chosen: str, others: Sequence[str], has: Sequence[str]) -> FamilyTree:
+    """The tree of all methods. Args: others: those that stand beside the chosen one; has: filters that are on."""
+    at, years = places(methods), sorted({about["year"] for about in methods.values()})
+    debts = [(old, name) for name, about in methods.items() for old, _what in about["builds_on"]]
+    kin = {end for ends in debts if chosen in ends for end in ends}
+    states = dict.fromkeys(kin, "kin") | dict.fromkeys(others, "beside") | {chosen: "chosen"}
+    members = [
+        FamilyMember(
+            name=name,
+            title=_title(about),
+            year=about["year"],
+            x=at[name][0],
+            y=at[name][1],
+            state=states.get(name, ""),
+            hint="\n".join(debts_of(name, methods)),
+            has=passes(about),
+        )
+        for name, about in methods.items()
+    ]
+    width = 100 / len(years)
+    return FamilyTree(
+        title=_("Family tree of the methods"),
+        hint=_("Click to read, Shift-click to compare."),
+        methods=members,
+        lines=[_line(ends, at, width, "on" if chosen in ends else "") for ends in debts],
+        years=[{"year": year, "x": (column + 0.5) * width} for column, year in enumerate(years)],
+        filter_title=_("Highlight methods with"),
+        filters={use: locale.text(use) for use in FILTERS},
+        has=[use for use in has if use in FILTERS],
     )
+
+
+def passes(about: Mapping[str, Any]) -> list[str]:
+    """The filters that a method passes."""
+    kind = [LABELS] * about["needs_labels"] + [CAPTIONS] * about["needs_captions"]
+    return [*about["uses"], *kind, *[WITHOUT] * (USES[0] not in about["uses"])]
+
+
+def debts_of(name: str, methods: Cards) -> list[str]:
+    """What a method took from whom, and where its ideas went, a line each."""
+    took = [f"{_title(methods[old])} ({locale.text(what)})" for old, what in methods[name]["builds_on"]]
+    gave = [_title(later) for later in methods.values() if any(old == name for old, _what in later["builds_on"])]
+    lines = [_("Builds on {methods}.").format(methods=", ".join(took))] if took else []
+    return lines + ([_("Its ideas went into {methods}.").format(methods=", ".join(gave))] if gave else [])
+
+
+def places(methods: Cards) -> dict[str, tuple[float, float]]:
+    """Where each method stands, in per cent of width and height: a column for each year, in which methods keep the
+    order and the height of those that they build on."""
+    by_year: dict[int, list[str]] = {}
+    for name, about in methods.items():
+        by_year.setdefault(about["year"], []).append(name)
+    most = max(map(len, by_year.values()))
+    rows: dict[str, float] = {}
+    for _year, those in sorted(by_year.items()):
+        wish = {name: _wish(name, methods, rows) for name in those}
+        limit = (most - len(those)) / 2
+        middle = min(limit, max(-limit, fmean(wish.values())))
+        for place, name in enumerate(sorted(those, key=wish.__getitem__)):
+            rows[name] = middle + place - (len(those) - 1) / 2
+    step = (BOTTOM - TOP) / max(1, most - 1)
+    columns = {name: column for column, (_year, those) in enumerate(sorted(by_year.items())) for name in those}
+    center, width = (TOP + BOTTOM) / 2, 100 / len(by_year)
+    return {name: ((columns[name] + 0.5) * width, center + step * row) for name, row in rows.items()}
+
+
+def _wish(name: str, methods: Cards, rows: Mapping[str, float]) -> float:
+    """The mean row of what a method builds on, of the same year by way of its own ancestors; 0 without any."""
+    wishes = [
+        rows[old] if methods[old]["year"] < methods[name]["year"] else _wish(old, methods, rows)
+        for old, _what in methods[name]["builds_on"]
+        if old in methods
+    ]
+    return fmean(wishes) if wishes else 0.0
+
+
+def _line(ends: tuple[str, str], at: Mapping[str, tuple[float, float]], width: float, state: str) -> FamilyLine:
+    """A curve from the middle of a method to that of one that took from it; boxes cover its ends."""
+    (x, y), (to_x, to_y) = at[ends[0]], at[ends[1]]
+    if x == to_x:
+        far = near = x + BULGE * width * 4 / 3
+    else:
+        far, near = x + width / 2, to_x - width / 2
+    return FamilyLine(f"M{x:.2f},{y:.2f} C{far:.2f},{y:.2f} {near:.2f},{to_y:.2f} {to_x:.2f},{to_y:.2f}", ends, state)
 
 
 def _title(about: Mapping[str, Any]) -> str:
     return str(locale.text(about["title"]))
-
-
-def _text(x: float, y: float, text: str) -> str:
-    return f'<text x="{x}" y="{y}" text-anchor="middle" fill="{INK}">{html.escape(text)}</text>'
-
-
-def _box(x: float, y: float, title: str, is_chosen: bool) -> str:
-    fill = CHOSEN if is_chosen else BOX
-    box = f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{fill}" stroke="{PLAIN}"/>'
-    return box + _text(x + WIDTH / 2, y + HEIGHT / 2 + 4.5, title)
-
-
-def _line(old: tuple[float, float], new: tuple[float, float], stands_out: object) -> str:
-    """A curve from a method to one that took from it; within a year it bulges to the right."""
-    x, y = old[0] + WIDTH, old[1] + HEIGHT / 2
-    if old[0] == new[0]:
-        end, far = (new[0] + WIDTH, new[1] + HEIGHT / 2), (x + GAP / 2, x + GAP / 2)
-    else:
-        end = (new[0], new[1] + HEIGHT / 2)
-        far = (x + GAP / 2, end[0] - GAP / 2)
-    color, thick = (INK, 2) if stands_out else (PLAIN, 1.2)
-    return (
-        f'<path d="M{x},{y} C{far[0]},{y} {far[1]},{end[1]} {end[0]},{end[1]}" fill="none" stroke="{color}" '
-        f'stroke-width="{thick}"/>'
-    )

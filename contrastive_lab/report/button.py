@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from contrastive_core.engine.training import Task
-from contrastive_core.records import data_home, embedding_ref
-from contrastive_core.records.evaluation import LAYERS
+from contrastive_core.base import atomic
+from contrastive_core.base.paths import data_home
+from contrastive_core.compare.evaluation import LAYERS
+from contrastive_core.engine.jobs import Job
+from contrastive_core.spaces.space import Space
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message
@@ -19,31 +21,31 @@ HELP = N_(
 )
 
 
-def task_of(names: Sequence[str], split: str, layer: str) -> Task:
-    """The task that writes the report of some runs or vectors, kept by their content. Raises ValueError."""
-    spaces = [embedding_ref.of_name(name, split, layer) for name in names]
+def job_of(names: Sequence[str], split: str, layer: str) -> Job:
+    """The job that writes the report of some runs or vectors, kept by their content. Raises ValueError."""
+    spaces = [Space.of_name(name, split, layer) for name in names]
     titles = [space.run.meta().get("title") if space.run else space.title for space in spaces]
     key = f"report-{digest(VERSION, [space.values for space in spaces], titles)}"
     out = data_home() / "reports" / f"{key}.html"
     layer = layer if layer in LAYERS else "h"
     of_split = ("--split", split) if all(space.split for space in spaces) else ()
-    return Task(key, ("report", *names, "--out", str(out), *of_split, "--layer", layer), out)
+    return Job(f"_{key}", out, ("report", *names, "--out", str(out), *of_split, "--layer", layer))
 
 
 def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
     """A button, then the progress, then the file."""
-    task, about = task_of(names, split, layer), locale.text(HELP)
-    titles = [embedding_ref.of_name(name, split, layer).title for name in names]
-    asked, file = f"asked {task.key}", f"{'-'.join(titles)[:80]}.html"
-    if task.has_result():
-        label, content = _("Download the report (.html)"), task.result_path.read_bytes()
-        key, icon = f"get-{task.key}", ":material/download:"
+    job, about = job_of(names, split, layer), locale.text(HELP)
+    titles = [Space.of_name(name, split, layer).title for name in names]
+    asked, file = f"asked {job.key}", f"{'-'.join(titles)[:80]}.html"
+    if job.has_result():
+        label, content = _("Download the report (.html)"), job.result_path.read_bytes()
+        key, icon = f"get-{job.key}", ":material/download:"
         st.download_button(label, content, file, "text/html", icon=icon, key=key, help=about, on_click="ignore")
         return
-    if not st.session_state.get(asked) and not task.is_running():
-        label, key, icon = _("Report as one HTML file"), f"make-{task.key}", ":material/description:"
+    if not st.session_state.get(asked) and not job.is_running():
+        label, key, icon = _("Report as one HTML file"), f"make-{job.key}", ":material/description:"
         if not st.button(label, icon=icon, key=key, help=about):
             return
     st.session_state[asked] = True
-    task.result_path.parent.mkdir(parents=True, exist_ok=True)
-    follow(task, message("The report"), may_stop=True)
+    atomic.make_folder(job.result_path.parent)
+    follow(job, message("The report"), may_stop=True)

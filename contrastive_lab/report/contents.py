@@ -1,6 +1,5 @@
 """The content of a report: rows, map and scores of each part, settings, a batch and the comparison."""
 
-import contextlib
 import os
 import re
 from collections.abc import Sequence
@@ -10,25 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.reading import read_images
-from contrastive_core.engine import answers, catalog, results
-from contrastive_core.evaluation.evaluate import evaluate
-from contrastive_core.loss_lab.batch import load_batch
-from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records import OnProgress, data_home, frozen, prefixed, runs_home
-from contrastive_core.records.comparison import Comparison
-from contrastive_core.records.embedding_ref import EmbeddingRef
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import SOURCES, read_evaluation
-from contrastive_core.records.run import Run
-from contrastive_core.records.score import Scores, scores_from_json
-from contrastive_core.records.train_config import described
+from contrastive_core.base.paths import data_home, runs_home
+from contrastive_core.base.progress import OnProgress, prefixed
+from contrastive_core.base.score import Scores, scores_from_json
+from contrastive_core.compare.comparison import Comparison, comparison_request
+from contrastive_core.compare.evaluation import SOURCES, read_evaluation
+from contrastive_core.data.image_form import described
+from contrastive_core.engine import answers, catalog
+from contrastive_core.engine.answers.scores import evaluate
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.view import about_loss, compute_view
+from contrastive_core.runs.references import PREFIX, references_of
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
 from contrastive_lab import format
-from contrastive_lab.compare.comparison_request import comparison_of
 from contrastive_lab.components.loss_view import LossView, PairAxes
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest
-from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
 from contrastive_lab.setting_names import shown_name, shown_value
 
@@ -37,7 +35,8 @@ POINTS = 2000  # of each run's map
 BATCH = 64  # columns of the live view
 TITLED = {"method": "methods", "loss": "losses"}
 UPKEEP = set(
-    "device threads channels_last compile monitor_every snapshot_every sample save_seconds collapse_patience".split()
+    "device threads channels_last compile capture monitor_every snapshot_every sample save_seconds "
+    "collapse_patience".split()
 )
 PATH = re.compile(r"(?<![\w.:])(?:~|[A-Za-z]:)?[/\\][^\s:*?\"<>|]*[/\\]([^\s/\\]+)")  # of two folders or more
 
@@ -68,17 +67,9 @@ class Contents:
     apart: str = ""
 
 
-@dataclass(frozen=True)
-class ReportRequest:
-    """How a report is to be made."""
-
-    map: str = "pca"
-    device: str = "auto"
-
-
-def gather(spaces: Sequence[EmbeddingRef], asked: ReportRequest, on_progress: OnProgress) -> Contents:
+def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnProgress) -> Contents:
     """Everything, made where it is not kept. Raises ValueError with the reason."""
-    parts = [_part(space, asked, prefixed(on_progress, space.title)) for space in spaces]
+    parts = [_part(space, map_kind, device, prefixed(on_progress, space.title)) for space in spaces]
     if len(parts) < 2:
         return Contents(parts)
     chosen = [run for space in spaces if (run := space.run)]
@@ -87,60 +78,58 @@ def gather(spaces: Sequence[EmbeddingRef], asked: ReportRequest, on_progress: On
         named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
         return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
     try:
-        result = answers.make("comparison", comparison_of(spaces), on_progress, asked.device)
+        result = answers.make("comparison", comparison_request(spaces), on_progress, device)
     except ValueError as error:
         return Contents(parts, apart=f"They are not compared: {error}.")
     return Contents(parts, Comparison.of(result.meta, result.arrays))
 
 
-def check(names: Sequence[str]) -> None:
-    """Raise ValueError where a report would be of too many."""
-    if len(names) > MOST:
-        raise ValueError(f"a report is of at most {MOST} runs or files; got {len(names)}")
-
-
-def _part(space: EmbeddingRef, asked: ReportRequest, on_progress: OnProgress) -> Part:
+def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> Part:
     run, place = space.run, space.recorded
     source = place.run if place else run
-    rows = answers.rows_of(space, on_progress, asked.device)
-    scores = _scores(space, asked.device, on_progress)
-    values = answers.with_defaults({"space": space.values, "kind": asked.map})
-    drawn_map = answers.make("map", values, on_progress, asked.device)
+    rows = answers.rows_of(space, on_progress, device)
+    scores = _scores(space, device, on_progress)
+    values = answers.with_defaults({"space": space.values, "kind": map_kind})
+    drawn_map = answers.make("map", values, on_progress, device)
     shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:POINTS])  # the same of all runs on the same rows
     on_progress("images and a batch", None)
-    images, without_images = _images(space, shown)
+    images: np.ndarray | None = None
+    without_images = ""
+    try:
+        if (every := space.images()) is not None:
+            images = np.asarray(every[shown])
+    except (ValueError, OSError) as error:
+        without_images = f"The map has no pictures: {error}"
     view, note = _loss_view(run) if run else (None, "")
     left_out = run.manifest.get("left_out") if run else ""
     notes = [without_paths(text, source) for text in (without_images, left_out, note) if text]
-    title = str((run and run.meta().get("title")) or space.title)
-    about = without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source)
-    of_map = (rows, shown, drawn_map.arrays["xy"][shown], images, drawn_map.meta)
-    return Part(title, about, *of_map, scores, _settings(source) if source else [], view, notes)
+    return Part(
+        title=str((run and run.meta().get("title")) or space.title),
+        about=without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source),
+        rows=rows,
+        shown=shown,
+        xy=drawn_map.arrays["xy"][shown],
+        images=images,
+        map_about=drawn_map.meta,
+        scores=scores,
+        settings=_settings(source) if source else [],
+        loss_view=view,
+        notes=notes,
+    )
 
 
-def _scores(space: EmbeddingRef, device: str, on_progress: OnProgress) -> dict[str, Scores]:
-    """Scores by source; a run's test split beside its other layer, raw pixels and the untrained encoder."""
-    run = space.run
-    evaluation = run and read_evaluation(run, space.split)
-    if run and evaluation is None and space.split == "test":
-        evaluation = evaluate(run, device=device, on_progress=on_progress)
-    if evaluation:
-        sources = dict.fromkeys((space.layer, *SOURCES))
-        own = {source: evaluation.scores[source] for source in sources if source in evaluation.scores}
-        return own | (_frozen(run) if run and space.split == "test" else {})
+def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:
+    """Scores by source; a run's test split beside its other layer, raw pixels, the untrained encoder and the
+    user's references that have scores."""
+    if run := space.run:
+        found = evaluate(run, space.split, device, on_progress).scores
+        own = {source: found[source] for source in dict.fromkeys((space.layer, *SOURCES)) if source in found}
+        if space.split == "test":
+            kept = {one.name: read_evaluation(one) for one in references_of(run)}
+            own |= {PREFIX + name: record.scores["h"] for name, record in kept.items() if record}
+        return own
     made = answers.make("scores", {"space": space.values}, on_progress, device).meta["scores"]
     return {space.layer if k == "own" else k: scores_from_json(v) for k, v in made.items()}
-
-
-def _frozen(run: Run) -> dict[str, Scores]:
-    """Scores of the user's frozen encoders on the run's test images, as far as they were taken."""
-    found: dict[str, Scores] = {}
-    for encoder in frozen.read_list():
-        with contextlib.suppress(ValueError):
-            values = frozen.request(encoder, run.config, str(run.manifest.get("data_fingerprint") or ""))
-            if made := results.read(frozen.KIND, values):
-                found[encoder.source] = scores_from_json(made.meta["scores"])
-    return found
 
 
 def without_paths(text: str, run: Run | None = None) -> str:
@@ -153,7 +142,7 @@ def without_paths(text: str, run: Run | None = None) -> str:
     return PATH.sub(r"\1", text)
 
 
-def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
+def _about_rows(space: Space, rows: EmbeddingSet) -> str:
     """The number of rows, their split and the number of labels, in one line."""
     labels = "no labels" if rows.labels is None else f"{int((rows.labels >= 0).sum()):,} of them with a label"
     kind = "recording" if space.recorded else "vectors"
@@ -167,7 +156,7 @@ def _about_rows(space: EmbeddingRef, rows: EmbeddingSet) -> str:
     return " · ".join(filter(None, parts))
 
 
-def _about(run: Run, space: EmbeddingRef, n: int) -> str:
+def _about(run: Run, space: Space, n: int) -> str:
     """Describe the run and the shown rows in one line."""
     config = run.config
     trained = f"{format.epochs(config.get('epochs'))} · seed {config.get('seed')}"
@@ -177,15 +166,6 @@ def _about(run: Run, space: EmbeddingRef, n: int) -> str:
     rows = f"{space.split} split, {n:,} rows of {space.layer}"
     parts = [*names, format.data_of(config.get("dataset")), trained, rows, described(config)]
     return " · ".join(str(part) for part in dict.fromkeys(parts) if part != "")
-
-
-def _images(space: EmbeddingRef, shown: np.ndarray) -> tuple[np.ndarray | None, str]:
-    """Images of some rows; or a sentence where there are none."""
-    try:
-        images = read_images(space)
-    except (ValueError, OSError) as error:
-        return None, f"The map has no pictures: {error}"
-    return (None if images is None else np.asarray(images[shown])), ""
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:

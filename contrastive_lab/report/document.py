@@ -1,28 +1,72 @@
-"""The file itself: sections in the order in which they are read, one style, one script."""
+"""The file itself: sections in the order in which they are read, one style, one script.
+
+HTML by type: `el` escapes every text, and only it makes markup: a class called `<script>` is shown as that.
+"""
 
 import base64
 import hashlib
 from argparse import Namespace
+from base64 import b64encode
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from html import escape
 from pathlib import Path
 
+from contrastive_core.base import atomic
+from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.records import atomic
-from contrastive_core.records.comparison import ACCURACIES, Comparison
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.evaluation import name_of
-from contrastive_core.records.score import Score, Scores
+from contrastive_core.compare.comparison import CLAIMED, Comparison
+from contrastive_core.compare.evaluation import name_of
+from contrastive_core.compare.verdicts import ACCURACIES
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
-from contrastive_lab.compare.comparison_request import CLAIMED
 from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import ALIGN, digest
-from contrastive_lab.report.contents import Contents, Part, ReportRequest, check, gather
-from contrastive_lab.report.markup import Html, data_script, el, verbatim
+from contrastive_lab.report.contents import MOST, Contents, Part, gather
+
+VOID = ("meta", "br", "hr")
+
+
+class Html(str):
+    """Markup; of it `el` makes more."""
+
+    __slots__ = ()
+
+
+def el(tag: str, *children: Html | str | float | None, **attributes: str | None) -> Html:
+    """An element; children that are no `Html` are escaped, None is left out. `data_part` is data-part."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{_text(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    if tag in VOID:
+        return Html(f"<{tag}{written}>")
+    inner = "".join(c if isinstance(c, Html) else _text(str(c)) for c in children if c is not None)
+    return Html(f"<{tag}{written}>{inner}</{tag}>")
+
+
+def verbatim(tag: str, text: str, **attributes: str | None) -> Html:
+    """A script or style of ours, whose text HTML reads as it stands. Raises ValueError."""
+    if "</" + tag in text.lower() or "<!--" in text:
+        raise ValueError(f"a {tag} cannot hold what ends it")
+    return Html(el(tag, **attributes).replace("></", f">{text}</", 1))
+
+
+def data_script(data: bytes, **attributes: str | None) -> Html:
+    """Data in base64, which the browser runs nothing of."""
+    return verbatim("script", b64encode(data).decode(), type="application/octet-stream", **attributes)
+
+
+def _text(text: str) -> str:
+    """Escaped; a control character or half of a pair, which HTML has no way to write, as a box."""
+    shown = "".join(c if c.isprintable() or c in "\n\t" else "\N{WHITE SQUARE}" for c in text)
+    return escape(shown, quote=True)
+
 
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
@@ -43,20 +87,26 @@ def document(contents: Contents, day: date) -> str:
     header = el("header", el("h1", title), *(el("p", line, class_="about") for line in lines), note)
     runs = [_run(part, number, sheet) for number, (part, sheet) in enumerate(zip(parts, sheets, strict=True))]
     pictures = {_name(sheet): data_script(_padded(sheet), id=_name(sheet)) for sheet in sheets if sheet.picture}
+    own, side_by_side = [next(iter(part.scores.values()), {}) for part in parts], None
+    if len(parts) > 1 and any(own):
+        table = _table(("", *(part.title for part in parts)), _rows(own), "Scores side by side")
+        side_by_side = el("section", el("h2", "Scores side by side"), table)
+    scores = [score for p in parts for scores in p.scores.values() for score in scores.values()]
+    terms = {score.title: score.reading for score in scores if score.reading and score.value is not None}
     body = el(
         "main",
         header,
         _verdict(contents),
-        _side_by_side(parts),
+        side_by_side,
         *runs,
-        _terms(parts),
+        el("section", el("h2", "Meaning of the scores"), _definitions([*terms.items()], "terms")) if terms else None,
         el("footer", FOOT),
         *pictures.values(),
     )
     script = bundle("report/main.js")
-    own = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    key = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (  # the browser runs this one script, and fetches nothing at all
-        f"default-src 'none'; script-src 'sha256-{own}'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src 'sha256-{key}'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     head = el(
@@ -101,13 +151,11 @@ def _verdict(contents: Contents) -> Html | None:
         return el("section", el("p", contents.apart, class_="note")) if contents.apart else None
     others = [text for text in comparison.verdicts.values() if text != comparison.verdict]
     rows = contents.parts[0].rows
-    by_class = comparison.largest_by_class(rows.class_name)
     return el(
         "section",
         el("h2", comparison.verdict, class_="verdict"),
         *(el("p", text) for text in others),
         *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
-        el("p", by_class) if by_class else None,
         _differences(comparison) if comparison.differences else None,
         _by_class(comparison, rows) if comparison.right is not None and len(contents.parts) == 2 else None,
         el(
@@ -147,6 +195,12 @@ def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html:
 def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     """One run: scores, map, live view, settings."""
     settings = [el("h3", "Settings"), _definitions(part.settings)] if part.settings else []
+    live: list[Html] = []
+    if view := part.loss_view:
+        drag = "Drag the knob and every pair answers. " if view.first.knob else ""
+        text = f"{drag}A batch of this run's own data under {view.title}; the encoder is frozen."
+        place = el("div", data_script(pack_loss_view(view)), data_part="loss_view")
+        live = [el("h3", "What the loss does"), el("p", text, class_="about"), place]
     return el(
         "section",
         el("h2", part.title),
@@ -154,7 +208,7 @@ def _run(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
         _scores(part),
         el("h3", "Map"),
         _map(part, number, sheet),
-        *_live_view(part),
+        *live,
         *settings,
         class_="run",
     )
@@ -167,10 +221,10 @@ def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     labels = None if rows.labels is None else rows.labels[shown]
     data = ScatterData(
         part.xy,
-        [rows.ids[int(i)] for i in shown],
-        digest(part.title, number),
-        labels,
-        () if labels is None else rows.classes or tuple(map(str, range(int(labels.max(initial=-1)) + 1))),
+        ids=[rows.ids[int(i)] for i in shown],
+        content=digest(part.title, number),
+        color=labels,
+        names=() if labels is None else rows.classes or tuple(map(str, range(int(labels.max(initial=-1)) + 1))),
         thumbnails=sheet,
         title=f"{str(settings['kind']).upper()} map of {part.title}",
         note=some and f"{some} points",
@@ -185,26 +239,8 @@ def _map(part: Part, number: int, sheet: ThumbnailSheet) -> Html:
     )
 
 
-def _live_view(part: Part) -> list[Html]:
-    if (view := part.loss_view) is None:
-        return []
-    drag = "Drag the knob and every pair answers. " if view.first.knob else ""
-    text = f"{drag}A batch of this run's own data under {view.title}; the encoder is frozen."
-    place = el("div", data_script(pack_loss_view(view)), data_part="loss_view")
-    return [el("h3", "What the loss does"), el("p", text, class_="about"), place]
-
-
 def _definitions(items: Sequence[tuple[str, str]], kind: str = "settings") -> Html:
     return el("dl", *(el("div", el("dt", name), el("dd", value)) for name, value in items), class_=kind)
-
-
-def _side_by_side(parts: Sequence[Part]) -> Html | None:
-    """Each score in all parts, a column each; None for one part."""
-    own = [next(iter(part.scores.values()), {}) for part in parts]
-    if len(parts) < 2 or not any(own):
-        return None
-    table = _table(("", *(part.title for part in parts)), _rows(own), "Scores side by side")
-    return el("section", el("h2", "Scores side by side"), table)
 
 
 def _scores(part: Part) -> Html:
@@ -223,13 +259,6 @@ def _rows(columns: Sequence[Scores]) -> list[tuple[Html | str, ...]]:
         if known := [score for score in of_name if score is not None and score.value is not None]:
             rows.append((_title(known[0]), *map(_figure, of_name)))
     return rows
-
-
-def _terms(parts: Sequence[Part]) -> Html | None:
-    """A definition of each score that is shown."""
-    shown = [score for p in parts for scores in p.scores.values() for score in scores.values()]
-    known = {score.title: score.reading for score in shown if score.reading and score.value is not None}
-    return el("section", el("h2", "Meaning of the scores"), _definitions([*known.items()], "terms")) if known else None
 
 
 def _title(score: Score) -> Html:
@@ -261,9 +290,10 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Html | str]], alt: str) 
 def report(args: Namespace) -> None:
     """Write one HTML file of runs, recordings or files of vectors."""
     out = out_path(args.out, ".html", ".htm")
-    check(args.runs)
+    if len(args.runs) > MOST:
+        raise ValueError(f"a report is of at most {MOST} runs or files; got {len(args.runs)}")
     with progress_of(args) as on_progress:
-        contents = gather(sources.spaces_of(args), ReportRequest(args.map, args.device), on_progress)
+        contents = gather(sources.spaces_of(args), args.map, args.device, on_progress)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
         atomic.write_bytes(out, page, shared=True, parents=False)

@@ -1,60 +1,78 @@
 """One run: how it stands, what can be done with it, how it is made again, used elsewhere, noted."""
 
 import contextlib
+import html
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import process, queue, run_folders, training
-from contrastive_core.engine.run_tools import export_weights, run_verify
-from contrastive_core.records.advice import adviser_of, load_plan
-from contrastive_core.records.advice_answer import trial_scores
-from contrastive_core.records.run import Run
-from contrastive_core.records.run_files import Status
-from contrastive_core.records.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, number_inputs, recordings, state
+from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
+from contrastive_core.base.json_files import MAX_NPZ
+from contrastive_core.base.regular_files import read_regular
+from contrastive_core.compare import verify as run_verify
+from contrastive_core.engine import calls, process, queue, run_folders, training
+from contrastive_core.exchange import export_weights
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_files import Status
+from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
+from contrastive_lab import cache, format, guard, locale, query_params, recordings, state
+from contrastive_lab.explore import strip
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
-from contrastive_lab.runs import table
+from contrastive_lab.runs import pictures, table
 from contrastive_lab.setting_names import flat, shown_name
-from contrastive_lab.tables import draw_table
 from contrastive_lab.train.watch import watch_next
 
+SCORES = ("knn", "linear_probe")  # of the scorecard
+EXPLORE: dict[str, Any] = {"icon": ":material/scatter_plot:", "type": "primary", "width": "stretch"}
 CIRCUMSTANCES = ("versions", "device", "processes", "git_commit", "data_fingerprint")
 
 
 def details(run: Run) -> None:
-    """Everything about one run."""
+    """Everything about one run, the next step at its end."""
     status = training.status_of(run)
     _heading(run, status)
-    act(run, str(status["status"]))
+    if (picture := pictures.map_of(run, 3)) is not None:
+        alt = html.escape(_("Map of its test images"))
+        st.html(f'<img class="run-map" src="{picture}" alt="{alt}">')
     if run.is_recording:
         st.caption(locale.text(recordings.LACKS))
         recordings.figures(run)
-    else:
-        again(run)
-    left, right = st.columns(2)
-    with left, st.expander(_("Settings")):
-        st.json(run.config)
-    with right, st.expander(_("Versions, data, seed, files")):
-        st.json({k: v for k, v in run.manifest.items() if k != "config"})
-        st.text(_("Its folder: {path}").format(path=run.path))
+    elif (record := cache.accuracies(run)) is not None and "h" in record.scores:
+        strip.show({**record.scores, "own": record.scores["h"]}, [n for n in SCORES if n in record.scores["h"]])
     if not run.is_recording:
+        again(run)
         clone(run)
     if not run.shipped:
         annotate(run)
     if not run.is_recording:
         elsewhere(run)
-    check(run)
-    if not run.is_recording:
         with st.expander(_("Log")):
             log = process.log_of(run.name, 100)
             st.code(log, language=None) if log else st.caption(_("It has no log."))
+    with st.expander(_("Settings")):
+        st.json(run.config)
+    with st.expander(_("Versions, data, seed, files")):
+        st.json({k: v for k, v in run.manifest.items() if k != "config"})
+        st.text(_("Its folder: {path}").format(path=run.path))
+        check(run)
+    act(run, str(status["status"]))
+
+
+def nothing() -> None:
+    """Without any run: how to come to one."""
+    st.info(_("No runs yet. The first one takes less than a minute on digits."))
+    st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
 
 
 def _heading(run: Run, status: Status) -> None:
-    """Name and title, and what is wrong with the run."""
+    """Name and title, how it was made, and what is wrong with the run."""
     st.header(run.name)
+    config, tau = run.config, table.temperature_of(run)
+    about = [cache.method_title(str(config.get("method") or "")), cache.loss_title(str(config.get("loss") or ""))]
+    about += [] if tau is None else [f"τ {tau}"]
+    about += [format.epochs(config["epochs"])] if config.get("epochs") else []
+    st.caption(format.plain(" · ".join(filter(None, about))))
     if title := run.meta().get("title"):
         st.text(str(title))
     if text := of_adviser(run.name):
@@ -72,40 +90,41 @@ def _heading(run: Run, status: Status) -> None:
 
 def of_adviser(name: str) -> str:
     """What the adviser scored for a try of its, and on which images; "" of another run."""
-    scores, adviser, plan = trial_scores(name), adviser_of(name), None
+    share, adviser, plan = trial_score(name), adviser_of(name), None
     with contextlib.suppress(ValueError):  # of a damaged plan the Train page tells
         plan = load_plan(adviser) if adviser else None
-    if plan is None or not scores:
+    if plan is None or share is None:
         return ""
-    text = _("The adviser {adviser} scored it: LiDAR {value} on {held_out} of {all} training images, held out.")
-    values = {"adviser": plan.name, "value": f"{scores.get('lidar', 0):.1f}"}
-    if "knn" in scores:
-        text = _("The adviser {adviser} scored it: kNN {value} % on {held_out} of {all} training images, held out.")
-        values["value"] = f"{100 * scores['knn']:.1f}"
-    return text.format(**values, held_out=f"{plan.held_out:,}", all=f"{plan.train + plan.held_out:,}")
+    text = _("The adviser {adviser} scored it: kNN {value} % on {held_out} of {all} training images, held out.")
+    counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
+    return text.format(adviser=plan.name, value=f"{100 * share:.1f}", **counts)
 
 
 def act(run: Run, status: str) -> None:
-    line = st.container(horizontal=True, vertical_alignment="center")
+    """What can be done with it; the next step is the last, and stays in sight."""
     can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
-    if line.button(_("Explore"), icon=":material/scatter_plot:", disabled=not has_rows(run)):
-        state.choose_run(run.name)
-        st.switch_page("pages/explore.py")
-    if run.name in [job.name for job in queue.queue()]:
-        line.button(_("Resume"), disabled=True, help=_("It is already queued"))
-    elif run.is_recording:
-        if status == "running":
-            line.caption(_("It stops when its training loop stops."))
-    elif status in ("running", "starting") and line.button(_("Stop"), icon=":material/stop:"):
-        training.stop(run.name)
-        st.toast(_("It saves its state and stops."))
-    elif can_resume and line.button(_("Resume"), icon=":material/play_arrow:", type="primary"):
-        with guard.errors_shown():
-            queue.resume(run.name)
-            _watch(run.name)
-    locked = run.shipped or status in ("running", "starting")
-    if line.button(_("Delete"), icon=":material/delete:", disabled=locked):
-        table.remove([run])
+    with st.container(key="runs-next", horizontal=True, gap="small"):
+        is_locked = status in ("running", "starting")
+        if not run.shipped and st.button(_("Delete"), icon=":material/delete:", disabled=is_locked):
+            table.remove([run])
+        if run.name in [job.name for job in queue.queue()]:
+            st.button(_("Resume"), disabled=True, help=_("It is already queued"))
+        elif run.is_recording:
+            if status == "running":
+                st.caption(_("It stops when its training loop stops."))
+        elif status in ("running", "starting") and st.button(_("Stop"), icon=":material/stop:"):
+            training.stop(run.name)
+            st.toast(_("It saves its state and stops."))
+        elif can_resume and st.button(_("Resume"), icon=":material/play_arrow:"):
+            with guard.errors_shown():
+                queue.resume(run.name)
+                _watch(run.name)
+        if is_locked and not run.is_recording:
+            if st.button(_("Watch it train"), icon=":material/play_circle:", type="primary", width="stretch"):
+                _watch(run.name)
+        elif st.button(_("Explore"), **EXPLORE, disabled=not has_rows(run)):
+            state.choose_run(run.name)
+            st.switch_page("pages/explore.py")
 
 
 def again(run: Run) -> None:
@@ -114,13 +133,14 @@ def again(run: Run) -> None:
         random = _("Its weights are random: it was never trained.")
         st.caption(random if imported.get("random") else _("It was imported, not trained here."))
         return
-    st.markdown(_("**The command line that makes this run again**, every setting spelled out"))
-    st.code(training.command_of(run), language="bash", wrap_lines=True)
-    with st.expander(_("On several GPUs or machines (torchrun)")):
+    with st.expander(_("Command line")):
+        st.caption(_("It makes this run again, every setting spelled out."))
+        st.code(training.command_of(run), language="bash", wrap_lines=True)
+        st.markdown(_("**On several GPUs or machines**"))
         a, b = st.columns(2)
         label, key = _("Processes on each machine"), "run-processes"
-        processes = number_inputs.number(a.number_input, label, 1, 64, name="", default=4, key=key)
-        machines = number_inputs.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
+        processes = query_params.number(a.number_input, label, 1, 64, name="", default=4, key=key)
+        machines = query_params.number(b.number_input, _("Machines"), 1, 256, name="", default=1, key="run-machines")
         many = training.command_of(run, max(processes, 2) if machines == 1 else processes, machines)
         st.code(many, language="bash", wrap_lines=True)
         on_each = _(
@@ -136,9 +156,8 @@ def clone(run: Run) -> None:
         a, b, c = st.columns(3)
         key = f"clone-name-{cache.digest(run.name)}"
         name = a.text_input(_("Name of the clone"), queue.free_name(run.name), key=key)
-        before = (int(run.config.get("epochs") or 20), int(run.config.get("seed") or 0))
-        epochs, of_epochs = number_inputs.form_number(b.number_input, _("Epochs"), 1, 100_000, before[0])
-        seed, of_seed = number_inputs.form_number(c.number_input, _("Seed"), 0, 2**31 - 1, before[1])
+        epochs = b.number_input(_("Epochs"), 1, 100_000, max(1, min(100_000, int(run.config.get("epochs") or 20))))
+        seed = c.number_input(_("Seed"), 0, 2**31 - 1, max(0, min(2**31 - 1, int(run.config.get("seed") or 0))))
         text = st.text_area(
             _("Other changes, one a line"),
             placeholder="loss.temperature=0.2\nlr=0.001\nrecipe.crop_low=0.2",
@@ -146,7 +165,7 @@ def clone(run: Run) -> None:
         )
         pressed = st.form_submit_button(_("Train the clone"), icon=":material/content_copy:")
         with guard.errors_kept(f"clone-{run.name}", (name, epochs, seed, text), pressed):
-            if pressed and not of_epochs + of_seed:
+            if pressed:
                 lines = [line.strip() for line in text.splitlines() if line.strip()]
                 config = with_settings(from_dict(run.config), [f"epochs={epochs}", f"seed={seed}", *lines])
                 queue.enqueue(name.strip(), settings_of(config.to_dict()))
@@ -186,7 +205,7 @@ def elsewhere(run: Run) -> None:
             text = export_weights.snippet(run, export_weights.shapes_of(run))
             st.download_button(
                 _("Weights (safetensors)"),
-                lambda: run.weights.read_bytes(),
+                lambda: read_regular(run.weights, MAX_NPZ),
                 f"{run.name}.safetensors",
                 on_click="ignore",
             )
@@ -198,7 +217,7 @@ def check(run: Run) -> None:
     if not st.button(_("Check its files"), icon=":material/fact_check:"):
         return
     with guard.errors_shown(), st.spinner(_("Reading every file…")):
-        damaged = training.damage_of(run.name)
+        damaged = calls.damage_of(run)
         for line in damaged:
             st.error(format.plain(line))
         if not damaged:
@@ -210,32 +229,25 @@ def check(run: Run) -> None:
 # --- two runs ----------------------------------------------------------------------------------
 
 
-def compare(chosen: list[Run]) -> None:
-    """On to Compare, with just these."""
-    label, names = _("Compare these {chosen}").format(chosen=len(chosen)), ",".join(run.name for run in chosen)
-    if st.button(label, icon=":material/compare_arrows:", key="compare-chosen"):
-        st.switch_page("pages/compare.py", query_params={"runs": names})
-
-
 def difference(pair: list[Run]) -> None:
     """Settings and circumstances that two runs do not share."""
     one, two = (flat({**r.config, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}) for r in pair)
-    rows = [
-        {"setting": shown_name(k), **{r.name: _as_text(k, c.get(k)) for r, c in zip(pair, (one, two), strict=True)}}
-        for k in sorted(one.keys() | two.keys())
-        if one.get(k) != two.get(k)
-    ]
+    every = sorted(one.keys() | two.keys())
+    differing = [k for k in every if one.get(k) != two.get(k)]
     st.header(_("What differs"))
-    if not rows:
+    if not differing:
         st.info(_("These two runs have the same settings, data, versions and seed."))
         return
-    same = len(one.keys() | two.keys()) - len(rows)
-    text = ngettext("{rows} differs; {same} are the same.", "{rows} differ; {same} are the same.", len(rows))
-    st.caption(text.format(rows=len(rows), same=same))
-    draw_table(rows, hide_index=True)
+    text = ngettext("{rows} differs; {same} are the same.", "{rows} differ; {same} are the same.", len(differing))
+    st.caption(text.format(rows=len(differing), same=len(every) - len(differing)))
+    st.caption(format.plain(" → ".join(run.name for run in pair)))
+    lines = [
+        f"- **{format.plain(shown_name(k))}**: {_as_text(k, one.get(k))} → {_as_text(k, two.get(k))}" for k in differing
+    ]
+    st.markdown("\n".join(lines))
 
 
 def _as_text(key: str, value: Any) -> str:
     if key == "loss" and value is not None:
-        return cache.loss_title(str(value))
-    return "–" if value is None else str(value)
+        return format.plain(cache.loss_title(str(value)))
+    return "–" if value is None else format.plain(value)

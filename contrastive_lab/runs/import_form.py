@@ -1,22 +1,26 @@
-"""Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick."""
+"""Imports of checkpoints or library models: previewed first, and nothing is fetched without a tick. The address names
+the import that was begun here (`importing`), whose run is shown at its end."""
 
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import queue
-from contrastive_core.engine.images import name_of
-from contrastive_core.engine.importing import preview as preview_import
-from contrastive_core.records import runs
-from contrastive_core.records.runs import default_run_name
-from contrastive_lab import cache, format, number_inputs, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_core import runs
+from contrastive_core.base import atomic
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.paths import data_home
+from contrastive_core.cli.import_preview import import_preview as preview_import
+from contrastive_core.data.folder_preview import name_of
+from contrastive_core.engine import queue, training
+from contrastive_core.runs import default_run_name
+from contrastive_lab import cache, format, query_params
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.path_input import path_input
-from contrastive_lab.runs.queue import begin, follow_imports, kept_upload
+from contrastive_lab.progress import follow_begun
 
 ENDINGS = ["pt", "pth", "tar", "ckpt", "safetensors"]
 SOURCES = {"file": N_("A checkpoint file"), "model": N_("A model of torchvision or timm")}
@@ -71,8 +75,8 @@ def _file(upload: Any, typed: str) -> Iterator[str]:
     if upload is None:
         yield typed
         return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(upload.name).name
+    with scratch_folder() as folder:
+        path = folder / Path(upload.name).name
         path.write_bytes(upload.getbuffer())
         yield str(path)
 
@@ -85,9 +89,7 @@ def of_library() -> None:
     help = _(
         "Any model of torchvision, or of timm where it is installed; a tag behind a dot chooses among several weights."
     )
-    model = st.text_input(
-        _("Model"), placeholder="timm:vit_small_patch16_224 or torchvision:resnet50", help=help
-    ).strip()
+    model = st.text_input(_("Model"), placeholder="torchvision:resnet50, timm:…", help=help).strip()
     if not model:
         st.caption(_("It is opened without training, at its own image size and color normalization."))
         return
@@ -112,7 +114,7 @@ def _weights() -> list[str]:
     file = path_input(label, "weights", placeholder="/path/to/weights.safetensors")
     a, b = st.columns(2, vertical_alignment="bottom")
     help = _("The position embedding of a vision transformer is resized to it.")
-    pixels = number_inputs.number(
+    pixels = query_params.number(
         a.number_input, _("Image size in pixels (0: its own)"), 0, 2048, name="", default=0, key=PIXELS, help=help
     )
     random = b.checkbox(_("Random weights"), disabled=bool(file), help=_("An encoder that has learned nothing."))
@@ -134,15 +136,17 @@ def _report(chosen: list[str]) -> dict[str, Any]:
 
 def _offer(about: Mapping[str, Any], chosen: list[str]) -> None:
     """Weights that are not here: fetch them, name a file, or do without."""
-    text = _("The weights of {encoder} are not on this computer.").format(encoder=about["encoder"])
+    text = _("The weights of {encoder} are not on this computer. Name a file of them, or choose random weights.")
+    st.info(format.plain(text.format(encoder=about["encoder"])))
     if not about["host"]:
-        st.info(format.plain(_("{text} Name a file of them, or choose random weights.").format(text=text)))
         return
     template = _("{size} MB") if about["size_is_exact"] else _("about {size} MB")
     size = template.format(size=f"{about['size'] / 1e6:,.0f}")
     license = about["license"] or _("not stated by the library")
-    offer = _("{text} Name a file of them, choose random weights, or fetch {size} from {host} (license: {license}).")
-    st.info(format.plain(offer.format(text=text, size=size, host=about["host"], license=license)))
+    offer = _("Or fetch {size} from {host} (license: {license}).").format(
+        size=size, host=about["host"], license=license
+    )
+    st.info(format.plain(offer))
     fetch = st.checkbox(_("Fetch them: {size}").format(size=size))
     _import([*chosen, "--fetch"], about, not fetch)
 
@@ -151,7 +155,7 @@ def _import(chosen: list[str], report: Mapping[str, Any], disabled: bool) -> Non
     a, b = st.columns(2)
     dataset = judged_on(a)
     name = b.text_input(_("Name of the run"), placeholder=_("made from the model's name")).strip()
-    if number_inputs.button(st.button, _("Import"), of=[PIXELS], type="primary", disabled=disabled):
+    if st.button(_("Import"), type="primary", disabled=disabled):
         begin(name or queue.free_name(default_run_name(report)), [*chosen, "--dataset", dataset])
 
 
@@ -185,3 +189,57 @@ def preview(report: Mapping[str, Any]) -> None:
         if report[part]:
             with st.expander(f"{name}: {len(report[part])}"):
                 st.code("\n".join(map(str, report[part])), language=None)
+
+
+# --- imports at work ---
+
+
+def begin(name: str, arguments: Sequence[str]) -> None:
+    """Import as a run of this name, and follow it from now on. Raises as `training.start_import`."""
+    training.start_import(name, arguments)
+    query_params.keep(importing=name)
+    st.rerun()
+
+
+def follow_imports() -> None:
+    """How far they are, or why the one that was begun here failed; its run, once it is made."""
+    mine, job = query_params.kept_value("importing"), None
+    with suppress(ValueError):  # no name that a run can have
+        job = training.import_of(runs.checked_name(mine)) if mine else None
+    mine = mine if job else None
+    query_params.keep(importing=mine)
+    at_work = training.importing()
+    for name in at_work:
+        if other := training.import_of(name):
+            follow_begun(other, _label(name), may_stop=True)
+    if mine and job and mine not in at_work:
+        if not (why := job.failure()):
+            _over(mine)
+            st.session_state["run"] = mine
+            st.switch_page("pages/explore.py")
+        st.warning(format.plain(message("{label}: {why}", label=_label(mine), why=why)))
+        with st.container(horizontal=True):
+            if st.button(_("Try again"), key=f"again-{mine}"):
+                job.start(label=_label(mine))
+                st.rerun()
+            st.button(_("Dismiss"), key=f"dismiss-{mine}", on_click=_over, args=(mine,))
+
+
+def _label(name: str) -> str:
+    return message("Importing {name}", name=name)
+
+
+def _over(name: str) -> None:
+    query_params.keep(importing=None)
+    shutil.rmtree(data_home() / "uploads" / name, ignore_errors=True)
+
+
+def kept_upload(name: str, upload: Any) -> str:
+    """The path of a copy of an upload, kept while its import runs; removes copies of others. Raises OSError."""
+    at_work, uploads = training.importing(), data_home() / "uploads"
+    for folder in uploads.glob("*"):
+        if folder.name not in at_work:
+            shutil.rmtree(folder, ignore_errors=True)
+    path = uploads / name / Path(upload.name).name
+    atomic.write_bytes(path, upload.getbuffer())
+    return str(path)

@@ -1,5 +1,6 @@
-"""Sweeps: choose or write one, see how long it takes, let its cells wait, watch its figure fill."""
+"""Sweeps: choose or write one, by a form or as TOML, see how long it takes, queue its cells, watch its figure fill."""
 
+import json
 import shlex
 from functools import partial
 from pathlib import Path
@@ -7,23 +8,34 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import queue, sweep_runner, training
-from contrastive_core.engine.sweep_results import Sweep, load, read, sweep_plots, title_of
-from contrastive_core.engine.training import Task
-from contrastive_core.records import BUNDLE, atomic, runs, runs_home
-from contrastive_core.records.evaluation import evaluation_path
-from contrastive_lab import cache, figures, format, guard, locale, number_inputs, query_params
+from contrastive_core import runs
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.paths import BUNDLE, runs_home
+from contrastive_core.base.regular_files import read_regular
+from contrastive_core.compare.evaluation import evaluation_path
+from contrastive_core.engine import queue, training
+from contrastive_core.engine.jobs import Job
+from contrastive_core.runs.train_config import literal
+from contrastive_core.sweeps import plots as sweep_plots
+from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Sweep, load, read, title_of
+from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message, ngettext
 from contrastive_lab.progress import bar
-from contrastive_lab.runs.sweep_form import new_sweep
 from contrastive_lab.setting_names import shown_name
-from contrastive_lab.tables import draw_table
 
 READY = BUNDLE / "sweeps"
 NEW = N_("a new one…")
 PICKER = "runs-sweep"
+# Settings that are often swept, as pages name them.
+AXES = {"": "none", "loss.temperature": N_("temperature τ"), "batch_size": N_("batch size"), "lr": N_("learning rate")}
+AXES |= {"weight_decay": N_("weight decay"), "epochs": "epochs", "method.dim": N_("width of the head's output (z)")}
+CHOOSE = N_("Choose an option")  # a field's own words, which have no Chinese
+SHORT = {"loss.temperature": "τ", "batch_size": N_("batch size"), "lr": N_("learning rate")}  # in figures
 
 
 def sweeps() -> None:
@@ -36,13 +48,12 @@ def sweeps() -> None:
 
     name = query_params.one_of(st.selectbox, _("Sweep"), titles, name="sweep", key=PICKER, format_func=title)
     if name == NEW:
-        if name := new_sweep(own_folder()):
-            query_params.choose(PICKER, name)
-            st.rerun()
+        by_form(own_folder())
         return
     with guard.errors_shown():
         plan(load(files[name]), files[name])
-    text(files[name])
+    with guard.errors_shown():
+        text(files[name])
 
 
 def own_folder() -> Path:
@@ -53,7 +64,7 @@ def own_folder() -> Path:
 @st.fragment(run_every=5.0)
 def plan(sweep: Sweep, path: Path) -> None:
     """How it stands; redrawn every five seconds."""
-    rows = sweep_runner.status(sweep)
+    rows = sweep_file.status(sweep)
     queued = {job.name: job for job in queue.queue()}
     starting = training.starting()
     for row in rows:
@@ -68,40 +79,35 @@ def plan(sweep: Sweep, path: Path) -> None:
     a.metric(_("Runs done"), _("{done} of {states}").format(done=counts["done"], states=len(states)))
     b.metric(_("Running, queued"), f"{counts['running']}, {counts['queued']}")
     c.metric(_("Stopped or failed"), bad, help=_("Start continues with them."))
-    d.metric(_("Still to train"), duration(sweep_runner.estimate(sweep)), help=_("On this computer, alone."))
+    seconds = sweep_file.estimate(sweep)
+    left = _("unknown") if seconds is None else format.duration(seconds) if seconds else "0"
+    d.metric(_("Still to train"), left, help=_("On this computer, alone."))
     if blocked := next(filter(None, (j.blocked_reason() for j in queued.values() if j.group == sweep.name)), ""):
         st.warning(locale.text(blocked))
     idle = counts["queued"] if blocked else 0  # a new start gives them new hours
-    start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle)
+    start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle, seconds is None)
     figure(sweep, path, rows)
 
 
-def duration(seconds: float | None) -> str:
-    """Seconds in words."""
-    if seconds is None:
-        return "unknown"
-    return format.duration(seconds) if seconds else _("{seconds} min").format(seconds=0)
-
-
-def start(sweep: Sweep, path: Path, todo: int) -> None:
+def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
     """How long it will take, then all cells or a few."""
-    if sweep_runner.estimate(sweep) is None:
+    if is_untimed:
         arguments = ("sweep", str(path), "--dry-run")
-        task = Task(f"time.{sweep.name}", arguments, sweep_runner.timings_path())
-        on_demand(task, message("How long will it take?"), st, ":material/timer:")
+        job = Job(f"_time.{cache.digest(sweep.name)}", sweep_file.timing_path(sweep), arguments)
+        on_demand(job, message("How long will it take?"), st, ":material/timer:")
     if not todo:
         return
     a, b = st.columns([1, 3], vertical_alignment="bottom")
     key = cache.digest(sweep.name)
     of = f"most-{key}"
-    most = number_inputs.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
+    most = query_params.number(a.number_input, _("Runs to train now"), 1, todo, name="", default=todo, key=of)
     hours = sweep.budget_hours
     budget = _(", no new one after {budget_hours} h").format(budget_hours=f"{hours:g}") if hours else ""
     help = _("One cell at a time{budget}; the app may be closed meanwhile.").format(budget=budget)
     begin, icon = partial(b.button, type="primary", key=f"start-{key}"), ":material/play_arrow:"
-    if number_inputs.button(begin, _("Start"), of=[of], icon=icon, help=help):
+    if begin(_("Start"), icon=icon, help=help):
         with guard.errors_shown():
-            added = sweep_runner.enqueue(sweep, most)
+            added = queue.enqueue_group(sweep.name, sweep_file.trainings(sweep)[:most], sweep.budget_hours)
             text = ngettext("{added} run is queued.", "{added} runs are queued.", len(added))
             st.toast(text.format(added=len(added)))
             st.rerun()
@@ -114,7 +120,7 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         return
     titles, key = sweep_plots.ACCURACIES, cache.digest(sweep.name)
     there = [k for k in titles if any(k in r for r in rows)] or ["knn_train_sample"]
-    unscored = sweep_runner.unscored(sweep)
+    unscored = sweep_file.unscored(sweep)
     accuracy = query_params.one_of(
         st.segmented_control,
         _("Accuracy"),
@@ -139,13 +145,17 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         draw_table(shown_table, hide_index=True)
     line = st.container(horizontal=True)
     line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv", on_click="ignore")
-    _offer_comparison(sweep, rows, line)
-    if unscored:  # no scores on the test images yet: another process makes them
-        last = evaluation_path(runs.load(unscored[-1]))
-        task = Task(f"score.{sweep.name}", ("sweep", str(path), "--score"), last)
-        template = N_("Score {run_names} runs on the test images")
-        template = N_("Score 1 run on the test images") if len(unscored) == 1 else template
-        on_demand(task, message(template, run_names=len(unscored)), line)
+    done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
+    names = list(dict.fromkeys(done))[:MOST]
+    label, help = _("Compare {names} of its runs"), _("One seed of each setting that is done, eight at most.")
+    key, icon = f"compare-{cache.digest(sweep.name)}", ":material/compare_arrows:"
+    if len(names) > 1 and line.button(label.format(names=len(names)), key=key, icon=icon, help=help):
+        st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
+    with guard.errors_shown():
+        if unscored:  # no scores on the test images yet: another process makes them
+            last = evaluation_path(runs.load(unscored[-1]))
+            job = Job(f"_score.{cache.digest(sweep.name)}", last, ("sweep", str(path), "--score"))
+            on_demand(job, message("Score the runs on the test images ({count})", count=len(unscored)), line)
 
 
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
@@ -162,45 +172,101 @@ def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -
     return in_words
 
 
-def _offer_comparison(sweep: Sweep, rows: list[dict[str, Any]], line: Any) -> None:
-    """A button that compares one seed of each setting that is done."""
-    done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
-    names = list(dict.fromkeys(done))[:MOST]
-    key = f"compare-{cache.digest(sweep.name)}"
-    help = _("One seed of each setting that is done, eight at most.")
-    if len(names) > 1 and line.button(
-        _("Compare {names} of its runs").format(names=len(names)), key=key, icon=":material/compare_arrows:", help=help
-    ):
-        st.switch_page("pages/compare.py", query_params={"runs": ",".join(names)})
-
-
-def on_demand(task: Task, label: str, place: Any, icon: str | None = None) -> None:
-    """A button that starts a task; how far it is while it runs, and why it failed."""
-    if progress := task.progress():
+def on_demand(job: Job, label: str, place: Any, icon: str | None = None) -> None:
+    """A button that starts a job; how far it is while it runs, and why it failed."""
+    if progress := job.progress():
         bar(progress, label, place)
         return
-    if problem := task.failure():
+    if problem := job.failure():
         st.error(format.plain(problem))
     if place.button(locale.text(label), icon=icon):
         with guard.errors_shown():
-            task.start(label=label)
+            job.start(label=label)
             st.rerun()
 
 
 def text(path: Path) -> None:
-    """The file itself, and how to run it without the app; an own one can be changed."""
-    st.code(f"python -m contrastive_core sweep {shlex.quote(str(path))}", language="bash", wrap_lines=True)
-    with st.expander(_("The file")):
-        content = path.read_text(encoding="utf-8", errors="replace")
-        if path.parent == READY:
-            st.code(content, language="toml")
-            st.caption(_("To change it, choose “a new one…” and give it another name."))
-            return
-        with st.form(f"toml-{path.stem}"):
-            written = st.text_area("TOML", content, height=360)
-            pressed = st.form_submit_button(_("Save"))
-            with guard.errors_kept(f"toml-{path.stem}", written, pressed):
-                if pressed:
-                    read(written, path.name)
-                    atomic.write_bytes(path, written.encode())
-                    st.rerun()
+    """The file itself, and how to run it without the app. An own one can be changed; another saved by another name."""
+    st.code(f"contrastive-lab sweep {shlex.quote(str(path))}", language="bash", wrap_lines=True)
+    with st.expander(_("The file")), st.form(f"toml-{path.stem}"):
+        content, is_ready = read_regular(path, LARGEST).decode(errors="replace"), path.parent == READY
+        name = st.text_input(_("Name"), f"my-{path.stem}").strip() if is_ready else path.stem
+        own = content.replace(f'name = "{path.stem}"', "") if is_ready else content
+        written = st.text_area("TOML", own, height=360)
+        pressed = st.form_submit_button(_("Save"))
+        with guard.errors_kept(f"toml-{path.stem}", (name, written), pressed):
+            if pressed:
+                save(own_folder(), name, written, is_new=is_ready)
+
+
+# --- a new one ---
+
+
+def by_form(folder: Path) -> None:
+    methods = cache.catalog()["methods"]
+    with st.form("new-sweep"):
+        a, b, c, d = st.columns(4)
+        name, choose = a.text_input(_("Name"), placeholder="tau"), locale.text(CHOOSE)
+        titles = {n: locale.text(cache.method_title(n)) for n in sorted(methods)}
+        simclr = [*titles].index("simclr")
+        method = b.selectbox(_("Method"), [*titles], simclr, format_func=titles.__getitem__, placeholder=choose)
+        dataset = c.text_input(_("Data"), "digits", help=_("A data set's name, or folder:PATH"))
+        epochs = d.number_input(_("Epochs of each run"), 1, 10_000, 10)
+        axes = [_axis(1, "loss.temperature", "0.1, 0.2, 0.5"), _axis(2, "", "")]
+        a, b, c = st.columns(3)
+        seeds = a.text_input(_("Seeds, separated by commas"), "0")
+        label, line = _("Start no new run after this many hours"), FORMS.index("line")
+        hours = b.number_input(label, 0.1, 1000.0, 3.0)
+        form = c.selectbox(_("Chart"), FORMS, line, format_func=locale.text, placeholder=choose)
+        pressed = st.form_submit_button(_("Save the sweep"), type="primary")
+        base = {"method": method, "dataset": dataset.strip(), "epochs": epochs}
+        with guard.errors_kept("new-sweep", (name, base, axes, seeds, hours, form), pressed):
+            if pressed:
+                save(folder, name.strip(), toml_of(name.strip(), base, axes, seeds, hours, form))
+
+
+def toml_of(name: str, base: dict[str, Any], axes: list[tuple[str, str]], seeds: str, hours: float, form: str) -> str:
+    """A sweep file's text. Raises BadSetting for seeds or values that cannot be read."""
+    try:
+        numbers = [int(s) for s in seeds.split(",") if s.strip()]
+    except ValueError:
+        raise BadSetting(
+            _("seeds must be whole numbers separated by commas; got {seeds}").format(seeds=f"{seeds!r}")
+        ) from None
+    lines = [f"title = {json.dumps(name)}", f"form = {json.dumps(form)}"]
+    lines += [_("seeds = {numbers}").format(numbers=numbers), f"budget_hours = {hours}", "", "[base]"]
+    lines += [f"{k} = {json.dumps(v)}" for k, v in base.items()]
+    for key, values in axes:
+        if key:
+            parsed = [literal(v) for v in values.split(",") if v.strip()]
+            parsed = ["none" if v is None else v for v in parsed]
+            lines += ["", "[[axes]]", f"key = {json.dumps(key)}", f"values = {json.dumps(parsed)}"]
+            lines += [f"name = {json.dumps(SHORT[key], ensure_ascii=False)}"] * (key in SHORT)
+    return "\n".join(lines) + "\n"
+
+
+def save(folder: Path, name: str, text: str, is_new: bool = True) -> None:
+    """Keep a sweep that can be read, and show it. Raises ValueError, OSError."""
+    if is_new and any((place / f"{runs.new_name(name)}.toml").exists() for place in (folder, READY)):
+        raise BadSetting(_("there is a sweep {name} already; choose another name").format(name=f"{name!r}"))
+    read(text, f"{name}.toml")
+    atomic.write_bytes(folder / f"{name}.toml", text.encode())
+    query_params.choose(PICKER, name)
+    st.rerun()
+
+
+def _axis(number: int, key: str, values: str) -> tuple[str, str]:
+    """The fields of one axis: the setting's name and its values, separated by commas."""
+    a, b = st.columns([1, 2])
+    setting = a.selectbox(
+        _("Axis {number}: setting").format(number=number),
+        list(AXES),
+        list(AXES).index(key),
+        format_func=lambda k: locale.text(AXES.get(k) or k),
+        accept_new_options=True,
+        placeholder=locale.text(CHOOSE),
+        help=_("Or type the name that a run's settings have for it."),
+    )
+    return str(setting or "").strip(), b.text_input(
+        _("Axis {number}: values, separated by commas").format(number=number), values
+    )

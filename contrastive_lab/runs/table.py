@@ -1,20 +1,24 @@
-"""All runs as a table: search, filters, sorting, a CSV; damaged ones named; the bin."""
+"""All runs as a leaderboard, a data set at a time; what is at work or queued; damaged ones; the bin."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import run_folders, training
-from contrastive_core.records import runs
-from contrastive_core.records.advice import is_trial
-from contrastive_core.records.advice_answer import trial_scores
-from contrastive_core.records.evaluation import Evaluation
-from contrastive_core.records.run import Run
-from contrastive_lab import cache, format, guard, query_params
-from contrastive_lab.locale import N_, _, ngettext, text
-from contrastive_lab.tables import draw_table
+from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial, trial_score
+from contrastive_core.base.progress import Progress
+from contrastive_core.compare.evaluation import Evaluation
+from contrastive_core.engine import queue, run_folders, training
+from contrastive_core.runs.run import Run
+from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab.figures import draw_table
+from contrastive_lab.locale import N_, _, ngettext
+from contrastive_lab.progress import bar
+from contrastive_lab.recordings import describe
+from contrastive_lab.runs import pictures
 
 TABLE, SHOWN = "runs-table", "runs-shown"  # the table's key; names in the order of its rows
 OF_TOWERS = {  # columns, by the score of two towers
@@ -22,114 +26,192 @@ OF_TOWERS = {  # columns, by the score of two towers
     "recall_1_forth": N_("Recall@1 to captions, %"),
     "recall_1_back": N_("Recall@1 to images, %"),
 }
-OF_TRIES = {"knn": N_("Adviser's kNN %"), "lidar": N_("Adviser's LiDAR")}  # columns, by criterion
-OFTEN_EMPTY = ("title", N_("kNN made of"), "tags", *OF_TOWERS.values(), *OF_TRIES.values())  # where a run has any
+OF_TRIES = N_("Adviser's kNN %")
+MAP, AXIS, INTERVAL = "map", N_("kNN, 0 to 100 %"), N_("95 % interval")
+FIRST_COLUMNS = ("name", "status", N_("kNN %"), AXIS, "method", "τ", "epochs")
+IF_USED = ("status", N_("kNN made of"), OF_TRIES)  # shown where a run has any
+BY_CHOICE = ("title", "loss", "data", "of", "trained", "seed", INTERVAL, *OF_TOWERS.values(), "tags", "created")
+ORIGINS = ("mine", "shipped")
 TRIES = "tries"  # runs of an adviser: many, and rarely looked at
-LONG_NAME, WIDEST = 28, 210  # characters of a name, and pixels of its column
-STATES = ["running", "starting", "done", "stopped", "failed", "queued"]
-COLUMNS = {
-    N_("kNN %"): st.column_config.NumberColumn(
-        format="%.1f", help=N_("On the test images; where a run has not been scored: none")
+ALL, RECORDINGS = "all", N_("recordings")
+ROW, HEAD, MOST_ROWS, WITH_MAPS = 52, 38, 14, 300  # pixels of a row and of the head; rows in sight, and with maps
+MARKS = {"running": "▶", "starting": "▶", "queued": "…", "stopped": "■", "failed": "✕"}
+LAST_STATES = "states-of-runs"  # as they were when they were last drawn
+ENDING = Progress("ending", 1.0)
+MOST = 30  # that wait are listed
+HELP = {  # of columns in per cent
+    N_("kNN %"): N_("On the test images; where a run has not been scored: none"),
+    OF_TRIES: N_("Of an adviser's try: on the adviser's held-out images, which are training images"),
+    OF_TOWERS["zero_shot"]: N_(
+        "Of runs with captions: test images that the sentence of their class is most similar to"
     ),
-    OF_TRIES["knn"]: st.column_config.NumberColumn(
-        format="%.1f", help=N_("Of an adviser's try: on the adviser's held-out images, which are training images")
+    OF_TOWERS["recall_1_forth"]: N_(
+        "Of runs with captions: test images whose most similar caption is their own or equal to it"
     ),
-    OF_TRIES["lidar"]: st.column_config.NumberColumn(
-        format="%.1f", help=N_("Of an adviser's try without labels: on the adviser's held-out images")
+    OF_TOWERS["recall_1_back"]: N_(
+        "Of runs with captions: test captions whose most similar image is their own or that of an equal caption"
     ),
-    OF_TOWERS["zero_shot"]: st.column_config.NumberColumn(
-        format="%.1f", help=N_("Of runs with captions: test images that the sentence of their class is most similar to")
-    ),
-    OF_TOWERS["recall_1_forth"]: st.column_config.NumberColumn(
-        format="%.1f",
-        help=N_("Of runs with captions: test images whose most similar caption is their own or equal to it"),
-    ),
-    OF_TOWERS["recall_1_back"]: st.column_config.NumberColumn(
-        format="%.1f",
-        help=N_(
-            "Of runs with captions: test captions whose most similar image is their own or that of an equal caption"
-        ),
-    ),
-    "epochs": st.column_config.NumberColumn(help=N_("Epochs done, of those planned")),
+}
+OF_AXIS = N_("Dot: accuracy on the test images. Bar: 95 % interval over samples, not seeds. Dashes: raw pixels.")
+COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for name, help in HELP.items()} | {
+    MAP: st.column_config.ImageColumn(width=100),
+    AXIS: st.column_config.ImageColumn(width=330, help=OF_AXIS),
+    "name": st.column_config.TextColumn(width=176),
+    "epochs": st.column_config.NumberColumn(width=80, help=N_("Epochs done, of those planned")),
     "of": st.column_config.NumberColumn(N_("planned")),
 }
 
 
-def table(all_runs: Sequence[Run]) -> list[Run]:
-    """The table with its search and filters; returns the runs that are selected in it."""
-    losses, of_methods = cache.titles("losses"), cache.titles("methods")
-    rows = [row(run) for run in all_runs]
-    rows = [r | {"loss": r["loss"] and losses.get(str(r["loss"]), r["loss"])} for r in rows]
-    visible, origin = _filtered(all_runs, rows)
-    if not visible:
-        st.info(_("None of the {rows} runs matches. Clear the search or the filters.").format(rows=len(rows)))
-        return []
-    n_tries = sum(r["origin"] == TRIES for r in rows)
-    empty = [k for k in OFTEN_EMPTY if all(r[k] in (None, "") for r in visible)]  # nothing to say
-    visible = [{k: v for k, v in r.items() if k not in empty} for r in visible]
-    for r in visible:
-        r["method"] = r["method"] and of_methods.get(str(r["method"]), r["method"])
-    same_selection([r["name"] for r in visible])
-    columns = COLUMNS | {"name": st.column_config.Column(pinned=True, width=_width_of([r["name"] for r in visible]))}
-    look = {"hide_index": True, "column_order": [k for k in visible[0] if k != "note"], "placeholder": "–"}
-    told = [r | {"status": text(r["status"])} for r in visible]
-    drawn = draw_table(told, columns, on_select="rerun", selection_mode="multi-row", key=TABLE, **look)
-    picked = drawn.selection.rows
-    more = ngettext(
-        " {n_tries} try of the adviser is listed separately (tries).",
-        " {n_tries} tries of the adviser are listed separately (tries).",
-        n_tries,
-    ).format(n_tries=f"{n_tries:,}")
-    template = _(
-        "{visible} of {rows} runs.{more} Select a row for its details, or two to compare their settings. Click a "
-        "column name to sort."
+def choose_data(all_runs: Sequence[Run]) -> list[Run]:
+    """The runs on one data set, chosen with their numbers; at first on that of the run that is looked at."""
+    counts = Counter(_data(run) for run in all_runs if not is_trial(run.name))
+    labels = {data: f"{_short(data)} {count}" for data, count in counts.most_common()} | {ALL: _("all")}
+    own = state.chosen_run()
+    widget: Callable[..., Any] = st.selectbox
+    if len(labels) < 5:  # its labels are Markdown
+        widget, labels = st.segmented_control, {data: format.plain(label) for data, label in labels.items()}
+    chosen = query_params.one_of(
+        widget,
+        _("Data set"),
+        labels,
+        name="data",
+        default=_data(own) if own else None,
+        format_func=labels.__getitem__,
+        label_visibility="collapsed",
     )
-    below, more = st.container(horizontal=True), more if n_tries and origin == "all" else ""
-    below.caption(template.format(visible=len(visible), rows=len(rows), more=more))
-    below.download_button(_("Table as CSV"), format.table_csv(visible), "runs.csv", "text/csv", on_click="ignore")
-    by_name = {run.name: run for run in all_runs}
-    return [by_name[visible[i]["name"]] for i in picked if i < len(visible)]
+    return [run for run in all_runs if chosen in (ALL, _data(run))]
 
 
-def _width_of(names: Sequence[str]) -> int | None:
-    """Pixels of the first column, which stays while the table scrolls. On a phone Streamlit limits it."""
-    return WIDEST if max(map(len, names)) > LONG_NAME else None
+def _data(run: Run) -> str:
+    return str(run.config.get("dataset") or RECORDINGS)
 
 
-def _filtered(all_runs: Sequence[Run], rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The fields of the search and the filters; returns the rows that pass, and the origin chosen."""
-    a, b, c, d = st.container(key="runs-filters").columns([3, 2, 2, 4])
-    help = _("A run matches if its name, title, tags, note, method or data contain all words.")
-    text = a.text_input(_("Search"), placeholder=_("name, title, tag, note"), key="runs-search", help=help)
-    a.toggle(_("Filters"), key="runs-filters-shown")  # on a phone, where they fold (app.py)
-    method_names = sorted({str(_method(r)) for r in all_runs})
-    states = query_params.many_of(b.multiselect, _("Status"), STATES, name="status", placeholder=_("all"))
-    methods = query_params.many_of(
-        c.multiselect, _("Method"), method_names, name="method", placeholder=_("all"), format_func=cache.method_title
+def _short(data: str) -> str:
+    """A data set's name; of a folder the last part of its path."""
+    return locale.text(data) if data == RECORDINGS else format.data_of(data).rstrip("/\\").rpartition("/")[2]
+
+
+def search() -> str:
+    """What is searched for. Links of before name filters, which are words of the search now."""
+    old = [f"{name}:{word}" for name in ("status", "method", "show") if (word := query_params.take(name))]
+    if old:
+        query_params.ask({"search": " ".join(old)})
+    help = _(
+        "A run matches if its name, title, tags, note, method or data contain all words. Narrow it by status:failed, "
+        "method:simclr, show:mine, show:shipped or show:tries."
     )
+    return query_params.text(
+        st.text_input,
+        _("Search"),
+        name="search",
+        placeholder=_("name, tag, note, method:simclr"),
+        help=help,
+        icon=":material/search:",
+        width=260,
+    )
+
+
+def choose_columns() -> list[str]:
+    """Columns besides the usual ones."""
+    return query_params.many_of(
+        st.pills, _("More columns"), BY_CHOICE, name="columns", selection_mode="multi", format_func=_
+    )
+
+
+def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tuple[list[Run], list[Run]]:
+    """The leaderboard; returns the runs in it, the best one first, and those that are selected."""
+    titles = cache.titles("methods"), cache.titles("losses")
+    rows = [r for r in map(row, some_runs) if passes(r, sought, titles[0])]
+    rows.sort(key=lambda r: -(r["kNN %"] if r["kNN %"] is not None else -1))
+    if not rows:
+        st.info(_("None of the {rows} runs matches. Clear the search.").format(rows=len(some_runs)))
+        return [], []
+    by_name = {run.name: run for run in some_runs}
+    found = [by_name[r["name"]] for r in rows]
+    raw = raw_pixels(found)
+    is_dark = st.context.theme.type == "dark"
+    for r, run in zip(rows, found, strict=True):
+        r["method"], r["loss"] = (of.get(str(r[k]), r[k]) for of, k in zip(titles, ("method", "loss"), strict=True))
+        r[MAP] = pictures.map_of(run) if len(rows) <= WITH_MAPS else None
+        r[AXIS] = pictures.axis_of(_knn(run), raw.get(_data(run)), is_dark)
+    order = dict.fromkeys((MAP, *FIRST_COLUMNS, *IF_USED, *columns))
+    shown = [k for k in order if k not in (MAP, *IF_USED) or any(r[k] not in (None, "") for r in rows)]
+    same_selection([r["name"] for r in rows])
+    best = "; ".join(f"{r['name']} {r['kNN %']:.1f} %" for r in rows[:5] if r["kNN %"] is not None)
+    drawn = draw_table(
+        [{k: r[k] for k in shown} for r in rows],
+        COLUMNS,
+        hide_index=True,
+        placeholder="–",
+        row_height=ROW,
+        height=HEAD + ROW * min(len(rows), MOST_ROWS),
+        alt=_("Runs by kNN accuracy: {best}").format(best=best),
+        on_select="rerun",
+        selection_mode=["multi-row", "single-cell"],
+        key=TABLE,
+    )
+    _below(rows, some_runs, sought)
+    looked_at = [place for place, _column in drawn.selection.get("cells", ())]
+    picked = drawn.selection.rows if len(drawn.selection.rows) > 1 else looked_at or drawn.selection.rows
+    return found, [found[i] for i in picked if i < len(found)]
+
+
+def as_csv(some_runs: Sequence[Run], sought: str) -> str:
+    """The runs that match, with all columns but the pictures."""
     titles = cache.titles("methods")
-    origins = ["all", "mine", "shipped"] + [TRIES] * any(r["origin"] == TRIES for r in rows)
-    origin = query_params.one_of(d.segmented_control, _("Show"), origins, name="show")
-    words = text.lower().split()
-    passed = [
-        r
-        for r in rows
-        if (not states or r["status"] in states)
-        and (not methods or r["method"] in methods)
-        and (r["origin"] == origin or (origin == "all" and r["origin"] != TRIES))
-        and all(word in " ".join(map(str, [*r.values(), titles.get(str(r["method"]), "")])).lower() for word in words)
-    ]
-    return passed, origin
+    return format.table_csv(r for r in map(row, some_runs) if passes(r, sought, titles))
+
+
+def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) -> None:
+    """How many there are, and what is listed separately."""
+    tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
+    more = ngettext(
+        " {count} try of the adviser is listed separately (search for show:tries).",
+        " {count} tries of the adviser are listed separately (search for show:tries).",
+        tries,
+    ).format(count=f"{tries:,}")
+    text = _("{visible} of {rows} runs.{more} Click a run for its details, tick two to compare them.")
+    st.caption(text.format(visible=len(rows), rows=len(some_runs), more=more if tries else ""))
+
+
+def passes(r: dict[str, Any], sought: str, titles: dict[str, str]) -> bool:
+    """Whether a row has all words of a search; a word like status:failed,stopped asks for one of these."""
+    words = sought.lower().split()
+    asked = dict(word.split(":", 1) for word in words if word.startswith(("status:", "method:", "show:")))
+    origin = asked.get("show", ALL)
+    said = " ".join(map(str, [*r.values(), titles.get(str(r["method"]), "")])).lower()
+    return (
+        (r["origin"] == origin or (origin not in (*ORIGINS, TRIES) and r["origin"] != TRIES))
+        and ("status" not in asked or r["state"] in asked["status"].split(","))
+        and ("method" not in asked or str(r["method"]).lower() in asked["method"].split(","))
+        and all(word in said for word in words if word.split(":")[0] not in asked)
+    )
+
+
+def raw_pixels(some_runs: Sequence[Run]) -> dict[str, float | None]:
+    """The kNN accuracy of raw pixels by data set, of the first run that has it."""
+    found: dict[str, float | None] = {}
+    for run in some_runs:
+        if found.get(_data(run)) is None and (record := cache.accuracies(run)):
+            found[_data(run)] = record.value("raw", "knn")
+    return found
+
+
+def _knn(run: Run) -> Any:
+    record = cache.accuracies(run)
+    return record.score("h", "knn") if record else None
 
 
 def same_selection(names: list[str]) -> None:
     """Keep the same runs selected where rows have moved: a new run must not be deleted in another's place."""
     before = st.session_state.get(SHOWN, [])
     if TABLE in st.session_state and before != names:
-        rows = st.session_state[TABLE]["selection"]["rows"]
-        chosen = {before[i] for i in rows if i < len(before)}
+        selection = st.session_state[TABLE]["selection"]
+        chosen = {before[i] for i in selection["rows"] if i < len(before)}
         places = [i for i, name in enumerate(names) if name in chosen]
-        st.session_state[TABLE] = {"selection": {"rows": places}}
+        looked_at = [(before[i], column) for i, column in selection.get("cells", ()) if i < len(before)]
+        cells = [(names.index(name), column) for name, column in looked_at if name in names]
+        st.session_state[TABLE] = {"selection": {"rows": places, "columns": [], "cells": cells}}
     st.session_state[SHOWN] = names
 
 
@@ -142,8 +224,8 @@ def renamed(old: str, new: str) -> None:
 
 def row(run: Run) -> dict[str, Any]:
     """Return a run as a row of the table."""
-    status, record, meta = training.status_of(run), cache.accuracies(run), run.meta()
-    knn = record.score("h", "knn") if record else None
+    status, record, meta, knn = training.status_of(run), cache.accuracies(run), run.meta(), _knn(run)
+    state_now = str(status["status"])
     epochs = run.config.get("epochs")
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
     imported, trained = run.manifest.get("imported"), "here"
@@ -152,8 +234,10 @@ def row(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),
-        "status": status["status"],
-        "method": _method(run),
+        "status": f"{MARKS[state_now]} {locale.text(state_now)}" if state_now in MARKS else "",
+        "state": state_now,
+        "method": "recording" if run.is_recording else run.config.get("method"),
+        "τ": temperature_of(run),
         "loss": run.config.get("loss"),
         "data": run.config.get("dataset"),
         "epochs": None if run.is_recording or imported else epoch,
@@ -161,9 +245,10 @@ def row(run: Run) -> dict[str, Any]:
         "trained": trained,
         "seed": run.config.get("seed"),
         N_("kNN %"): None if knn is None or knn.value is None else 100 * knn.value,
+        INTERVAL: "" if knn is None else format.interval_of(knn),
         **of_towers(record),
         N_("kNN made of"): "" if knn is None else knn.approximation,
-        **of_tries(run.name),
+        OF_TRIES: None if (share := trial_score(run.name)) is None else 100 * share,
         "tags": ", ".join(map(str, meta.get("tags") or [])),
         "note": str(meta.get("note") or ""),
         "created": str(run.manifest.get("created", ""))[:16].replace("T", " "),
@@ -171,21 +256,16 @@ def row(run: Run) -> dict[str, Any]:
     }
 
 
-def of_tries(name: str) -> dict[str, float | None]:
-    """What an adviser scored for a try of its, by column: kNN, or LiDAR where its images have no labels."""
-    scores = trial_scores(name)
-    knn = 100 * scores["knn"] if "knn" in scores else None
-    return {OF_TRIES["knn"]: knn, OF_TRIES["lidar"]: scores.get("lidar") if knn is None else None}
+def temperature_of(run: Run) -> float | None:
+    """The temperature of a run's loss; None where it has none."""
+    tau = (run.config.get("loss_knobs") or {}).get("temperature")
+    return tau if isinstance(tau, int | float) else None
 
 
 def of_towers(record: Evaluation | None) -> dict[str, float | None]:
     """Percentages of a run with two towers, by column; None where there is none."""
     values = {name: record.value("towers", name) if record else None for name in OF_TOWERS}
     return {OF_TOWERS[name]: None if value is None else 100 * value for name, value in values.items()}
-
-
-def _method(run: Run) -> Any:
-    return "recording" if run.is_recording else run.config.get("method")
 
 
 # --- what is gone, or cannot be read -----------------------------------------------------------
@@ -211,15 +291,13 @@ def remove(chosen: Sequence[Run]) -> None:
 
 def undo() -> None:
     """The last deletion can be taken back at once."""
-    if not (gone := st.session_state.get("binned")):
+    if not (gone := [Path(path) for path in st.session_state.get("binned", ())]):
         return
-    a, b = st.columns([5, 1])
-    names = ", ".join(_name(Path(p)) for p in gone)
-    a.info(_("Deleted: {gone}. The bin below keeps what is deleted.").format(gone=names))
-    if b.button(_("Undo"), type="primary"):
-        st.session_state["binned"] = [p for p in gone if not _restore(Path(p))]
-        if not st.session_state["binned"]:
-            st.rerun()
+    text = _("Deleted: {gone}. The bin below keeps what is deleted.")
+    st.info(text.format(gone=", ".join(map(_name, gone))))
+    if st.button(_("Undo")):
+        st.session_state["binned"] = [str(path) for path in gone if not _restore(path)]
+        st.rerun()
 
 
 def bin_of() -> None:
@@ -249,3 +327,52 @@ def _restore(binned: Path) -> bool:
         run_folders.restore(binned)
         return True
     return False
+
+
+# --- what is at work -----------------------------------------------------------------------------
+
+
+@st.fragment(run_every=2.0)
+def line() -> None:
+    """Show running and queued trainings every two seconds; redraw the page when a state changes."""
+    queue.go_on()
+    states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
+    before = st.session_state.get(LAST_STATES, states)
+    st.session_state[LAST_STATES] = states
+    if states != before:
+        st.rerun()
+    for why in queue.broken():
+        st.warning(format.plain(_("{why}. It is skipped; the other runs stay queued.").format(why=why)))
+    for run in runs.list_runs():
+        if run.is_recording and run.is_alive():
+            st.caption(format.plain(f"{run.name}: {describe(run)}"))
+    working = [run.name for run in training.working()]
+    names = list(dict.fromkeys([*working, *training.starting()]))
+    for name in names:
+        a, b = st.columns([5, 1], vertical_alignment="center")
+        bar(queue.progress_of(name) or ENDING, name, a)
+        if name in working and b.button(_("Stop"), key=f"stop-{name}"):
+            training.stop(name)
+    _waiting([job for job in queue.queue() if job.name not in names])
+
+
+def _waiting(queued: Sequence[queue.Waiting]) -> None:
+    """What waits, why, and how it is taken back."""
+    for place, job in enumerate(queued[:MOST], 1):
+        a, b = st.columns([5, 1], vertical_alignment="center")
+        reason = job.blocked_reason()
+        why = locale.text(reason) if reason else _("waiting for {device}").format(device=job.device)
+        a.text(f"{place}. {job.name}: {why}")
+        if b.button(_("Remove"), key=f"remove-{job.name}"):
+            _remove_queued([job])
+    if len(queued) > MOST:
+        st.caption(_("… and {queued} more").format(queued=len(queued) - MOST))
+    if len(queued) > 1 and st.button(_("Remove all {queued} queued runs").format(queued=len(queued))):
+        _remove_queued(queued)
+
+
+def _remove_queued(queued: Sequence[queue.Waiting]) -> None:
+    for job in queued:
+        with guard.errors_shown():
+            queue.remove(job.name)
+    st.rerun()

@@ -5,27 +5,17 @@ from collections.abc import Container
 import numpy as np
 import streamlit as st
 
-from contrastive_core.records.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleTable
 from contrastive_lab import format, query_params
-from contrastive_lab.locale import N_, _, ngettext
+from contrastive_lab.locale import _, ngettext
 
-PARTS = (N_("Findings"), N_("Across runs"), N_("Over time"))
-PART = "samples-part"  # the key of their widget
 AT = "sample-at"  # of the session: the id of the sample at hand
 ASKED = "sample-asked"  # the one that was asked for by its id
 ASKED_OF = "sample-asked-of"  # the tables that it was asked for of
 PLACE = "sample-place"  # where in the list it stood last
 OF = "sample-of"  # which tables the list was made of last
-RANDOM = "random"  # the name of the list of a random check
 LIST = "sample-list"  # the list that was shown last, on which its decisions are made
 MOVES = "sample-moves"  # how often the page brought another to hand, and not the bench
-
-
-def choose_part() -> str:
-    """The part of the page that is shown."""
-    return query_params.one_of(
-        st.segmented_control, _("Part"), PARTS, name="part", key=PART, label_visibility="collapsed", width="stretch"
-    )
 
 
 def go_to(sample: str | None) -> None:
@@ -58,12 +48,6 @@ def open_one(sample: str) -> None:
     go_to(sample)
     st.session_state[ASKED] = sample
     st.session_state.pop(ASKED_OF, None)
-
-
-def open_on_findings(sample: str) -> None:
-    """The same, from another part of the page."""
-    open_one(sample)
-    query_params.choose(PART, PARTS[0])
 
 
 def row_of(table: SampleTable, rows: np.ndarray) -> int | None:

@@ -1,52 +1,35 @@
-"""One sample, below the bench: where it stands on every list, its neighbors, why its loss is so."""
+"""One sample, below the bench: where it stands on every list, and why its loss is so."""
 
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.vectors import nearest_of
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import LISTS, SampleTable, percent, reason
-from contrastive_lab import cache, format, locale, query_params
+from contrastive_core.samples.sample_lists import LISTS, RANDOM
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleTable, percent
+from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.components.shared.transport import SliderKnob
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples import over_epochs
-from contrastive_lab.samples.bench import NamedPicture, confused_with, label_of
+from contrastive_lab.samples.evidence import label_of
 from contrastive_lab.samples.findings import Findings
-from contrastive_lab.samples.table_picker import Pictures, embedding_of
-from contrastive_lab.tables import draw_table
+from contrastive_lab.samples.table_picker import Pictures
 
-NEAR = 8
-NEIGHBOR = 96  # pixels of a picture: three beside each other on a phone
-SCORES = {
-    "mislabeled": N_("probability that the label is wrong"),
-    "false_negative": N_("cosine similarity to the nearest negative"),
-    "duplicate": N_("near-duplicate score"),
-    "outlier": N_("outlier score"),
-    "ambiguous": N_("normalized entropy of the voters"),
-    "hub": N_("hub score"),
-}  # of the lists, in words
-VIEWS = (N_("Neighbors"), N_("Why this loss"), N_("Over time"))
+VIEW = 96  # pixels of a view's picture
+WHY = N_("Why this loss")
 
 
-def show(findings: Findings, name: str, rows: np.ndarray, row: int) -> None:
-    """More of the sample of `row`: its neighbors, its loss taken apart, its loss over time."""
+def show(findings: Findings, row: int) -> None:
+    """More of the sample of `row`: its place on every list, and its loss taken apart where that is asked for."""
     request, table, at = findings.of(row)
-    view = query_params.one_of(st.segmented_control, _("More of it"), VIEWS, name="view")
-    st.caption(format.plain(f"{findings.id(row)} · {locale.text(reason(table, name, at))}"))
-    st.caption(numbers(table, at))
-    if view == "Neighbors":
-        around(request, table, name, at, findings.pictures)
-    elif view == "Why this loss":
+    if table.towers[0]:
+        return
+    st.caption(format.plain(f"{findings.id(row)} · {numbers(table, at)}"))
+    if query_params.one_or_none(st.pills, _("More of it"), (WHY,), name="view", label_visibility="collapsed"):
         explain(request, table, at, findings.pictures)
-    else:
-        first = row - at
-        inside = rows[(rows >= first) & (rows < first + len(table))] - first
-        over_epochs.of_one(request, table, inside, at, findings.table.columns["id"][first : first + len(table)])
 
 
 def numbers(table: SampleTable, row: int) -> str:
@@ -60,41 +43,16 @@ def numbers(table: SampleTable, row: int) -> str:
     draws = extra.get("loss_by_draw")
     if draws is not None and draws.shape[1] > 1:
         parts.append(_("by draw of views {draws}").format(draws=", ".join(f"{v:.3f}" for v in draws[row])))
-    for name in LISTS:
-        score = table.score(name)
-        nothing = name == "false_negative" and score[row] <= -1  # no negative is near
-        if name != "loss" and np.isfinite(score[row]) and not nothing:
+    for name, one in LISTS.items():
+        score = table.score(one.column)
+        nothing = name in (RANDOM, "loss") or (name == "false_negative" and score[row] <= -1)  # no negative is near
+        if np.isfinite(score[row]) and not nothing:
             said = percent(score[row]) if name == "mislabeled" else f"{score[row]:.3f}"
             place = int((score > score[row]).sum()) + 1
-            text, total = _("{score} {said}, rank {rank} of {total}"), int(np.isfinite(score).sum())
+            text, total = _("{score} {value}, rank {rank} of {total}"), int(np.isfinite(score).sum())
             rank = {"rank": f"{place:,}", "total": f"{total:,}"}
-            parts.append(text.format(score=_(SCORES[name]), said=said, **rank))
+            parts.append(text.format(score=_(one.score), value=said, **rank))
     return " · ".join(parts)
-
-
-def around(request: SampleRequest, table: SampleTable, name: str, row: int, pictures: Pictures) -> None:
-    """Its nearest samples, with their labels; before them what it is confused with."""
-    sample, rows = str(table.columns["id"][row]), embedding_of(request)
-    if rows is None or sample not in rows.ids:
-        return
-    first = NamedPicture(request.split, sample, _("itself"))
-    if other := confused_with(request, table, name, row):
-        named = _("nearest, {split}: {duplicate}").format(split=other.split, duplicate=other.id)
-        first = other._replace(text=named) if name == "duplicate" else other
-    near = zip(*_nearest(rows.content_hash, rows.ids.index(sample), rows), strict=True)
-    shown = [NamedPicture(request.split, i := rows.ids[j], f"{label_of(table, i)} {s:.2f}") for j, s in near]
-    line = st.container(horizontal=True, gap="small")
-    for one in (first, *shown):
-        pictures.show(line.container(width=NEIGHBOR), one.id, one.text, one.split)
-    if request.run is None:
-        st.caption(_("Nearest by cosine similarity."))
-    else:
-        st.caption(_("Nearest by cosine similarity of the encoder output (h), with their labels."))
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _nearest(content: str, place: int, _rows: EmbeddingSet) -> tuple[np.ndarray, np.ndarray]:
-    return nearest_of(_rows, place, NEAR)
 
 
 def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pictures) -> None:
@@ -115,6 +73,13 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         )
     if np.isfinite(why.margin):
         st.caption(margin.format(margin=f"{why.margin:+.3f}"))
+    if why.views is not None:
+        line, captions = (
+            st.container(horizontal=True, gap="small"),
+            (_("view 1, the anchor"), _("view 2, its positive")),
+        )
+        for number, caption in enumerate(captions):
+            line.container(width=VIEW).image(cache.picture(why.views, number), caption, width="stretch")
     if why.kernel is None:
         pair, share, named = _("pair"), _("share %"), zip(names, pairs, strict=True)
         rows = [{pair: n, share: round(100 * p.share, 2), why.score_kind: p.score} for n, (p, _positive) in named]
@@ -122,12 +87,14 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
         return
     losses = table.extra.get("loss_over_knob")  # of every sample, by the live knob
     view = SampleView(
-        cache.digest(request, sample, str(request.path())),
-        *(why.scores, why.mask, why.kernel),
-        [ShownPair(n, p.column, positive) for n, (p, positive) in zip(names, pairs, strict=True)],
-        thumbnail_sheet(pictures.stack([p.id for p, _positive in pairs])),
-        knob_of(cache.catalog()["losses"][request.loss], why.kernel),
-        None if losses is None or len(table.grid) < 2 else LossesOverKnob(table.grid.tolist(), losses, row),
+        content=cache.digest(request, sample, str(request.path())),
+        scores=why.scores,
+        mask=why.mask,
+        kernel=why.kernel,
+        pairs=[ShownPair(n, p.column, positive) for n, (p, positive) in zip(names, pairs, strict=True)],
+        thumbnails=thumbnail_sheet(pictures.stack([p.id for p, _positive in pairs])),
+        knob=knob_of(cache.catalog()["losses"][request.loss], why.kernel),
+        over_knob=None if losses is None or len(table.grid) < 2 else LossesOverKnob(table.grid.tolist(), losses, row),
     )
     draw_sample_view(view, key=f"why-{cache.digest(sample)}")
     text = _(

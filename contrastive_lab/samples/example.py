@@ -1,28 +1,33 @@
 """The example of the front page: digits of which thirteen labels were changed on purpose."""
 
+import os
 import shutil
 
 import streamlit as st
 
-from contrastive_core.records import NoSuchRun, runs
-from contrastive_core.records.run import Run
+from contrastive_core import runs
+from contrastive_core.base.errors import NoSuchRun
+from contrastive_core.base.paths import runs_home
+from contrastive_core.runs.run import Run
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 
 NAME, SOURCE, DATA = "wrong-labels-example", "simclr-digits", "digits_mislabeled"
 TABLES = "wrong_labels"  # folder of the source: the table of the training images (benchmarks/ship.py)
 ASKED = "example"  # in the address of the front page's door
+OFFERED = "the front page was shown"  # in this session: a link from elsewhere begins a new one
 
 
 def say() -> None:
-    """What the example is, where it is looked at; made where the address asks for it."""
+    """What the example is, where it is looked at; made where the address asks for it and the front page led there. Who
+    comes by a link from elsewhere, which anybody may have written, is asked first."""
     asked = query_params.take(ASKED)
     query_params.keep(**{ASKED: None})  # the address is that of any run from now on
-    if asked:
-        make()
-        st.session_state["run"] = NAME
-        query_params.choose(state.RUN, NAME)
+    if asked and (OFFERED in st.session_state or os.path.lexists(runs_home() / NAME)):
+        _open()
         st.rerun()
+    if asked:
+        st.button(_("Make the example with thirteen wrong labels"), icon=":material/image_search:", on_click=_open)
     run = state.chosen_run()
     if run is not None and run.config.get("dataset") == DATA:
         text = _(
@@ -30,6 +35,12 @@ def say() -> None:
             "training images and three of test images. Can you find them?"
         )
         st.markdown(text)
+
+
+def _open() -> None:
+    make()
+    st.session_state["run"] = NAME
+    query_params.choose(state.RUN, NAME)
 
 
 def make() -> Run:

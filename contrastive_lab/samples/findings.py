@@ -6,20 +6,20 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from secrets import token_hex
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records import embedding_ref, runs
-from contrastive_core.records.frozen import RUN
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.sample_table import SampleTable, decimals, merged_table
+from contrastive_core import runs
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleTable, decimals, merged_table
 from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
-from contrastive_lab.samples.current_sample import LIST, RANDOM
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
@@ -34,6 +34,7 @@ class Findings:
     tables: tuple[SampleTable, ...]
     missing: tuple[str, ...] = ()  # splits whose tables are still being made
     arrived: tuple[SampleTable, ...] = ()  # tables made since the list was shown, which join it on request
+    list: SampleList = LISTS["mislabeled"]  # that is decided on
 
     @staticmethod
     def ready(requests: Sequence[SampleRequest]) -> Findings | None:
@@ -52,17 +53,17 @@ class Findings:
         st.session_state[SHOWN] = (names, number)
         return Findings(tuple(requests[:number]), tuple(tables[:number]), missing, tuple(tables[number:]))
 
-    def announce(self, name: str) -> None:
+    def announce(self) -> None:
         """Which images are still being scored, and how many were since the list was shown: it keeps its place."""
         if self.missing:
             text = _("The {missing} samples are still being scored. Until then the list has {scored} samples.")
             values = {"missing": locale.text(self.missing[0]), "scored": f"{len(self.table):,}"}
-            st.info(text.format(**values), icon=":material/hourglass_top:")
-        elif self.arrived and name != RANDOM:  # rates belong to a split
+            st.caption(f":material/hourglass_top: {text.format(**values)}")
+        elif self.arrived and self.list.key != RANDOM:  # rates belong to a split
             line = st.container(horizontal=True, vertical_alignment="center")
             text = _("{number} more samples have been scored.")
-            line.info(text.format(number=f"{sum(map(len, self.arrived)):,}"), icon=":material/new_releases:")
-            if line.button(_("Add them to the list"), type="primary"):
+            line.caption(text.format(number=f"{sum(map(len, self.arrived)):,}"))
+            if line.button(_("Add them to the list")):
                 names, number = st.session_state[SHOWN]
                 st.session_state[SHOWN] = (names, number + len(self.arrived))
                 st.rerun()
@@ -77,10 +78,8 @@ class Findings:
     @property
     def method(self) -> str:
         """The method that trained the encoder behind the lists on these images; "" where none is known."""
-        run, by = self.requests[0].run, self.requests[0].frozen
-        if run is not None and by is not None:
-            other = runs.load(by.name.removeprefix(RUN)) if by.name.startswith(RUN) else None
-            run = other if other and state.data_key(other) == state.data_key(run) else None
+        by = self.requests[0].by
+        run = runs.load(by) if by else self.requests[0].run
         return "" if run is None else str(run.config.get("method"))
 
     @cached_property
@@ -109,13 +108,17 @@ class Findings:
         """Images (n, c, h, w) of rows; None where one has none."""
         return self.pictures.stack(*(list(map(str, self.table.extra[k][rows])) for k in ("own_id", "split")))
 
+    def file(self, request: SampleRequest) -> Path:
+        """The file of what is decided on the list, for a split."""
+        return request.decisions(self.list.decisions)
+
     @cached_property
-    def marked(self) -> dict[str, dict[str, Any]]:
+    def marked(self) -> dict[str, JsonObject]:
         """Return the decisions on the rows, by their ids in the joined table."""
         return {
             self.id(first + row): mark
             for request, table, first in self.parts()
-            for own, mark in sample_annotations.marks(request.marked).items()
+            for own, mark in sample_annotations.marks(self.file(request)).items()
             if (row := table.row(own)) is not None
         }
 
@@ -124,16 +127,24 @@ class Findings:
         """The decided rows (m), in their order."""
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
-    def about(self, row: int) -> dict[str, Any]:
-        """Return the given and the suggested label to store with a decision."""
-        table = self.table
-        known: dict[str, Any] = {"given": str(table.columns["label"][row]), "list": st.session_state.get(LIST, "")}
+    def about(self, row: int) -> JsonObject:
+        """What to store with a decision: the given and the suggested label, or of a pair its rows."""
+        table, known = self.table, JsonObject(list=self.list.key)
+        if self.list.decisions:
+            given = str(table.extra["partner"][row]) if table.towers[0] else ""
+            return known | {"given": given, "suggested": self.other(row)}
+        known["given"] = str(table.columns["label"][row])
         if "suggested" in table.extra:
             known["suggested"] = str(table.extra["suggested"][row])
             if np.isfinite(wrong := float(table.columns["mislabeled"][row])):
                 known["wrong"] = decimals(wrong)
             known["confidence"] = decimals(float(table.extra["suggested_probability"][row]))
         return known
+
+    def other(self, row: int) -> str:
+        """The id of what a sample may match, in a list of pairs."""
+        _request, table, at = self.of(row)
+        return self.list.other(table, at)
 
 
 def window() -> tuple[str, float]:
@@ -147,30 +158,22 @@ def _joined(paths: tuple[str, ...], _tables: dict[str, SampleTable]) -> SampleTa
     return merged_table(_tables)
 
 
-def adopt(request: SampleRequest) -> None:
-    """Take over decisions that runs of this data set hold of their own, as all did once."""
-    if (run := request.run) is not None:
-        data = state.data_key(run)
-        sample_annotations.adopt([r for r in state.all_runs() if state.data_key(r) == data])
-
-
 def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
     """Rows of the list, only those selected on the maps if that is asked for; and the way to select them there."""
     spaces = [(r, vectors) for r in findings.requests if (vectors := embedding_of(r)) is not None]
     if not spaces:
         return rows
-    places = [state.place_of(embedding_ref.of_name(r.name, r.split)) for r, _unused in spaces]
+    places = [state.place_of(r.embedding) for r, _unused in spaces]
     own, splits = (findings.table.extra[k][rows] for k in ("own_id", "split"))
     inside, number = np.zeros(len(rows), bool), 0
     for (request, vectors), place in zip(spaces, places, strict=True):
         lit = {vectors.ids[i] for i in state.selection(place) if i < len(vectors)}
         inside |= np.isin(own, list(lit)) & (splits == request.split)
         number += len(lit)
-    a, b = st.columns([3, 1], vertical_alignment="center")
     label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
-    if number and query_params.switch(a.toggle, label, name="selected"):
+    if number and query_params.switch(st.toggle, label, name="selected"):
         rows, own, splits = rows[inside], own[inside], splits[inside]
-    if b.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):
+    if st.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):
         for (request, vectors), place in zip(spaces, places, strict=True):
             listed = set(own[splits == request.split].tolist())
             state.select([i for i, name in enumerate(vectors.ids) if name in listed], place)

@@ -1,55 +1,72 @@
-"""The lists of the Samples page: which one, filtered how, as a table and as pictures."""
+"""The lists of the Samples page: which one, from which cut-off on, filtered how, as a table and as files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.records import tables
-from contrastive_core.records.sample_table import LISTS, SampleTable, decimals, reason
-from contrastive_lab import cache, format, locale, number_inputs, query_params
-from contrastive_lab.components.gallery import draw_gallery
+from contrastive_core.base import tables
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.samples.label_audit import LabelAudit
+from contrastive_core.samples.sample_lists import LISTS, OWN_RANK, RANDOM, SampleList
+from contrastive_core.samples.sample_table import SampleTable, decimals
+from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab.components.cut_off import CutOff, draw_cut_off
+from contrastive_lab.components.shared.mount import reported_state
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.samples.current_sample import RANDOM, go_to
+from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.findings import Findings
-from contrastive_lab.samples.label_audit import HOW, TITLE
-from contrastive_lab.tables import draw_table
 
-VOTERS = {"all voters": N_("All voters"), "loss": N_("The loss"), "neighbors": N_("Neighbors"), "probe": N_("Probe")}
-VOTERS |= {"scaled_probe": N_("Scaled probe"), "discriminant": N_("Discriminant")}
-PAGE = 60  # pictures at once
-NEAR = 0.9  # a duplicate's 1 − d₁/d₂₀: a tenth of the distance that is usual here
 ROWS = 2000  # of a page of the table; the files have all
 # Of a file's columns; of the others "string".
 TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wrong": "float64", "loss": "float64"}
+START = LISTS["mislabeled"].cut or 0.5
+LISTED = "samples-listed"  # of the session: how long the list above the cut-off was
+CUTS = np.linspace(0, 1, 51)
+COUNTED = N_("probability that the label is wrong; counts on a logarithmic scale")
+KEY = "samples-list"  # of the chip
 
 
-def pick(table: SampleTable) -> str:
-    """The name of the list, kept in the address; random rows are one too, where there are labels."""
-    titles = {n: title for n, (title, _how) in LISTS.items() if len(table.ranked(n))}
-    titles |= {RANDOM: TITLE} if np.isfinite(table.columns["mislabeled"]).any() else {}
-    look: dict[str, Any] = {"format_func": titles.get, "label_visibility": "collapsed"}
-    return query_params.one_of(st.pills, _("List"), titles, name="list", on_change=_to_first, **look)
+def pick(table: SampleTable) -> SampleList:
+    """The list, kept in the address: a chip that says how many samples are on it."""
+    found = {name: table.ranked(one.column) for name, one in LISTS.items()}
+    score, chosen = table.score("mislabeled"), query_params.kept_value("list")
+    counts = {
+        name: len(rows) if LISTS[name].cut is None else int((score > _cut()).sum()) for name, rows in found.items()
+    }
+    names = [name for name, rows in found.items() if len(rows)]
+
+    def title(name: str) -> str:
+        return _(LISTS[name].title) if name == RANDOM else f"{_(LISTS[name].title)} · {counts[name]:,}"
+
+    def choose() -> None:
+        query_params.keep(list=st.session_state[KEY])
+        go_to(None)
+
+    one = LISTS[chosen if chosen in names else names[0]]
+    st.menu_button(title(one.key), names, key=KEY, format_func=title, on_click=choose)
+    query_params.keep(list=one.key)
+    return one
 
 
-def _to_first() -> None:
-    go_to(None)
+def _cut() -> float:
+    """The cut-off of the address, or the one that was let go last."""
+    return float(query_params.kept_number("cut", START, 0.0, 1.0))
 
 
-def order(table: SampleTable, name: str) -> np.ndarray:
-    """The rows of a list; likely wrong labels by all voters together, or by one of them."""
-    first, *single = VOTERS
-    voters = [v for v in single if f"wrong_by_{v}" in table.extra]
-    if name == "loss" and (table.extra["split"] != table.extra["split"][:1]).any():
+def order(table: SampleTable, one: SampleList) -> np.ndarray:
+    """The rows of a list by its score, or by another of its orders."""
+    if one.column == "loss" and (table.extra["split"] != table.extra["split"][:1]).any():
         return by_place(table)
-    if name != "mislabeled" or not voters:
-        return table.ranked(name)
-    options, label = [first, *voters], _("Ordered by")
-    voter = query_params.one_of(
-        st.segmented_control, label, options, name="voter", format_func=VOTERS.get, on_change=_to_first
+    orders = {by: title for by, title in one.orders.items() if len(table.ranked(by))}
+    if len(orders) < 2:
+        return one.order(table)
+    by = query_params.one_of(
+        st.selectbox, _("Ordered by"), orders, name="order", format_func=orders.get, on_change=lambda: go_to(None)
     )
-    return table.ranked(name if voter == first else f"wrong_by_{voter}")
+    return one.order(table, by)
 
 
 def by_place(table: SampleTable) -> np.ndarray:
@@ -62,157 +79,129 @@ def by_place(table: SampleTable) -> np.ndarray:
     return order[np.isfinite(share[order])]
 
 
-def show_explanation(table: SampleTable, name: str, method: str) -> None:
+def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
     """How the list is made, and what is known of the whole set beside it; `method` trained the encoder ("": none)."""
-    facts, extra, lines = table.facts, table.extra, [HOW if name == RANDOM else LISTS[name][1]]
-    if name == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
-        template = _(
+    st.caption(locale.text(one.how))
+    if one.key == "mislabeled" and cache.catalog()["methods"].get(method, {}).get("needs_labels"):
+        text = _(
             "This encoder was trained with the labels, so wrong labels that it memorized stay hidden. An encoder "
             "trained without labels has no such blind spot."
         )
-        lines.append(template)
-    if name == "duplicate":
-        near = extra["nearness"] > NEAR
-        text = _("{sum} have a neighbor at most a tenth as far as their 20th. Of these pairs, {leaks} cross splits.")
-        lines.append(text.format(sum=f"{int(near.sum()):,}", leaks=f"{int((near & extra['leaked']).sum()):,}"))
-    if name == "false_negative" and "false_negatives_of_same_class" in facts:
-        same = f"{100 * facts['false_negatives_of_same_class']:.0f}"
-        lines.append(_("Of the 5 % of pairs pushed hardest, {share} % are of the same class.").format(share=same))
-    if name == "loss" and "variance_share" in facts:
-        share = 100 * facts["variance_share"]
-        sentence = _(
-            "{share} % of the variance of losses comes from augmentation (another draw of the same image), {rest} % "
-            "from the samples."
-        )
-        lines.append(sentence.format(share=f"{share:.0f}", rest=f"{100 - share:.0f}"))
-    if name == "loss" and "loss_in_batches" in extra:
-        exact, batched = (f"{float(np.nanmean(v)):.3f}" for v in (table.columns["loss"], extra["loss_in_batches"]))
-        text = _("Mean loss {exact} against all samples; {batched} in batches like training's.")
-        lines.append(text.format(exact=exact, batched=batched))
-    for line in lines:
-        st.caption(locale.text(line))
+        st.caption(text)
+    for fact in one.facts(table):
+        st.caption(locale.text(fact))
 
 
-def show_precision(tables: Sequence[SampleTable], name: str) -> None:
-    """How many of the nearest rows were found, where not all were looked at; from what the losses
-    of a list were estimated, and how far off they are where they were checked; and that there are
-    none, where a set is too large for a loss without an estimate."""
-    for table in tables:
-        facts, n = table.facts, f"{len(table):,}"
-        if name != "loss" and "neighbors_recall" in facts:
+def show_basis(findings: Findings, one: SampleList) -> None:
+    """What a list rests on, where that is less than its name says."""
+    request, facts, lines = findings.requests[0], [table.facts for table in findings.tables], []
+    if one.rests_on == "losses":
+        card = cache.catalog()["losses"].get(request.loss, {})
+        if card.get("per_sample") == "none":
+            text = _("{title} has no value per sample: all samples share the batch's value, so this list has no order.")
+            lines.append(text.format(title=card.get("title", request.loss)))
+        if most := next((f["loss_candidates"] for f in facts if "loss_candidates" in f), None):
+            text = _("Each loss is taken among {most} random samples, because this set is large.")
+            lines.append(text.format(most=f"{most:,.0f}"))
+    else:
+        if by := request.by:
             text = _(
-                "The neighbors of these {n} samples come from an approximate search that finds {neighbors_recall} of "
-                "them."
+                "This list rests on the encoder of {name}. Losses and nearest images are those of the run's encoder."
             )
-            st.caption(text.format(n=n, neighbors_recall=f"{facts['neighbors_recall']:.0%}"))
-        if "exact_up_to" in facts:
-            template = _(
-                "{title} is exact only up to {most} samples and has no estimate, so these {n} have no losses. Choose "
-                "another loss above."
-            )
-            st.caption(template.format(title=cache.loss_title(table.loss), most=f"{int(facts['exact_up_to']):,}", n=n))
-        elif name == "loss" and facts.get("estimate_checked"):
-            st.caption(
-                _(
-                    "Losses of these {n} samples are estimated from {candidates} candidates each. In a check of "
-                    "{checked}, 95 % are off by at most {off}, and the mean error is {bias}. Rank correlation with "
-                    "the exact losses: {ranks}."
-                ).format(
-                    n=n,
-                    candidates=f"{int(facts['estimate_candidates']):,}",
-                    off=f"{facts['estimate_off']:.2g}",
-                    checked=f"{int(facts['estimate_checked']):,}",
-                    bias=f"{facts['estimate_bias']:+.1g}",
-                    ranks=f"{facts['estimate_correlation']:.4f}",
-                )
-            )
+            lines.append(text.format(name=by))
+        if recalls := [f["neighbors_recall"] for f in facts if "neighbors_recall" in f]:
+            text = _("The neighbors come from an approximate search that finds {recall} of them.")
+            lines.append(text.format(recall=f"{100 * min(recalls):.0f} %"))
+    for line in lines:
+        st.caption(format.plain(line))
 
 
-def filtered(findings: Findings, rows: np.ndarray, followed: np.ndarray | None) -> np.ndarray:
-    """The rows of a list that pass the filters; `followed`: (n) bool, those in the run's snapshots, if some are."""
+def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
+    """The rows of a list that pass the filters."""
     table, keep = findings.table, np.ones(len(rows), bool)
     columns, classes = table.columns, list(table.labels)
-    a, b, c, d = st.columns([3, 3, 2, 2])
-    if len(classes) > 1 and (some := query_params.many_of(a.multiselect, _("Classes"), classes, name="classes")):
+    if table.towers[0]:
+        if part := query_params.text(st.text_input, _("Text contains"), name="text").strip().lower():
+            both = zip(columns["id"][rows].tolist(), table.extra["partner"][rows].tolist(), strict=True)
+            told = (f"{a} {b} {table.texts.get(a, '')} {table.texts.get(b, '')}" for a, b in both)
+            keep &= np.array([part in text.lower() for text in told], bool)
+        label, most, help = _("Own rank at least"), max(int(table.facts["candidates"]), 2), _(OWN_RANK)
+        lowest = query_params.number(st.number_input, label, 1, most, name="own-rank", default=1, help=help)
+        keep &= table.extra["own_rank"][rows] >= lowest
+    if len(classes) > 1 and (some := query_params.many_of(st.multiselect, _("Classes"), classes, name="classes")):
         keep &= np.isin(columns["label"][rows], some)
     loss = columns["loss"][rows]
     finite = loss[np.isfinite(loss)]
     if len(finite) and finite.min() < finite.max():
         ends = (float(finite.min()), float(finite.max()))
-        low, high = b.slider(_("Loss"), *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
+        low, high = st.slider(_("Loss"), *ends, ends, key=f"loss-{cache.digest(table.loss, ends)}")
         keep &= ~np.isfinite(loss) | ((loss >= low) & (loss <= high))
     if "correct" in table.extra:
         words = (_("its label"), "another")
-        keep &= np.isin(table.extra["correct"][rows], yes_or_no(c, _("Probe says"), "probe", words))
+        keep &= np.isin(table.extra["correct"][rows], _yes_or_no(_("Probe says"), "probe", words))
     has = np.isin(columns["id"][rows], list(findings.marked))
-    keep &= np.isin(has, yes_or_no(d, "Decided", "marked"))
-    if followed is not None:
-        keep &= np.isin(followed[rows], yes_or_no(d, _("In the run's snapshots"), "followed"))
+    keep &= np.isin(has, _yes_or_no(_("Decided"), "marked"))
     if not keep.all():
-        st.caption(_("The filter leaves {sum} of {rows}.").format(sum=f"{int(keep.sum()):,}", rows=f"{len(rows):,}"))
+        st.caption(
+            _("The filter leaves {count} of {rows}.").format(count=f"{int(keep.sum()):,}", rows=f"{len(rows):,}")
+        )
     return rows[keep]
 
 
-def yes_or_no(place: Any, label: str, name: str, words: tuple[str, str] = ("yes", "no")) -> list[bool]:
+def _yes_or_no(label: str, name: str, words: tuple[str, str] = ("yes", "no")) -> list[bool]:
     """The values that pass a filter: both where nothing is chosen."""
-    choice = query_params.one_or_none(place.segmented_control, label, words, name=name)
+    choice = query_params.one_or_none(st.segmented_control, label, words, name=name)
     return [True, False] if choice is None else [choice == words[0]]
 
 
-def show(findings: Findings, name: str, rows: np.ndarray, at: str) -> None:
-    """The list as pictures or as a table; a click brings a sample to hand."""
-    line = st.container(horizontal=True, vertical_alignment="bottom", horizontal_alignment="distribute")
-    with line:
-        how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as", width="content")
-    files = line.container(horizontal=True, width="content")
-    files.download_button(
-        _("This list as CSV"),
-        lambda: format.table_csv(listed(findings, name, rows)),
-        f"{name}.csv",
-        "text/csv",
-        on_click="ignore",
-    )
-    files.download_button(
-        _("As Parquet"),
-        lambda: as_parquet(findings, name, rows),
-        f"{name}.parquet",
-        "application/vnd.apache.parquet",
-        on_click="ignore",
-    )
-    if how == "table" or not as_pictures(findings, rows, at):
-        as_table(findings, name, rows)
+def show_files(findings: Findings, rows: np.ndarray, place: Any) -> None:
+    """The list as files, with all columns."""
+    types = {column: TYPES.get(column, "string") for column in next(listed(findings, rows[:1]), {})}
+    for label, ending, kind, content in (
+        (_("This list as CSV"), "csv", "text/csv", lambda: format.table_csv(listed(findings, rows))),
+        (_("As Parquet"), "parquet", "application/vnd.apache.parquet", lambda: _parquet(findings, rows, types)),
+    ):
+        place.download_button(label, content, f"{findings.list.key}.{ending}", kind, on_click="ignore", width="stretch")
 
 
-def as_parquet(findings: Findings, name: str, rows: np.ndarray) -> bytes:
-    types = {column: TYPES.get(column, "string") for column in next(listed(findings, name, rows[:1]), {})}
-    return tables.parquet_of(listed(findings, name, rows), types)
+def _parquet(findings: Findings, rows: np.ndarray, types: dict[str, str]) -> bytes:
+    return tables.parquet_of(listed(findings, rows), types)
 
 
-def listed(findings: Findings, name: str, rows: np.ndarray, first: int = 1) -> Iterator[dict[str, Any]]:
+def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[JsonObject]:
     """Plain values of a list's rows, one by one, since there may be a million; `first`: the first one's place."""
-    table, marked = findings.table, findings.marked
-    columns, score, likely = table.columns, table.score(name), name == "mislabeled"
+    table, marked, one = findings.table, findings.marked, findings.list
+    columns, score, likely = table.columns, table.score(one.column), one.column == "mislabeled"
     called = "probability_wrong" if likely else "score"  # the first as in new_labels.csv
+    done = {choice.what: choice.done if one.decisions else choice.what for choice in one.choices}
     for place, r in enumerate(rows.tolist(), first):
         sample, (_request, own, at) = findings.id(r), findings.of(r)
+        mark = marked.get(sample, {})
+        decision = done.get(str(mark.get("what")), "")
+        given: JsonObject = {called: decimals(float(score[r])) if likely else round(float(score[r]), 5)}
+        if one.values:
+            given |= {"decision": decision, N_("matched with"): mark.get("label") or ""}
+            yield {"place": place, **one.values(own, at), **given}
+            continue
         yield {
             "place": place,
             "id": sample,
             "split": str(table.extra["split"][r]),
             "label": str(columns["label"][r]),
-            called: decimals(float(score[r])) if likely else round(float(score[r]), 5),
+            **given,
             "loss": round(float(columns["loss"][r]), 5),
             "rank": int(columns["rank"][r]),
-            "decision": marked.get(sample, {}).get("what", ""),
-            "why": reason(own, name, at),
+            "decision": decision,
+            "why": one.reason(own, at),
         }
 
 
-def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
+def as_table(findings: Findings, rows: np.ndarray) -> None:
     page, pages = 1, -(-len(rows) // ROWS)
     if pages > 1:
-        label, key = _("Page of {pages}").format(pages=f"{pages:,}"), f"samples-page-{cache.digest(name, len(rows))}"
-        page = number_inputs.number(st.number_input, label, 1, pages, name="page", default=1, key=key, width=160)
+        label = _("Page of {pages}").format(pages=f"{pages:,}")
+        key = f"samples-page-{cache.digest(findings.list.key, len(rows))}"
+        page = query_params.number(st.number_input, label, 1, pages, name="page", default=1, key=key, width=160)
     before = (page - 1) * ROWS
     shown = rows[before : before + ROWS]
     key = f"samples-table-{page}"
@@ -221,34 +210,63 @@ def as_table(findings: Findings, name: str, rows: np.ndarray) -> None:
         if picked := st.session_state[key]["selection"]["rows"]:
             go_to(findings.id(shown[picked[0]]))
 
-    columns, cells = {"why": st.column_config.TextColumn(width="large")}, [*listed(findings, name, shown, before + 1)]
+    columns: dict[str, Any] = {"why": st.column_config.TextColumn(width="large")}
+    if findings.table.towers[0]:
+        columns |= {name: st.column_config.NumberColumn(help=_(OWN_RANK)) for name in ("own rank", "own rank back")}
     look = {"hide_index": True, "height": 460, "selection_mode": "single-row"}
-    draw_table(cells, columns, key=key, on_select=chosen, **look)
+    draw_table([*listed(findings, shown, before + 1)], columns, key=key, on_select=chosen, **look)
     if pages > 1:
         first, last, every = (f"{n:,}" for n in (before + 1, before + len(shown), len(rows)))
         text = _("Rows {before} to {last} of {rows}; the files have all.")
         st.caption(text.format(before=first, last=last, rows=every))
 
 
-def as_pictures(findings: Findings, rows: np.ndarray, at: str) -> bool:
-    """The page of pictures that the sample at hand is on; False where there are none."""
-    table, marked = findings.table, findings.marked
-    found = np.flatnonzero(table.columns["id"][rows] == at)
-    place = int(found[0]) if len(found) else 0
-    first = place // PAGE * PAGE
-    here = rows[first : first + PAGE]
-    images = findings.stack(here)
-    if images is None:
-        return False
-    part, captions = [findings.id(row) for row in here], []
-    for q, (sample, row) in enumerate(zip(part, here, strict=True), first + 1):
-        words = [str(table.columns["label"][row]), marked.get(sample, {}).get("what", "")]
-        words += [str(table.extra["split"][row])] if len(findings.requests) > 1 else []
-        captions.append(f"{q}. {' · '.join(filter(None, words))}")
-    lit = [place - first] if len(found) else []
-    key = f"samples-{cache.digest(part, at, sum(sample in marked for sample in part))}"
-    picked = draw_gallery(images, captions, selected=lit, title=_("samples of the list"), key=key)
-    if other := [q for q in picked if q not in lit]:
-        go_to(part[other[-1]])
-        st.rerun()
-    return True
+# --- the cut-off --------------------------------------------------------------------------------
+
+
+def above(findings: Findings, rows: np.ndarray, every: bool, audit: LabelAudit | None) -> np.ndarray:
+    """The rows of the list above the cut-off, which is drawn here; all where none is above it, or `every` is wanted."""
+    table, score, cut = findings.table, findings.table.score("mislabeled"), _cut()
+    known = score[np.isfinite(score)]
+    key = f"cut-off-{cache.digest(findings.requests, len(known))}"
+
+    def let_go() -> None:
+        if (value := reported_state(key, "cut")) is not None:
+            query_params.keep(cut=min(1.0, max(0.0, float(value))))
+            go_to(None)
+
+    counted, heads = _said_of_cuts(cache.digest(key, float(known.sum())), locale.language(), known)
+    draw_cut_off(CutOff(counted, heads, float(CUTS[np.abs(CUTS - cut).argmin()]), _(COUNTED)), key, let_go)
+    query_params.keep(cut=cut)
+    is_over = score[rows] > cut
+    if audit is not None:
+        is_over |= _gone_through(table, rows, is_over, np.isfinite(audit.wrong), (key, cut))
+    return rows if every or not is_over.any() else rows[is_over]
+
+
+def _gone_through(
+    table: SampleTable, rows: np.ndarray, is_over: np.ndarray, decided: np.ndarray, key: tuple[str, float]
+) -> np.ndarray:
+    """Which rows (m) stay on the list: those decided up to the sample at hand, and this one. Decisions lower the
+    others' probabilities, but the list does not end before it."""
+    last, most = st.session_state.get(LISTED, (key, 0))
+    most = max(int(np.flatnonzero(is_over).max(initial=-1)) + 1, most if last == key else 0)
+    st.session_state[LISTED] = (key, most)
+    row, stay = table.row(st.session_state.get(AT) or ""), np.zeros(len(rows), bool)
+    for place in np.flatnonzero(rows[:most] == row) if row is not None else ():
+        stay[: place + 1] = decided[rows[: place + 1]]
+        stay[place] = True
+    return stay
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _said_of_cuts(key: str, language: str, _score: np.ndarray) -> tuple[list[int], list[str]]:
+    """The histogram, and what is said at each cut-off: of a million scores only once."""
+    text, over = _("{count} above {cut}"), [int((_score > cut).sum()) for cut in CUTS]
+    return counts(_score), [text.format(count=f"{n:,}", cut=f"{cut:.2f}") for n, cut in zip(over, CUTS, strict=True)]
+
+
+def counts(score: np.ndarray) -> list[int]:
+    """Count the scores in each bin; a score equal to a cut is below it."""
+    places = np.clip(np.ceil(score * (len(CUTS) - 1) - 1e-9).astype(int) - 1, 0, len(CUTS) - 2)
+    return np.bincount(places, minlength=len(CUTS) - 1).tolist()  # type: ignore[no-any-return]

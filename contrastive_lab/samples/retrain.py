@@ -1,141 +1,151 @@
 """Decisions, also on many samples together, and retraining with them; then the comparison."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine import questions, queue, training
-from contrastive_core.engine.run_tools import sample_annotations
-from contrastive_core.records import Locked
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import SampleRequest
-from contrastive_core.records.train_config import settings_of
-from contrastive_lab import cache, format, guard, number_inputs, state
+from contrastive_core.base.errors import Locked
+from contrastive_core.base.score import Score
+from contrastive_core.data.overrides import LABEL
+from contrastive_core.engine import jobs, queue, training
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import settings_of
+from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_lab import cache, format, guard, path_input, query_params, state
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
 from contrastive_lab.samples.bench import is_probably_wrong
 from contrastive_lab.samples.findings import Findings, window
+from contrastive_lab.samples.lists import listed, show_files
 
+Z95 = 1.96
+LONGER = 4  # times the epochs that are offered
+GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
 MANY = "samples-many"  # of the session: how often many were decided on at once
 
 
-def bar(findings: Findings) -> None:
-    """Show the decisions and the download of the new labels."""
-    line = st.container(horizontal=True, vertical_alignment="center")
-    by_split = {r.split: sample_annotations.marks(r.marked) for r in findings.requests}
+def show_progress(findings: Findings, rows: np.ndarray) -> None:
+    """How many rows of the list are decided, in words and as a bar."""
+    count, total = int(np.isin(rows, findings.marked_rows).sum()), max(1, len(rows))
+    text = _("{count} of {total} decided").format(count=f"{count:,}", total=f"{len(rows):,}")
+    st.caption(text)
+    st.html(f'<div class="decided"><i style="width: {100 * count / total:.1f}%"></i></div>')
+
+
+def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
+    """The decisions as files, the list as files, and a training with the decisions."""
+    one, by_split = findings.list, {r.split: sample_annotations.marks(findings.file(r)) for r in findings.requests}
     every = [m["what"] for marks in by_split.values() for m in marks.values()]
-    text = _(
-        "Decided: {kept} kept, {relabeled} relabeled, {dropped} dropped. Decisions belong to "
-        "the data set: every run of it shows them."
+    counts = ", ".join(f"{every.count(choice.what):,} {_(choice.done)}" for choice in one.choices)
+    st.caption(
+        _("Decided: {counts}. Decisions belong to the data set: every run of it shows them.").format(counts=counts)
     )
-    kept, relabeled, dropped = (every.count(what) for what in ("keep", "relabel", "drop"))
-    line.caption(text.format(kept=kept, relabeled=relabeled, dropped=dropped))
-    label, content = _("Download new labels"), partial(sample_annotations.labels_csv, by_split)
-    icon = ":material/download:"
-    line.download_button(label, content, "new_labels.csv", "text/csv", icon=icon, disabled=not every, on_click="ignore")
+    label, name = _("Download new labels"), "new_labels.csv"
+    content: Callable[[], str] = partial(sample_annotations.labels_csv, by_split)
+    if one.decisions:
+        label, name = _("Decisions as CSV"), f"{one.key}_decisions.csv"
+        ranked = one.order(findings.table)
+        decided = ranked[np.isin(ranked, findings.marked_rows)]
+        content = lambda: format.table_csv(listed(findings, decided))  # noqa: E731
+    place.download_button(label, content, name, "text/csv", disabled=not every, on_click="ignore", width="stretch")
+    show_files(findings, rows, place)
+    if one.changes:
+        _retrain(findings)
 
 
-def decide_on_many(findings: Findings, name: str, rows: np.ndarray) -> None:
+def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
-    table, key, number = findings.table, "drop-first", 1
-    with st.popover(_("Drop or relabel many"), icon=":material/delete_sweep:"):
-        if (most := len(rows)) > 1:
-            first = _("The first of this list")
-            number = number_inputs.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
-        part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
-        st.caption(_("Your earlier decisions stay. One undo reverts all of these for a split."))
-        decided = None if part else _("All of these are decided.")
-        drop = _("Drop {part}").format(part=len(part))
-        if number_inputs.button(st.button, drop, of=[key], disabled=not part, help=decided, type="primary"):
-            _many(findings, dict.fromkeys(part))
-        if "suggested" not in table.extra:
-            return
-        some = [row for row in part if name == "mislabeled" or is_probably_wrong(table, row)]
-        classes = {row: str(table.extra["suggested"][row]) for row in some}
-        changed = {row: label for row, label in classes.items() if label in table.classes}
-        why = decided or (None if changed else _("No other class is suggested for these."))
-        relabel = _("Relabel {changed} as suggested").format(changed=len(changed))
-        if number_inputs.button(st.button, relabel, of=[key], disabled=not changed, help=why):
-            _many(findings, changed)
+    table, key, most = findings.table, "drop-first", max(1, len(rows))
+    title = _("Drop or relabel many")
+    st.markdown(f"**{title}**", help=_("Your earlier decisions stay. One undo reverts all of these for a split."))
+    first = _("The first of this list")
+    number = query_params.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
+    part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
+    decided = None if part else _("All of these are decided.")
+    if st.button(_("Drop {part}").format(part=len(part)), disabled=not part, help=decided):
+        _many(findings, dict.fromkeys(part))
+    if "suggested" not in table.extra:
+        return
+    some = [row for row in part if findings.list.key == "mislabeled" or is_probably_wrong(table, row)]
+    classes = {row: str(table.extra["suggested"][row]) for row in some}
+    changed = {row: label for row, label in classes.items() if label in table.classes}
+    why = decided or (None if changed else _("No other class is suggested for these."))
+    relabel = _("Relabel {changed} as suggested").format(changed=len(changed))
+    if st.button(relabel, disabled=not changed, help=why):
+        _many(findings, changed)
 
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
     """Relabel rows, or drop them where they have no label; then the page is drawn anew."""
-    by, split = window()[0], findings.table.extra["split"]
+    split = findings.table.extra["split"]
     for request in findings.requests:
-        some = {findings.own_id(r): label for r, label in labels.items() if split[r] == request.split}
-        about = {findings.own_id(r): findings.about(r) for r in labels if split[r] == request.split}
-        if drop := [own for own, label in some.items() if label is None]:
-            sample_annotations.drop_many(request.marked, drop, about, by)
-        if new := {own: label for own, label in some.items() if label is not None}:
-            sample_annotations.relabel_many(request.marked, new, about, by)
+        some = [row for row in labels if split[row] == request.split]
+        if some:
+            about = {findings.own_id(row): findings.about(row) for row in some}
+            decided = {findings.own_id(row): labels[row] for row in some}
+            sample_annotations.add_many(request.marked, decided, about, window()[0])
     st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
     st.rerun()
 
 
-def retrain(findings: Findings) -> None:
-    """Show the decisions as files, a button to retrain with them, and the result."""
-    request = next((r for r in findings.requests if r.split == "train"), findings.requests[0])
-    run = request.run
-    done = sample_annotations.changes(request.marked, run)
-    changed, trained = done.dropped + done.relabeled, _trained(run, done)
+def _retrain(findings: Findings) -> None:
+    """The decisions as files for a training, and a button to train again with them."""
+    request = request_to_train(findings)
+    run, file, column = request.run, findings.file(request), findings.list.changes
+    done = sample_annotations.changes(file, run, column)
+    changed = done.dropped + done.relabeled
     if run is None and not changed:
         return
-    again = _("Train again with {changes}").format(changes=_changes(trained))
-    with st.expander(again if run is not None else _("Files of your decisions"), expanded=bool(changed)):
-        for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
-            use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
-            name = f"{option}.csv"
-            st.download_button(f"{name}{use}", content, name, "text/csv", icon=":material/download:", on_click="ignore")
-        if run is None:
-            st.caption(_("They list which samples to leave out."))
-        elif request.split != "train":
-            text = _(
-                "Only training samples can be left out of training. Choose training images above: these decisions "
-                "are about test images."
-            )
-            st.caption(text)
-        else:
-            start(request, run, done)
-    if run is not None:
-        results(run)
+    method = cache.catalog()["methods"].get("" if run is None else str(run.config.get("method")), {})
+    is_blind = column == LABEL and not method.get("needs_labels", True)  # relabeling changes no training of this run
+    counted = done.dropped + (0 if is_blind else done.relabeled)
+    title = _("Train again") if run is not None else _("Files of your decisions")
+    st.markdown(f"**{title}**")
+    for option, content in done.files.items() if changed else ():  # nothing is written here, on any draw
+        use = _(" for train --{option}").format(option=option) if request.split == "train" else ""
+        name = f"{option}.csv"
+        st.download_button(f"{name}{use}", content, name, "text/csv", on_click="ignore", width="stretch")
+    if run is None:
+        st.caption(_("They list which samples to leave out."))
+    elif request.split != "train":
+        text = _(
+            "Only training samples can be left out of training. Choose the training split above: these decisions "
+            "are about test samples."
+        )
+        st.caption(text)
+    else:
+        _start(run, file, column, counted, method["title"] if is_blind else "")
 
 
-def uses_no_labels(run: Run) -> bool:
-    """Whether the run's method trains without labels."""
-    method = cache.catalog()["methods"].get(str(run.config.get("method")))
-    return method is not None and not method.get("needs_labels")
+def request_to_train(findings: Findings) -> SampleRequest:
+    """The request of the split that a training takes, where it is among those shown."""
+    return next((r for r in findings.requests if r.split == "train"), findings.requests[0])
 
 
-def _trained(run: Run | None, done: sample_annotations.Changes) -> int:
-    """How many of the decisions change a training of this run."""
-    return done.dropped + (0 if run is not None and uses_no_labels(run) else done.relabeled)
-
-
-def start(request: SampleRequest, run: Run, done: sample_annotations.Changes) -> None:
-    if ignored := uses_no_labels(run):
+def _start(run: Run, file: Path, column: str, counted: int, blind: str) -> None:
+    """A button to retrain with the decisions of a file. `blind`: the method's title, where it uses no labels."""
+    if blind:
         text = _(
             "{method} does not use labels: relabeling cannot change this encoder, but dropping images can. New "
             "labels change scores, and methods that use labels, such as SupCon."
         )
-        st.info(text.format(method=cache.method_title(str(run.config.get("method")))))
-    a, b = st.columns([1, 2], vertical_alignment="bottom")
+        st.info(text.format(method=blind))
     key, default = f"epochs-{cache.digest(run.name)}", int(run.config.get("epochs") or 20)
-    epochs = number_inputs.number(a.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
-    counted = _trained(run, done)
-    label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(b.button, type="primary")
-    help = None if counted else _("No sample is dropped.") if ignored else _("No sample is relabeled or dropped.")
-    if not number_inputs.button(begin, label, of=[key], disabled=not counted, help=help, icon=":material/replay:"):
-        return
-    queue_cleaned(run, request.marked, epochs)
+    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", key=key, default=default)
+    label, begin = _("Retrain with {changes}").format(changes=_changes(counted)), partial(st.button, type="primary")
+    help = None if counted else _("No decision changes the training.")
+    if begin(label, disabled=not counted, help=help, icon=":material/replay:"):
+        queue_cleaned(run, file, column, epochs)
 
 
-def queue_cleaned(run: Run, marked: Path, epochs: int) -> None:
+def queue_cleaned(run: Run, marked: Path, column: str, epochs: int) -> None:
     """Queue a training of a run's settings with the decisions of the file `marked`; what prevents it is shown."""
-    arguments = [*settings_of(run.config), *sample_annotations.export(marked, run), "--epochs", str(epochs)]
+    arguments = [*settings_of(run.config), *sample_annotations.export(marked, run, column), "--epochs", str(epochs)]
     used_names = queue.taken_names()
     fresh = next(n for q in range(1, 999) if (n := f"{run.name[:50]}-cleaned-{q}") not in used_names)
     try:
@@ -175,6 +185,37 @@ def run_before(run: Run | None) -> Run | None:
     return next((r for r in state.all_runs() if sample_annotations.cleaned(r, [run])), None)
 
 
+def show_encoder(run: Run, below: DeltaGenerator) -> None:
+    """The kNN accuracy of the encoder behind the list of wrong labels, beside raw pixels; scored where it is not.
+    A weak one is said above the list."""
+    if (record := cache.scores(run)) is None:
+        if run_before(run) is None:  # a retrained run is followed above
+            with below:
+                follow(jobs.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
+        return
+    own, pixels = (record.score(source, "knn") for source in ("h", "raw"))
+    if own is None or pixels is None or own.value is None or pixels.value is None:
+        return
+    values = {"own": format.figure_of(own), "pixels": format.figure_of(pixels), "n": f"{record.n_test:,}"}
+    is_weak = (own.interval[0] if own.interval else own.value) <= pixels.value < GOOD
+    text = _("Encoder behind this list: kNN accuracy {own} on {n} test images, raw pixels {pixels}.")
+    if is_weak:
+        text = _(
+            "This encoder is no better than raw pixels: on {n} test images, kNN accuracy is {own}, and {pixels} for "
+            "raw pixels. Many suspects below are therefore false alarms. Train longer, use a pretrained encoder, "
+            "or use the lists that also compare pixels: near-duplicates and outliers."
+        )
+    (st.warning if is_weak else below.caption)(text.format(**values))
+    if not is_weak:
+        return
+    address = {"method": str(run.config.get("method")), **path_input.address_of(str(run.config.get("dataset")))}
+    line, epochs = st.container(horizontal=True), LONGER * int(run.config.get("epochs") or 20)
+    label, longer = _("Train for {epochs} epochs").format(epochs=f"{epochs:,}"), {**address, "epochs": str(epochs)}
+    line.page_link("pages/train.py", label=label, icon=":material/play_circle:", query_params=longer)
+    label, other = _("Use a pretrained encoder"), {**address, "encoder": "other"}
+    line.page_link("pages/train.py", label=label, icon=":material/upload:", query_params=other)
+
+
 def outcome() -> None:
     """Of a run that was trained again: what it is worth beside the run before."""
     run = state.chosen_run()
@@ -182,7 +223,7 @@ def outcome() -> None:
         with st.container(border=True):
             result(before, run)
             if cache.scores(run) is None:
-                follow(questions.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
+                follow(jobs.evaluation(run), message("Accuracy of {name} (once)", name=run.name))
             label = _("Back to {name}").format(name=before.name)
             st.page_link(
                 "pages/samples.py", label=label, icon=":material/arrow_back:", query_params={"run": before.name}
@@ -198,10 +239,33 @@ def result(before: Run, run: Run) -> None:
     text = f"**{format.plain(run.name)}**: {format.plain(run.status()['status'])}"
     old, new = cache.scores(before), cache.scores(run)
     if old and new:
-        accuracies = [format.figure_of(scores.score("h", "knn")) for scores in (old, new)]
-        more = _("kNN accuracy {before} before, {after} now").format(before=accuracies[0], after=accuracies[1])
-        text += f" · {more}"
+        text += f" · {format.plain(change_of(old.score('h', 'knn'), new.score('h', 'knn')))}"
     a.markdown(text)
     key = f"compare-{cache.digest(run.name)}"
     if run.weights.exists() and b.button(_("Compare"), key=key, width="stretch"):
         st.switch_page("pages/compare.py", query_params={"runs": f"{before.name},{run.name}"})
+
+
+def change_of(old: Score | None, new: Score | None) -> str:
+    """Two accuracies and their difference with a 95 % interval: paired where both were scored on as many images
+    (Agresti & Min 2005, Stat. Med. 24, 729), else from the interval of each."""
+    text = _("kNN accuracy {before} before, {after} now").format(
+        before=format.figure_of(old), after=format.figure_of(new)
+    )
+    if old is None or new is None or old.value is None or new.value is None:
+        return text
+    before, after = old.per_sample, new.per_sample
+    if before is not None and after is not None and len(before) == len(after):
+        change = np.concatenate([after - before, [1.0, -1.0]]) * np.r_[np.ones(len(after)), 0.5, 0.5]
+        both = np.isfinite(change)
+        n = both.sum()
+        middle = float(change[both].sum() / n)
+        half = Z95 * float(np.sqrt((np.abs(change[both]).sum() / n - middle**2) / n))
+    elif old.interval and new.interval:
+        middle = new.value - old.value
+        half = float(np.hypot(*(np.ptp(ends) / 2 for ends in (old.interval, new.interval))))
+    else:
+        return text
+    ends = {"low": f"{100 * (middle - half):+.1f}", "high": f"{100 * (middle + half):+.1f}"}
+    points = f"{100 * (new.value - old.value):+.1f}"
+    return _("{text}: {points} points (95 % CI {low} to {high})").format(text=text, points=points, **ends)

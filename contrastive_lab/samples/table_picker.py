@@ -1,22 +1,28 @@
 """The Samples page's choice of split and run, its tables and their images."""
 
+import contextlib
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine import questions
-from contrastive_core.records import embedding_ref, frozen, loaded_vectors, recorded_rows, runs
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.frozen import FrozenEncoder
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import SampleRequest, request_of
-from contrastive_core.records.sample_table import SampleTable, knobs_of
-from contrastive_lab import cache, format, frozen_encoders, locale, query_params, recordings, state
+from contrastive_core import runs
+from contrastive_core.engine import jobs
+from contrastive_core.runs.references import references_of
+from contrastive_core.runs.run import Run
+from contrastive_core.samples.sample_request import SampleRequest, request_of
+from contrastive_core.samples.sample_table import SampleTable, pair_table
+from contrastive_core.spaces import loaded_vectors, recorded_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import TEXT
+from contrastive_lab import cache, format, load_vectors, locale, query_params, recordings, references, state
 from contrastive_lab.locale import N_, _, message
-from contrastive_lab.progress import follow
+from contrastive_lab.progress import answer_or_wait, embedded_or_wait, follow
 from contrastive_lab.samples.current_sample import open_one
 
 BOTH = "both"
@@ -26,102 +32,85 @@ MANY = 50_000  # rows, whose lists take minutes
 MINUTES = 17.0  # of a million rows of 256 on two cores, measured: benchmarks/scale.py
 LOOKS = {"pairs": N_("Pairs"), "rows": N_("Single rows")}  # of two towers
 LONGEST = 2_000  # characters of a text that is shown
+CHIP = 128  # pixels of a short select
 SHOWN = 50  # snapshots of a recording that are offered
 
 
-class ChosenRows(NamedTuple):
-    """A request for each split, none where there is nothing to look at; whether they are of pairs of two towers."""
-
-    requests: list[SampleRequest]
-    are_pairs: bool = False
-
-
-def choose() -> ChosenRows:
-    """What the address or the pickers ask for."""
+def choose(chips: DeltaGenerator, more: DeltaGenerator) -> list[SampleRequest]:
+    """What the address or the pickers ask for: a request for each split, none where there is nothing to look at.
+    Args: chips: where it is chosen what is looked at; more: for the loss and the encoder behind the lists."""
     run, loaded = state.chosen_run(), loaded_vectors.loaded()
     names = [run.name] if run is not None and run.weights.exists() else []
     names += _recorded(run)
     names += [loaded_vectors.PREFIX + key for key in loaded]
     if not names:
-        st.info(_("Choose a run with weights, or a recording, in the sidebar; or train one."))
+        st.info(_("Choose a run with weights or a recording at the top, or train one."))
         st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
-        return ChosenRows([])
-    name = _choose_source(names, loaded)
-    if name.startswith(recorded_rows.PREFIX):
+        return []
+    with chips:
+        space = Space(_choose_source(names, loaded))
+        has_towers = _has_towers(space)
+        look: dict[str, Any] = {"format_func": LOOKS.get, "width": CHIP}
+        are_pairs = has_towers and query_params.one_of(st.selectbox, _("Look at"), LOOKS, name="of", **look) == "pairs"
+        splits = _choose_splits(space, has_towers, are_pairs)
+    if space.is_recording:
         st.caption(locale.text(recordings.LACKS))
-    line = st.container(horizontal=True, vertical_alignment="bottom")
-    has_towers = _has_towers(name)
-    are_pairs = has_towers and _are_pairs_chosen(line)
-    splits = _choose_splits(line, name, has_towers, are_pairs)
-    trained_with = None if run is None or name.startswith(loaded_vectors.PREFIX) else run.config.get("loss")
-    loss, by = str(trained_with or "sup_con"), None
-    if not are_pairs:  # whose lists no loss changes
-        titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(name)}"
-        loss = query_params.one_of(
-            line.selectbox, _("Loss"), titles, name="loss", default=loss, format_func=titles.get, key=key
-        )
-        if not has_towers and not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
-            by = _choose_encoder(line, name)
-    return ChosenRows([request_of(name, split, loss, by) for split in splits], are_pairs)
+    if are_pairs:  # whose lists no loss changes
+        return [request_of(space.name, split, pairs=True) for split in splits]
+    with more:
+        loss, by = _choose_basis(space, run, has_towers)
+    return [request_of(space.name, split, loss, by) for split in splits]
 
 
-def key_of_encoder(name: str) -> str:
-    """Key of the choice of the encoder that the lists of a run rest on."""
-    return f"samples-by-{cache.digest(name)}"
+def _has_towers(space: Space) -> bool:
+    if not space.is_loaded:
+        return runs.load(space.name).has_towers
+    with contextlib.suppress(ValueError):
+        rows = cache.embedding(Space.of_name(space.name, "train", "z"))
+        return rows is not None and cache.towers(rows) is not None
+    return False
 
 
-def _choose_encoder(line: Any, name: str) -> FrozenEncoder | None:
-    """The frozen encoder that the lists of a run rest on, by a picker where some are named; None for its own."""
-    named, text = {encoder.text: encoder for encoder in frozen.read_list()}, ""
-    if named:
-
-        def title(text: str) -> str:
-            return _("{name}, frozen").format(name=named[text].title) if text else _("This run's encoder")
-
-        key, box = key_of_encoder(name), line.selectbox
-        text = query_params.one_of(box, _("Lists by"), ["", *named], name="by", key=key, format_func=title)
-    with line:
-        frozen_encoders.manage()
-    return named.get(text)
-
-
-def _has_towers(name: str) -> bool:
-    """Whether a run, a recording or loaded vectors have two towers."""
-    if not name.startswith((loaded_vectors.PREFIX, recorded_rows.PREFIX)):
-        return runs.load(name).has_towers
-    try:
-        rows = cache.embedding(embedding_ref.of_name(name, "train", "z"))
-    except ValueError:
-        return False
-    return rows is not None and cache.towers(rows) is not None
+def _choose_basis(space: Space, run: Run | None, has_towers: bool) -> tuple[str, str]:
+    """The loss of the lists, and the reference whose encoder they rest on ("": the run's own)."""
+    trained_with = None if run is None or space.is_file else run.config.get("loss")
+    titles, key = cache.titles("losses"), f"samples-loss-{cache.digest(space.name)}"
+    look: dict[str, Any] = {"default": str(trained_with or "sup_con"), "format_func": titles.get, "key": key}
+    loss = query_params.one_of(st.selectbox, _("Loss"), titles, name="loss", **look)
+    if has_towers or space.is_loaded:
+        return loss, ""
+    by, shown, key = "", {"": _("This run's encoder")}, f"samples-by-{cache.digest(space.name)}"
+    if named := [one.name for one in references_of(runs.load(space.name))]:
+        look = {"format_func": lambda name: shown.get(name, name), "key": key}
+        by = query_params.one_of(st.selectbox, _("Lists by"), ["", *named], name="by", **look)
+    references.choose()
+    return loss, by
 
 
-def _are_pairs_chosen(line: Any) -> bool:
-    """Whether pairs of two towers are looked at, and not single rows."""
-    box = line.segmented_control
-    return query_params.one_of(box, _("Look at"), LOOKS, name="of", format_func=LOOKS.get, width="content") == "pairs"
-
-
-def _choose_splits(line: Any, name: str, has_towers: bool, are_pairs: bool) -> list[str]:
-    """The splits that are listed; "" for rows of none."""
-    is_file = name.startswith(loaded_vectors.PREFIX)
-    if name.startswith(recorded_rows.PREFIX):
+def _choose_splits(space: Space, has_towers: bool, are_pairs: bool) -> list[str]:
+    """The splits that are listed; "" for rows of none. The sample of the address is at hand, in the split that has
+    it."""
+    if space.is_recording:
         return [""]
-    if is_file and not loaded_vectors.loaded()[name.removeprefix(loaded_vectors.PREFIX)]["splits"]:
+    if space.is_file and not loaded_vectors.about(space.key)["splits"]:
         return ["train"]
-    _open_asked(name)
-    label = _("Pairs") if are_pairs else _("Rows") if is_file or has_towers else _("Images")
+    if sample := query_params.take("sample"):
+        open_one(sample)
+        holders = (split for split in ("train", "test") if sample in cache.sample_images(space.name, split)[1])
+        if not query_params.requested("split") and (holder := next(holders, "")):
+            query_params.choose(SPLIT, holder)
+    label = _("Pairs") if are_pairs else _("Rows") if space.is_file or has_towers else _("Images")
     options = {split: title for split, title in SPLITS.items() if not are_pairs or split != BOTH}
-    came_along = are_pairs and not is_file and runs.load(name).shipped  # its pairs of the test split did
+    came_along = are_pairs and not space.is_file and runs.load(space.name).shipped  # its pairs of the test split did
     split = query_params.one_of(
-        line.segmented_control,
+        st.selectbox,
         label,
         options,
         name="split",
         key=SPLIT,
         default="test" if came_along else None,
         format_func=options.get,
-        width="content",
+        width=CHIP,
     )
     return ["train", "test"] if split == BOTH else [split]
 
@@ -140,7 +129,9 @@ def _choose_source(names: list[str], loaded: dict[str, loaded_vectors.About]) ->
     looked_at = loaded_vectors.PREFIX + str(st.session_state.get("vectors"))  # on the page before
     key = f"samples-on-{cache.digest(names[0])}"
     first = looked_at if looked_at in names else names[0]
-    return query_params.one_of(st.selectbox, _("Of"), names, name="on", key=key, default=first, format_func=title)
+    return query_params.one_of(
+        st.selectbox, _("Of"), names, name="on", key=key, default=first, format_func=title, width=240
+    )
 
 
 def _recorded(run: Run | None) -> list[str]:
@@ -154,21 +145,10 @@ def _recorded(run: Run | None) -> list[str]:
     return [recorded_rows.PREFIX + recorded_rows.Recorded(run, kind, at).key for at in steps[:SHOWN]]
 
 
-def _open_asked(name: str) -> None:
-    """The sample of the address is at hand, in the split that has it."""
-    if not (sample := query_params.take("sample")):
-        return
-    open_one(sample)
-    if not query_params.requested("split"):
-        holders = (split for split in ("train", "test") if sample in cache.sample_images(name, split)[1])
-        if split := next(holders, ""):
-            query_params.choose(SPLIT, split)
-
-
 def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
     """The rows among which neighbors are looked for; None where they are gone."""
     try:
-        return cache.embedding(embedding_ref.of_name(request.name, request.split))
+        return cache.embedding(request.embedding)
     except ValueError:
         return None
 
@@ -176,8 +156,10 @@ def embedding_of(request: SampleRequest) -> EmbeddingSet | None:
 def table_or_wait(request: SampleRequest) -> SampleTable | None:
     """The table; while a process makes it, how far it is, with a way to stop it."""
     try:
-        return cache.sample_table(request, str(request.path()))
-    except LookupError:
+        if request.pairs:
+            return _pairs_or_wait(request)
+        with contextlib.suppress(LookupError):
+            return cache.sample_table(request, str(request.path()))
         _make(request)
     except ValueError as error:
         st.warning(format.plain(error))
@@ -188,13 +170,13 @@ def _make(request: SampleRequest) -> None:
     """Follow the process that makes a table; a long one is begun on request, with its time said beforehand."""
     rows = embedding_of(request)
     number = 0 if rows is None else len(rows)
-    task = questions.samples(request, number)
-    asked = f"asked-{task.key}"
-    if rows is None or number <= MANY or st.session_state.get(asked) or task.is_running():
-        label = message("Every sample of {title}", title=embedding_ref.EmbeddingRef(request.name).title)
-        if by := request.frozen:
-            label = message("Every sample of {title} by {name}, frozen", title=request.name, name=by.title)
-        follow(task, label, may_stop=True)
+    job = jobs.samples(request, number)
+    asked = f"asked-{job.key}"
+    if rows is None or number <= MANY or st.session_state.get(asked) or job.is_running():
+        label = message("Every sample of {title}", title=Space(request.name).title)
+        if request.by:
+            label = message("Every sample of {title} by {name}", title=request.name, name=request.by)
+        follow(job, label, may_stop=True)
         return
     minutes = max(1, round(MINUTES * number / 1e6 * rows.width / 256))
     text = _(
@@ -202,38 +184,36 @@ def _make(request: SampleRequest) -> None:
         "are computed once and saved. You can leave the page."
     )
     st.info(text.format(number=f"{number:,}", minutes=f"{minutes:,}"))
-    if ahead := _losses_ahead(request, rows):
-        st.caption(ahead)
     if st.button(_("Look for odd samples"), type="primary", icon=":material/search:"):
         st.session_state[asked] = True
         st.rerun()
 
 
-def _losses_ahead(request: SampleRequest, rows: EmbeddingSet) -> str:
-    """Whether the losses will be exact, estimated, or none, before minutes are spent on them."""
-    run = request.rows.recorded.run if request.rows.recorded else request.run
-    by_views, compared = False, rows
-    if request.run is not None:  # whose loss is taken on z, mostly of two views of an image
-        method = cache.catalog()["methods"].get(str(request.run.config.get("method")), {})
-        by_views = rows.labels is None or not method.get("needs_labels")
-        compared = cache.embedding(embedding_ref.of_run(request.run, request.split, "z")) or rows
-    if rows.labels is None and not by_views:
-        return ""
-    positives = 1 if by_views or rows.labels is None else rows.largest_class - 1
-    knobs = None if run is None else knobs_of(run, request.loss)
-    ahead = cache.losses_ahead(request.loss, knobs, len(rows), 2 if by_views else 1, compared.width, positives)
-    if "exact_up_to" in ahead:
-        title, most = cache.loss_title(request.loss), ahead["exact_up_to"]
-        return _(
-            "{title} is exact only up to {most} samples and has no estimate, so these {rows} will have no losses. "
-            "Choose another loss above."
-        ).format(title=title, most=f"{most:,}", rows=f"{len(rows):,}")
-    if "candidates" in ahead:
-        return _(
-            "The losses will be estimated from about {candidates} candidates each. The error is measured on a sample "
-            "and shown."
-        ).format(candidates=f"{ahead['candidates']:,}")
-    return _("The losses will be exact: each sample is compared with all others.")
+def _pairs_or_wait(request: SampleRequest) -> SampleTable | None:
+    """The table of the pairs of two towers, and what is said of all of them."""
+    if (run := request.run) is not None and not embedded_or_wait(run, request.split, TOWERS):
+        return None
+    space = request.embedding
+    rows = cache.embedding(space)
+    result = answer_or_wait("tower_pairs", {"space": space.values}, message("Pairs of the two towers"))
+    if rows is None or result is None:
+        return None
+    table = _pair_table(rows.content_hash, rows, result)
+    text = _("{n} pairs of {query} and {partner}: each row of {query} with its most similar partner.")
+    query, partner = table.towers
+    counts = {} if space.run or space.recorded else {**loaded_vectors.about(space.key)["left_out"]}
+    counts |= {reason: k for reason, k in result.meta["left_out"].items() if k}
+    told = text.format(n=f"{len(table):,}", query=query, partner=partner)
+    for warning in result.meta.get("warnings", ()):
+        st.warning(format.plain(warning))
+    notes = (told, load_vectors.left_out(counts), *map(locale.text, result.meta["notes"]))
+    st.caption(format.plain(" ".join(filter(None, notes))))
+    return table
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _pair_table(content: str, _rows: EmbeddingSet, _result: Result) -> SampleTable:
+    return pair_table(_rows, _result.arrays, _result.meta)
 
 
 class Pictures:
@@ -245,25 +225,33 @@ class Pictures:
         self.classes: tuple[str, ...] = () if dataset is None else tuple(dataset.classes)
         self.left_out = "" if dataset is None else dataset.left_out  # which files of a folder are not among them
 
+    def _images(self, split: str | None) -> tuple[Any, dict[str, int], EmbeddingSet | None]:
+        """Images, where each sample is among them, and the rows themselves if these may be texts."""
+        name, pairs, split = self.request.name, self.request.pairs, self.request.split if split is None else split
+        images, places = cache.sample_images(name, split, pairs)
+        rows = embedding_of(request_of(name, split, pairs=pairs)) if images is None or pairs else None
+        return images, places, rows
+
     def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
         """An image (c, h, w) uint8, or None."""
-        images, places = cache.sample_images(self.request.name, split or self.request.split)
-        return None if images is None or sample not in places else np.asarray(images[places[sample]])
+        images, places, _rows = self._images(split)
+        is_caption = self.request.pairs and self.request.run is not None and self.text(sample, split)
+        if images is None or sample not in places or is_caption:
+            return None
+        image = np.asarray(images[places[sample]])
+        is_gray = self.request.pairs and (image == image[:, :1, :1]).all()  # a row that came without a picture
+        return None if is_gray else image
 
     @property
     def kind(self) -> str:
         """What the samples are: "image", "text" or "row"."""
-        request = self.request
-        if cache.sample_images(request.name, request.split)[0] is not None:
-            return "image"
-        rows = embedding_of(request)
-        return "row" if rows is None or rows.texts is None else "text"
+        images, _places, rows = self._images(None)
+        return "image" if images is not None else "row" if rows is None or rows.texts is None else "text"
 
-    def text(self, sample: str, split: str) -> str:
+    def text(self, sample: str, split: str | None = None) -> str:
         """What a sample says, where samples are texts."""
-        images, places = cache.sample_images(self.request.name, split)
-        rows = embedding_of(request_of(self.request.name, split, self.request.loss)) if images is None else None
-        texts = None if rows is None else rows.texts
+        _images, places, rows = self._images(split)
+        texts = None if rows is None else rows.columns.get(TEXT, rows.texts) if self.request.pairs else rows.texts
         return "" if texts is None or sample not in places else str(texts[places[sample]])[:LONGEST]
 
     def stack(self, samples: Sequence[str], splits: Sequence[str] | None = None) -> np.ndarray | None:
@@ -271,12 +259,3 @@ class Pictures:
         images = [self.get(sample, split) for sample, split in zip(samples, splits or repeat(None), strict=False)]
         known = [image for image in images if image is not None]
         return np.stack(known) if known and len(known) == len(images) else None
-
-    def show(self, place: Any, sample: str, caption: str = "", split: str | None = None) -> None:
-        """The picture with a caption; the id alone where there is no picture."""
-        image, text = self.get(sample, split), format.plain(caption)
-        if image is None:
-            place.markdown(f"{format.plain(sample)}  \n{text}")
-        else:
-            alt = _("the image {sample}").format(sample=sample)
-            place.image(cache.picture(image[None], 0), text or None, width="stretch", alt=alt)

@@ -6,49 +6,102 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.records import Progress, frozen, is_locked
-from contrastive_core.records.advice import (
+from contrastive_core.advice.plan import (
+    CRITERION,
+    NEEDS_LABELS,
     QUESTIONS,
     START,
-    WITHOUT_LABELS,
+    Answer,
+    AnswerRow,
     Plan,
     adviser_names,
     load_plan,
     lock_of,
-    plan_from_json,
+    read_answer,
     save_plan,
 )
-from contrastive_core.records.advice_answer import read_answer
-from contrastive_core.records.runs import free_name
-from contrastive_lab import cache, format, frozen_encoders, guard, locale, number_inputs, query_params
+from contrastive_core.base.lock import is_locked
+from contrastive_core.base.progress import Progress
+from contrastive_core.engine import queue
+from contrastive_core.runs import free_name
+from contrastive_core.runs.references import references_on
+from contrastive_core.runs.run import data_key
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.results import Result
+from contrastive_core.sweeps.sweep_file import arguments_of
+from contrastive_lab import cache, figures, format, guard, locale, query_params, references
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train import running_advisers
-from contrastive_lab.train.advice_answer import show_answer
 from contrastive_lab.train.folder import with_change
+from contrastive_lab.train.watch import watch_next
 
 SHOWN = {START: N_("whether to train")}  # of questions whose name says too little
 MINUTES = "adviser-minutes"  # the key of their field
 NAMES = {"batch_size": N_("Batch size"), "loss.temperature": N_("Temperature τ"), "recipe.flip": N_("Mirroring")}
 NAMES |= {"recipe.hue": N_("Color"), "exclude": N_("Copies"), "classes": N_("Classes")}
+MEASURED_METHOD = "simclr"  # whose best temperature is measured
+LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 
-def adviser(data: str, method: str) -> None:
-    """The whole section, for the data and the method that the form has chosen."""
-    if not query_params.switch(st.toggle, _("Not sure? Find settings"), name="adviser"):
-        return
-    with st.container(border=True):
-        st.header(_("Findings and suggestions"))
-        seen = _show_look(data, method)
-        is_labeled = seen is None or int(seen["facts"]["classes"]) > 1
-        st.header(_("Let it try"))
-        fitting = [*cache.titles("methods")] if seen is None else list(seen["methods"])
-        _show_start(data, method, [*QUESTIONS] if is_labeled else ["temperature"], fitting)
-        if names := [n for n in adviser_names() if _is_of(n, data)]:
-            name = query_params.one_of(
-                st.selectbox, _("Adviser"), names, name="advice", key=_picker(data), format_func=_title
-            )
-            _show_progress(name)
+def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: bool) -> None:
+    """What the images suggest for the temperature, and the way to more. Args: config: the resolved settings;
+    is_quick: whether the images can be looked at without decoding them first."""
+    usual = config.loss_knobs.get("temperature") if config else None
+    key = query_params.key_of("temperature")
+    chosen = query_params.page_values().get(key)
+    with st.container(border=True, key="adviser-card", gap="small"):
+        values = with_change({"dataset": data, "method": method})
+        found = answer_or_wait("look", values, message("A first look")) if is_quick else cache.result("look", values)
+        temperature = _suggested(found, "loss.temperature") if usual is not None else None
+        if temperature is None:
+            st.markdown(_("**Not sure?**"))
+            st.caption(_("The app inspects your images and suggests a batch size, a temperature and augmentations."))
+        else:
+            default = "" if chosen is not None else _(" (default)")
+            text = _("**Temperature τ {value}**")
+            st.markdown(text.format(value=f"{usual if chosen is None else chosen:g}") + default)
+            st.caption(format.plain(temperature["reason"]))
+        with st.container(horizontal=True, gap="small"):
+            best = temperature["best"] if temperature and method == MEASURED_METHOD else None
+            if best is not None and best != chosen:
+                st.button(_("Use {value}").format(value=f"{best:g}"), on_click=_use, args=(key, best), key="use-best")
+            if st.button(_("Let it try, 30 min…"), key="open-adviser"):
+                query_params.keep(adviser="yes")
+        running_advisers.watch_if_running()
+    if query_params.kept_value("adviser") == "yes":
+        query_params.keep(adviser="yes")
+        look: dict[str, Any] = {"width": "large", "position": "right", "on_dismiss": _close}
+        st.dialog(_("Find settings"), **look)(_adviser)(data, method)
+
+
+def _suggested(found: Result | None, setting: str) -> dict[str, Any] | None:
+    return next((s for s in found.meta["suggestions"] if s["setting"] == setting), None) if found else None
+
+
+def _use(key: str, value: float) -> None:
+    query_params.choose(key, value)
+
+
+def _close() -> None:
+    query_params.keep(adviser=None)
+
+
+def _adviser(data: str, method: str) -> None:
+    """What the images suggest, and a search that tries settings."""
+    st.header(_("Findings and suggestions"))
+    seen = _show_look(data, method)
+    st.header(_("Let it try"))
+    if seen is None or int(seen["facts"]["classes"]) > 1:
+        _show_start(data, method, [*cache.titles("methods")] if seen is None else list(seen["methods"]))
+    else:
+        st.caption(_(NEEDS_LABELS))
+    if names := [n for n in adviser_names() if _is_of(n, data)]:
+        name = query_params.one_of(
+            st.selectbox, _("Adviser"), names, name="advice", key=_picker(data), format_func=_title
+        )
+        _show_progress(name)
 
 
 def _picker(data: str) -> str:
@@ -90,29 +143,27 @@ def _show_look(data: str, method: str) -> Mapping[str, Any] | None:
     return result.meta
 
 
-def _show_start(data: str, method: str, questions: list[str], fitting: list[str]) -> None:
+def _show_start(data: str, method: str, fitting: list[str]) -> None:
     """What to choose and within how long; the plan is said before anything starts."""
     choose = query_params.many_of(
         st.multiselect,
         _("What to choose"),
-        questions,
+        [*QUESTIONS],
         name="choose",
         default=["temperature"],
         format_func=lambda name: locale.text(SHOWN.get(name, name)),
     )
-    if questions != [*QUESTIONS]:
-        st.caption(_(WITHOUT_LABELS))
-    elif START in choose:
-        frozen_encoders.manage()
-    methods = _among(fitting) if "method" in choose else []
-    minutes = number_inputs.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
+    if START in choose:
+        references.manage()
+    methods = _among(fitting) if choose == ["method"] else []
+    minutes = query_params.number(st.number_input, _("Minutes"), 1, 10_000, name="minutes", default=30, key=MINUTES)
     if len(methods) == 1:
         st.caption(_("Choose at least two methods, or none to compare all that fit."))
     elif choose:
         values = with_change({"dataset": data, "method": method, "minutes": float(minutes), "choose": choose})
-        _plan_and_try(data, method, values | ({"methods": methods} if methods else {}))
+        _plan_and_try(data, values | ({"methods": methods} if methods else {}))
     else:
-        offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in questions]
+        offered = [f"{locale.text(name)}: {locale.text(QUESTIONS[name])}" for name in QUESTIONS]
         st.caption(_("Choose at least one question: ") + "; ".join(offered))
 
 
@@ -133,80 +184,151 @@ def _among(fitting: list[str]) -> list[str]:
     )
 
 
-def _plan_and_try(data: str, method: str, values: dict[str, Any]) -> None:
+def _plan_and_try(data: str, values: dict[str, Any]) -> None:
     """Plan what is asked for, then start it."""
     if START in values["choose"]:
-        values["frozen"] = [encoder.text for encoder in frozen.read_list()]
+        values["references"] = [run.name for run in references_on(data_key(data, None))]
     plan_key = f"planned {cache.digest(values)}"
     help, icon = _("Times a few steps; trains nothing."), ":material/timer:"
-    if is_of_methods := values["choose"] == ["method"]:
+    if of_methods := "method" in values["choose"]:
         help = _("Times a few steps of every method, which can take minutes; trains nothing.")
-    if number_inputs.button(st.button, _("Plan it"), of=[MINUTES], icon=icon, help=help):
+    if st.button(_("Plan it"), icon=icon, help=help):
         st.session_state[plan_key] = True
     if not st.session_state.get(plan_key):
         return
     place = st.container()
-    plan = answer_or_wait("advice_plan", values, message("Planning the search"), may_stop=True)
-    if plan is None:
-        if is_of_methods:
+    found = answer_or_wait("advice_plan", values, message("Planning the search"), may_stop=True)
+    if found is None:
+        if of_methods:
             text = _(
                 "Each method is timed first, to tell how many epochs fit into the time. Nothing is trained yet. Stop "
                 "ends the timing."
             )
             place.caption(text)
         return
-    st.markdown(format.plain(plan.meta["sentence"]))
-    key, icon = f"advise-{cache.digest(data, method)}", ":material/science:"
+    st.markdown(format.plain(found.meta["sentence"]))
+    key, icon = f"advise-{cache.digest(data, values['method'])}", ":material/science:"
     busy = next((n for n in adviser_names() if _is_of(n, data) and running_advisers.is_running(n)), None)
     if busy:
-        st.caption(
-            format.plain(
-                _("{busy} is already running on these images. Wait for it to finish or stop it.").format(busy=busy)
-            )
-        )
-    if number_inputs.button(st.button, _("Let it try"), of=[MINUTES], icon=icon, key=key, disabled=busy is not None):
-        draft = plan_from_json(plan.meta["plan"])
-        name = free_name(draft.name, adviser_names())
-        query_params.choose(_picker(data), name)
-        _start(replace(draft, name=name))  # what was said is what is tried
+        text = _("{busy} is already running on these images. Wait for it to finish or stop it.")
+        st.caption(format.plain(text.format(busy=busy)))
+    if st.button(_("Let it try"), icon=icon, key=key, disabled=busy is not None):
+        plan = Plan.from_dict(found.meta["plan"])
+        plan = replace(plan, name=free_name(plan.name, adviser_names()))
+        query_params.choose(_picker(data), plan.name)
+        save_plan(plan)  # what was said is what is tried
+        _start(plan)
 
 
 def _start(plan: Plan) -> None:
-    """Begin to try it, or go on with it: what was tried is kept."""
-    save_plan(plan)
-    choose, minutes = ",".join(plan.choose), f"{plan.minutes:g}"
-    arguments = (plan.dataset, "--method", plan.method, "--choose", choose, "--minutes", minutes, "--name", plan.name)
+    """Begin to try a saved plan, or go on with it: what was tried is kept."""
     with guard.errors_shown():
-        running_advisers.task_of(plan.name, arguments).start(label=message("Adviser {name}", name=plan.name))
+        job = running_advisers.job_of(plan.name, (plan.dataset, "--name", plan.name))
+        job.start(label=message("Adviser {name}", name=plan.name))
         st.rerun()  # all of the page: it says above what is training
 
 
 @st.fragment(run_every=2.0)
 def _show_progress(name: str) -> None:
     """How far it is, and what it has found so far."""
-    plan, answer, task = load_plan(name), read_answer(name), running_advisers.task_of(name)
+    plan, answer, job = load_plan(name), read_answer(name), running_advisers.job_of(name)
     assert plan is not None
-    is_done = answer is not None and answer.get("done") and plan_from_json(answer["plan"]).minutes >= plan.minutes
-    if task.is_running():
+    is_done = answer is not None and answer["done"]
+    if job.is_running():
         a, b = st.columns([5, 1], vertical_alignment="center")
-        bar(task.progress() or Progress("starting"), name, a)
+        bar(job.progress() or Progress("starting"), name, a)
         if b.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
-            task.stop()
+            job.stop()
     elif is_locked(lock_of(name)):
         st.info(format.plain(_("{name} is running in another process. Its answer appears below.").format(name=name)))
     elif not is_done:
-        st.warning(format.plain(task.failure() or message("{name} is not running.", name=name)))
+        st.warning(format.plain(job.failure() or message("{name} is not running.", name=name)))
         if st.button(_("Go on"), icon=":material/play_arrow:", key=f"go-on-{name}"):
             _start(plan)
-    if not answer:
-        return
-    show_answer(name, answer)
-    if not is_done or task.is_running():
-        return
-    a, b = st.columns([1, 3], vertical_alignment="bottom")
-    key, as_long = f"more-minutes-{name}", max(1, round(plan.minutes))
-    more = number_inputs.number(a.number_input, _("More minutes"), 1, 10_000, name="", default=as_long, key=key)
-    if number_inputs.button(
-        b.button, _("Give it more time"), of=[key], icon=":material/more_time:", key=f"more-{name}"
-    ):
-        _start(replace(plan, minutes=plan.minutes + more))
+    if answer:
+        show_answer(plan, answer)
+
+
+# --- its answer ---
+
+
+def show_answer(plan: Plan, answer: Answer) -> None:
+    """The verdict, the table, the chart and the comparisons, as far as the search has come."""
+    is_final = answer["done"] and answer["is_shown"]
+    (st.success if is_final else st.info)(format.plain(answer["verdict"]))
+    if answer["test"]:
+        st.markdown(format.plain(answer["test"]))
+    draw_table([_table_row(row) for row in (*answer["rows"], *answer["references"])], hide_index=True)
+    text = _("{criterion}: {held_out} of {all} training images, which no try trains on.")
+    counts = {"held_out": f"{plan.held_out:,}", "all": f"{plan.train + plan.held_out:,}"}
+    st.caption(format.plain(text.format(criterion=locale.text(CRITERION), **counts)))
+    for label, why in answer["failed"].items():
+        st.caption(format.plain(_("{label} failed: {why}").format(label=label, why=why)))
+    if untried := answer["untried"]:
+        said = _("Not enough time for: {untried}.") if answer["done"] else _("Not tried yet: {untried}.")
+        st.caption(format.plain(said.format(untried=", ".join(map(locale.text, untried)))))
+    if sum(row["value"] is not None for row in answer["rows"]) > 1:
+        figures.draw(_chart(answer["rows"]), plan.name, f"chart-{plan.name}")
+    if answer["comparisons"]:
+        with st.expander(_("Why: the comparisons")):
+            for one in answer["comparisons"]:
+                st.markdown(f"- {format.plain(one)}")
+            for title, key in ((_("Gain most"), "gain"), (_("Lose most"), "lose")):
+                if rows := answer["classes"].get(key):
+                    text = _("{name} {change} ({n} images)")
+                    parts = [text.format(name=r["class"], change=f"{100 * r['change']:+.1f}", n=r["n"]) for r in rows]
+                    best = locale.text(answer["classes"]["best"][0]["label"])
+                    st.caption(format.plain(f"{best}. {title}: {', '.join(parts)}"))
+    if answer["done"] and (row := answer["recommended"]):
+        label = _("Train {label} for {longer} epochs").format(label=row["label"], longer=LONGER * row["epochs"])
+        if st.button(format.plain(label), icon=":material/play_arrow:", key=f"longer-{plan.name}"):
+            settings = {**plan.settings, "epochs": LONGER * row["epochs"], **row["settings"]}  # on all training images
+            name = queue.free_name(f"{plan.name}-longer")
+            with guard.errors_shown():
+                queue.enqueue(name, arguments_of(settings, 0))
+                watch_next(name)
+                _close()
+                st.rerun()
+
+
+def _table_row(row: AnswerRow) -> dict[str, object]:
+    ends = row["interval"]
+    return {
+        "settings": locale.text(row["label"]) + (_(" (default)") if row["is_default"] else ""),
+        CRITERION: round(100 * row["mean"], 1),
+        "95 %": f"{100 * ends[0]:.1f} – {100 * ends[1]:.1f}" if ends else "",
+        N_("interval over"): row["basis"],
+        "epochs": row["epochs"] or "",
+        N_("training, s"): round(row["seconds"], 1) if row["epochs"] else "",
+        "seeds": row["seeds"] or "",
+        N_("answer"): "✓" if row["is_chosen"] else "",
+    }
+
+
+def _chart(rows: list[AnswerRow]) -> Any:
+    """The mean at each value with its interval, and a dot for each seed."""
+    import plotly.graph_objects as go
+
+    placed = sorted((row for row in rows if row["value"] is not None), key=lambda row: row["value"] or 0.0)
+    values = [row["value"] for row in placed]
+    ends = [row["interval"] or (row["mean"], row["mean"]) for row in placed]
+    bars = {
+        "array": [100 * (high - row["mean"]) for row, (_low, high) in zip(placed, ends, strict=True)],
+        "arrayminus": [100 * (row["mean"] - low) for row, (low, _high) in zip(placed, ends, strict=True)],
+    }
+    figure = go.Figure()
+    means = [100 * row["mean"] for row in placed]
+    figure.add_scatter(x=values, y=means, error_y=bars, mode="markers+lines", name=_("mean, 95 %"))
+    dots = [(row["value"], 100 * one) for row in placed for one in row["values"] if len(row["values"]) > 1]
+    if dots:
+        x, y = zip(*dots, strict=True)
+        figure.add_scatter(x=x, y=y, mode="markers", marker={"symbol": "circle-open"}, name=_("one seed"))
+    ticks = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
+    figure.update_xaxes(type="log", tickvals=ticks, title=placed[0]["label"].rpartition(" ")[0])
+    figure.update_layout(
+        height=340,
+        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        yaxis_title=f"{locale.text(CRITERION)}, %",
+        legend={"orientation": "h", "yanchor": "top", "y": -0.25},  # above stands Plotly's bar
+    )
+    return figure

@@ -1,67 +1,136 @@
-"""Some images and the augmented views that the recipe makes of them."""
+"""The stage before a training: a real batch with the views that the recipe makes, and a chip for each augmentation."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.train_config import visible
-from contrastive_lab import format, locale
-from contrastive_lab.locale import _, message
+from contrastive_core.data import datasets
+from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.image_form import USUAL as USUAL_FORM
+from contrastive_core.data.image_form import form_of
+from contrastive_core.data.recipe import Recipe, view_changes
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.results import Result
+from contrastive_lab import cache, format, locale, query_params
+from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.train.view_picture import view_table
 
-SIDE = 72  # pixels of an image on the page, before the browser scales it
-GAP = 4
-STEPS = ("crop", "flip", "rotation", "jitter", "gray", "blur", "solarize", "noise", "sobel", "cutout")
-
-
-def preview(values: dict[str, Any]) -> None:
-    """The images in the first column, their views beside them; and which steps are on."""
-    st.header(_("Augmented views"))
-    result = answer_or_wait("views", values, message("The views"))
-    if result is None:
-        return
-    alt = _("rows of images, each with the views that training makes of it")
-    st.image(sheet(result.arrays["images"], result.arrays["views"]), alt=alt)
-    caption = _("Left: images of {dataset}. Right: views of each image, drawn again in every epoch.")
-    st.caption(caption.format(dataset=format.data_of(values["dataset"])))
-    for text in said(result.meta["recipe"], result.arrays["views"].shape[1]):
-        st.caption(locale.text(text))
-    if left_out := result.meta.get("left_out"):
-        st.caption(format.plain(left_out))
+ASKED, LAST, DRAWS = "views asked for", "views shown last", "draws of views"  # of the session
+STEPS = {  # each with its name and how often it is applied when it is switched on
+    "crop": (N_("crop"), 1.0),
+    "rotation": (N_("rotate"), 0.5),
+    "jitter": (N_("jitter"), 0.8),
+    "flip": (N_("mirror"), 0.5),
+    "blur": (N_("blur"), 0.5),
+    "gray": (N_("gray"), 0.2),
+    "solarize": (N_("solarize"), 0.2),
+    "noise": (N_("noise"), 0.5),
+    "sobel": (N_("edges"), 1.0),
+    "cutout": (N_("cutout"), 0.5),
+}
+USUAL = 6  # of the steps, whose chips are always there
 
 
-def said(recipe: dict[str, Any], columns: int) -> list[str]:
-    """Which augmentations are on, for each view where views differ; so many columns show them."""
+def choose_steps(config: TrainConfig, channels: int) -> list[str]:
+    """A chip for each augmentation; gives the `key=value` lines of those that a person switched."""
+    recipe = config.recipe
+    fixed = {name for change in view_changes(recipe["views"]) for name in change}  # each view has its own
+    offered = [
+        step
+        for k, step in enumerate(STEPS)
+        if step not in fixed and (recipe[step] > 0 or (k < USUAL and not (step == "gray" and channels == 1)))
+    ]
+    usual = [step for step in offered if recipe[step] > 0]
+
+    def label(step: str) -> str:
+        share = f" {100 * recipe[step]:.0f} %" if recipe[step] else ""
+        return f"{_(STEPS[step][0])}{share}"
+
+    key = f"steps-{cache.digest(*offered, *usual)}"  # another recipe begins anew
+    help = _("What the encoder must learn to ignore. A chip switches an augmentation on or off.")
+    look: dict[str, Any] = {"selection_mode": "multi", "format_func": label, "help": help}
+    look["label_visibility"] = "collapsed"
+    on = query_params.many_of(
+        st.pills, _("Augmentations"), offered, name="augmentations", default=usual, key=key, **look
+    )
+    switched = {step: STEPS[step][1] * (step in on) for step in offered if (step in on) != (step in usual)}
+    return [f"recipe.{step}={share:g}" for step, share in switched.items()]
+
+
+def ask(data: str, is_off: bool) -> None:
+    """A button for the views of images that have to be decoded first."""
+    if st.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off):
+        st.session_state[ASKED] = data
+        st.rerun()
+
+
+def draw_again() -> None:
+    """A button that draws other images and views."""
+    if st.button(_("Draw again"), icon=":material/refresh:", key="draw-again"):
+        st.session_state[DRAWS] = st.session_state.get(DRAWS, 0) + 1
+
+
+def draw(values: dict[str, Any] | None, card: Mapping[str, Any]) -> None:
+    """The views of a training with these settings, by a method of this card. Args: values: None while there is an
+    error: then the last views stay."""
+    draws = st.session_state.get(DRAWS, 0)
+    if values and draws:
+        values = {**values, "set": [*values["set"], f"seed={draws}"]}
+    bar = st.container(key="views-progress")
+    with bar:
+        result = answer_or_wait("views", values, message("The views")) if values else None
+    if result is not None:
+        assert values is not None
+        st.session_state[LAST] = (values["dataset"], result)
+    data, last = st.session_state.get(LAST, ("", None))
+    if last is not None and (result or values is None or values["dataset"] == data):
+        _show(last, data, card)
+
+
+def is_quick(data: str, config: TrainConfig | None) -> bool:
+    """Whether the images are there without decoding a folder first."""
+    form = form_of(config.to_dict()) if config else USUAL_FORM
+    try:
+        return data in GENERATED or datasets.made_path(data, "train", form).exists()
+    except ValueError:  # a folder that cannot be used: the form says why
+        return False
+
+
+def _show(result: Result, data: str, card: Mapping[str, Any]) -> None:
+    heads, is_pushed = headings(card)
+    st.html(view_table(result.arrays["images"], result.arrays["views"], heads, is_pushed))
+    notes = [_("A real batch of {dataset}, drawn with this recipe.").format(dataset=format.data_of(data))]
+    notes += map(locale.text, said(result.meta["recipe"])) if len(Recipe(**result.meta["recipe"]).each) > 1 else []
+    notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
+    notes += filter(None, [result.meta.get("left_out")])
+    with st.container(key="views-note"):
+        st.caption(format.plain(" ".join(notes)))
+
+
+def headings(card: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """Headings of the images, their views and the others, and whether the method pushes the others away."""
+    views = _("two views: pull together")
+    if card["needs_captions"]:
+        views = _("views: pull to the caption of their image")
+    if "negatives" not in card["uses"]:
+        return [_("image"), views, _("others of the batch: this method does not push them")], False
+    if "memory of older rows" in card["uses"]:
+        return [_("image"), views, _("others, of earlier batches too: push away")], True
+    return [_("image"), views, _("all others of the batch: push away")], True
+
+
+def said(recipe: dict[str, Any]) -> list[str]:
+    """Which augmentations are on, for each view where views differ."""
     each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
     if len(each) == 1:
         return each
-    wide, text = columns // len(each), _("View {number}, columns {first} to {last}: {steps}")
-    return [
-        text.format(number=number, first=wide * (number - 1) + 1, last=wide * number, steps=one)
-        for number, one in enumerate(each, 1)
-    ]
+    return [_("View {number}: {steps}").format(number=number, steps=one) for number, one in enumerate(each, 1)]
 
 
 def steps(recipe: dict[str, Any]) -> str:
     """Which augmentations are on, and how often, in words."""
     on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
     return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")
-
-
-def sheet(images: np.ndarray, views: np.ndarray) -> np.ndarray:
-    """One picture (height, width, 3) uint8 of images (k, c, h, w), views (k, v, c, h, w) beside."""
-    tiles = np.concatenate([images[:, None], views], axis=1)  # (k, 1 + v, c, h, w)
-    tiles = np.moveaxis(tiles[:, :, visible(tiles.shape[2])], 2, -1)
-    if tiles.shape[-1] == 1:
-        tiles = tiles.repeat(3, axis=-1)
-    times = max(1, round(SIDE / tiles.shape[2]))
-    tiles = tiles.repeat(times, axis=2).repeat(times, axis=3)
-    k, n, h, w, _unused = tiles.shape
-    paper = np.full((k, h + GAP, n * (w + GAP) + GAP, 3), 255, np.uint8)
-    for column in range(n):
-        left = column * (w + GAP) + (GAP if column else 0)  # the image stands apart
-        paper[:, :h, left : left + w] = tiles[:, column]
-    return paper.reshape(-1, paper.shape[2], 3)[:-GAP]

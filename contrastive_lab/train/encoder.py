@@ -1,5 +1,6 @@
 """Which encoder is trained, from which weights: a new one, another run's, or a library's; looked up as typed."""
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,36 +9,37 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import importing, queue
-from contrastive_core.engine.importing import preview as preview_import
-from contrastive_core.engine.run_tools import misfit
-from contrastive_core.records import frozen
-from contrastive_core.records.frozen import FrozenEncoder
-from contrastive_core.records.run import Run
-from contrastive_core.records.train_config import LARGEST, TrainConfig, settings_of, with_settings
+from contrastive_core.cli.import_preview import import_preview as preview_import
+from contrastive_core.data.captions import SENTENCE_TOWER
+from contrastive_core.data.image_form import LARGEST
+from contrastive_core.engine import queue, training
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import settings_of
 from contrastive_lab import cache, format, query_params, state
-from contrastive_lab.locale import N_, _, sentence
+from contrastive_lab.locale import N_, _, sentence, text
 from contrastive_lab.path_input import path_input
 
 LIBRARY = N_("another one, of timm or torchvision…")
 NEW = N_("new, with random weights")
 LIBRARIES = ("timm:", "torchvision:")
+TOWER_FOLDER = "sentence-transformers"
+TOWERS = {
+    "": N_("small transformer (default)"),
+    "bag_of_words": N_("bag of words"),
+    TOWER_FOLDER: N_("folder of sentence-transformers…"),
+}
 MODELS = "timm:vit_small_patch16_224 or torchvision:resnet50"
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """`name` as the command line takes it; `arguments` besides; `weights`: a file to be opened as a run first;
-    `start`: the run it starts from, and the `place` beside that field; `wrong`: why it cannot be trained."""
+    """`name` as the command line takes it; `settings`: `key=value` lines besides; `weights`: a file to be opened as a
+    run first; `wrong`: why it cannot be trained."""
 
     name: str
-    arguments: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
     weights: str = ""
     wrong: str = ""
-    start: Run | None = None
-    place: Any = None
-    pixels: int | None = None  # of a side that its library names
-    opened: tuple[str, ...] = ()  # what `import` opens, where that is not the library's model with `weights`
 
 
 def choose_encoder(names: Sequence[str]) -> Encoder:
@@ -45,13 +47,9 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
     runs = [run for run in state.all_runs() if run.config.get("encoder") and not run.is_recording]
     by_name = {run.name: run for run in runs if run.weights.exists()}
     words, help = {NEW: ""}, _("Another run's encoder, with its weights, instead of a new one.")
-    named = {_start_of(e): e for e in frozen.read_list() if not e.name.startswith(frozen.RUN)}
-    starts = [NEW, *by_name, *named]
     start = query_params.one_of(
-        st.selectbox, _("Start from"), starts, name="start", text=lambda n: words.get(n, n), help=help
+        st.selectbox, _("Start from"), [NEW, *by_name], name="start", text=lambda n: words.get(n, n), help=help
     )
-    if start in named:
-        return _of_frozen(named[start])
     if start != NEW:
         return _of_run(by_name[start])
     encoder = query_params.one_of(
@@ -64,50 +62,18 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
     """Import a file of weights as a run; gives the arguments of a training from it. Raises ValueError, OSError."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(encoder.weights).stem[:40]).strip("-._")
     name = queue.free_name(f"{stem or 'file'}-weights")
-    words = encoder.opened or (encoder.name, "--weights", encoder.weights)
-    importing.begin(name, [*words, "--dataset", data])
+    training.start_import(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
     return ("--start", name)
 
 
-def wrong_start(encoder: Encoder, channels: int | None, further: list[str]) -> str:
-    """Why the run to start from does not fit images of so many channels (None: unknown); said at its field."""
-    if encoder.start is None:
-        return ""
-    knobs = [word for word in encoder.arguments if word.startswith("encoder.")]
-    try:
-        config = with_settings(TrainConfig("simclr"), knobs + further)
-    except ValueError:
-        return ""  # what is wrong with them is said beside them
-    if why := misfit(encoder.start, channels, config.encoder_knobs):
-        encoder.place.error(format.plain(why))
-    return why
-
-
 def _of_run(run: Run) -> Encoder:
-    name, place = str(run.config["encoder"]), st.container()
+    name = str(run.config["encoder"])
     data = format.data_of(run.config.get("dataset"))
     st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
     help = _("The head after the encoder. It fits if the method's head has the same shape.")
     head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
-    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})  # it has the run's form
-    arguments = ("--start", run.name, *knobs, *(("--set", "start_head=on") if head else ()))
-    return Encoder(name, arguments, start=run, place=place)
-
-
-def _start_of(encoder: FrozenEncoder) -> str:
-    return frozen.source_title(encoder.source)
-
-
-def _of_frozen(encoder: FrozenEncoder) -> Encoder:
-    """A frozen encoder that the user named: its weights are opened as a run first."""
-    words = (encoder.name, *(("--weights", encoder.weights) if encoder.weights else ()))
-    try:
-        about = _looked_up(encoder.name, encoder.weights)
-    except (ValueError, OSError) as error:
-        return Encoder(encoder.title, wrong=sentence(error))
-    name = str(about.get("encoder", encoder.title))
-    st.caption(format.plain(_("Its encoder is {name}. Training goes on from its weights.").format(name=name)))
-    return Encoder(name, weights=encoder.title, opened=words, pixels=about.get("pixels") or None)
+    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})[1::2]  # it has the run's form
+    return Encoder(name, (f"start={run.name}", *knobs, *(["start_head=on"] if head else [])))
 
 
 def _of_library() -> Encoder:
@@ -126,7 +92,7 @@ def _of_library() -> Encoder:
         wrong = _("The file does not match: {count} tensors are missing or have another shape, for example {example}.")
         return Encoder(name, wrong=wrong.format(count=len(bad), example=bad[0]))
     st.caption(format.plain(_known(name, about, file)))
-    return Encoder(name, weights=file, pixels=about.get("pixels") or None)
+    return Encoder(name, weights=file)
 
 
 def _known(name: str, about: dict[str, Any], file: str) -> str:
@@ -148,7 +114,6 @@ def _known(name: str, about: dict[str, Any], file: str) -> str:
 def _looked_up(name: str, file: str) -> dict[str, Any]:
     """What its library says of a model, or what a file holds, kept for the session. Raises ValueError, OSError."""
     words = [name, *(("--weights", file) if file else ())]
-    file = file or ("" if name.startswith(LIBRARIES) else name)
     changed = Path(file).expanduser().stat().st_mtime_ns if file else 0
     known = st.session_state.setdefault("encoders looked up", {})
     key = cache.digest(*words, changed)
@@ -161,3 +126,42 @@ def _looked_up(name: str, file: str) -> dict[str, Any]:
     if why := known[key].get("wrong"):
         raise ValueError(why)
     return dict(known[key])
+
+
+# --- the tower of captions --------------------------------------------------------------------------
+
+
+def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
+    """Settings of the text tower that was chosen, and what is wrong with it; no field for a method without captions."""
+    if not needs_captions:
+        return [], ""
+    help = _("Encoder of the captions. A pretrained one knows words that no caption has.")
+    kind = query_params.one_of(
+        st.selectbox, _("Text tower"), list(TOWERS), name="text_tower", format_func=lambda k: text(TOWERS[k]), help=help
+    )
+    if kind != TOWER_FOLDER:
+        return ([f"method.text_encoder={kind}"] if kind else []), ""
+    folder = path_input(
+        _("Folder of the text tower"),
+        "text_tower_folder",
+        placeholder="/path/to/all-MiniLM-L6-v2",
+        help=_("A model of sentence-transformers on this machine, with model.safetensors. Nothing is downloaded."),
+    )
+    help = _("Train it too, at 1 % of the learning rate. Off: it stays as it is, and only its head is trained.")
+    trains = query_params.switch(st.checkbox, _("Train the text tower"), name="train_text_tower", help=help)
+    settings = [f"method.text_tower={SENTENCE_TOWER}{folder}", f"method.train_text_tower={'on' if trains else 'off'}"]
+    return settings, wrong_tower(folder)
+
+
+def wrong_tower(folder: str) -> str:
+    """Why a folder holds no text tower, as far as can be told without opening it."""
+    if not folder:
+        return _("Name the folder of the text tower.")
+    with contextlib.suppress(OSError, ValueError, RuntimeError):
+        path = Path(folder).expanduser()
+        if (path / "modules.json").is_file():
+            return ""
+        if path.is_dir():
+            template = _("{folder} is not a model of sentence-transformers: it has no modules.json.")
+            return template.format(folder=folder)
+    return _("There is no folder {folder}.").format(folder=folder)

@@ -1,170 +1,154 @@
-"""The settings of a training as fields, each with its default from the catalog, the reason, and what is wrong."""
+"""The settings of a training as fields, each with its default and the reason, as the worker resolves them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
+from contrastive_core import runs
+from contrastive_core.base.errors import BadName
+from contrastive_core.data.image_form import LARGEST, RESIZES, SMALL
 from contrastive_core.engine import queue
-from contrastive_core.engine.images import datasets
-from contrastive_core.records import BadName, BadSetting, runs
-from contrastive_core.records.cards import Published, fitting
-from contrastive_core.records.recipe import view_changes
-from contrastive_core.records.train_config import TrainConfig, with_settings
-from contrastive_core.records.training_recipes import BatchRate, batch_of, rate_of
-from contrastive_lab import locale, number_inputs, query_params
-from contrastive_lab.locale import N_, _, sentence
+from contrastive_core.runs.train_config import RECIPES, Resolved
+from contrastive_lab import locale, query_params
+from contrastive_lab.locale import N_, _, ngettext, sentence
 
 OPTIMIZERS = {"sgd": N_("SGD with momentum"), "adamw": "AdamW", "lars": "LARS"}
+RECIPE_TITLES = {"short": N_("short runs"), "cifar": "CIFAR", "imagenet": "ImageNet"}
+RESIZE_TITLES = {"crop": N_("crop to the middle"), "pad": N_("pad with black")}
 VIEWS_TITLES = {"": N_("all alike (default)"), "byol": N_("two strengths, as BYOL has them")}
-SIZES = {"digits": 1437, "shapes": 5000, "stl10": 100_000, "mnist": 60_000, "fashion_mnist": 60_000}
-SIZES |= {"cifar10": 50_000, "cifar100": 50_000}  # training images
-UNKNOWN = N_("The method's default for these data.")
 
 
-@dataclass(frozen=True)
-class TrainChoice:
-    """What the fields are for. `loss`: one's own choice, or the method's."""
-
-    catalog: dict[str, Any]
-    method: str
-    loss: str
-    data: str
-    optimizer: str = ""  # one's own choice, or "": the method's
-    n_train: int = 0  # images of a folder; 0: not known
-    recipe: str = "short"  # that it follows
-
-    @property
-    def published(self) -> Published | None:
-        """The recipe with which the method was published, if it follows that."""
-        found = self.catalog["methods"][self.method]["published"].get(self.recipe)
-        return Published(**found) if found else None
-
-    def usual(self, name: str) -> tuple[Any, str]:
-        """The default of a setting and why it is so; None where it depends on what is not known."""
-        p = self.published
-        if p and name == "optimizer":
-            return p.optimizer, p.source
-        if p and name == "loss_knobs" and p.loss_knobs:
-            return p.loss_knobs, p.source
-        if p and name == "batch_size":
-            n_train = self.n_train or SIZES.get(self.data, 0)
-            least = self.catalog["methods"][self.method]["least_batch"]
-            return batch_of(p, self.recipe, n_train, least) if n_train else (None, UNKNOWN)
-        return self._of_short_runs(name)
-
-    def _of_short_runs(self, name: str) -> tuple[Any, str]:
-        by_data = self.catalog["methods"][self.method]["defaults"]
-        cards = [by_data[self.data]] if self.data in by_data else list(by_data.values())
-        entries = [card.get(name) for card in cards]
-        first = entries[0] if entries else None
-        if first is None or any(entry != first for entry in entries):
-            return None, UNKNOWN
-        if name == "batch_size" and datasets.is_files(self.data):
-            least = self.catalog["methods"][self.method]["least_batch"]
-            if not self.n_train:
-                return None, UNKNOWN
-            return fitting(first["value"], str(first["why"]), self.n_train, least)
-        return first["value"], str(first["why"])
-
-    def learning_rate(self, batch: int | None) -> tuple[Any, str]:
-        """The default of the rate, which follows the batch. As training/defaults.py."""
-        (lr, why), (usual_batch, _why) = self._of_short_runs("lr"), self._of_short_runs("batch_size")
-        size = batch or self.usual("batch_size")[0]
-        rate = rate_of(self.optimizer, BatchRate("adamw", lr or 0.0, usual_batch or 0, 0.0, why), self.published)
-        if not size or not rate.batch or not rate.lr:
-            return (lr if rate.optimizer == "adamw" and not batch else None), why
-        return rate.at(size), rate.why(size)
-
-    def temperature(self) -> tuple[Any, str] | None:
-        """That of the loss; None where it has none."""
-        knob = self.catalog["losses"][self.loss]["knobs"].get("temperature")
-        if knob is None:
-            return None
-        card = self.catalog["methods"][self.method]
-        if self.loss != card["default_loss"]:
-            return knob["default"], _("the default of {loss}").format(loss=self.loss)
-        value, why = self.usual("loss_knobs")
-        if isinstance(value, dict) and "temperature" in value:
-            return value["temperature"], why
-        if why == UNKNOWN and any("loss_knobs" in of_data for of_data in card["defaults"].values()):
-            return None, UNKNOWN
-        own = (card.get("loss_knobs") or {}).get("temperature", knob["default"])
-        return own, str(knob["help"])
+def chosen_before() -> list[str]:
+    """`key=value` lines of the fields that are drawn once their defaults are known, and that change defaults."""
+    recipe, optimizer = query_params.current("recipe", RECIPES, ""), query_params.current("optimizer", OPTIMIZERS, "")
+    batch = query_params.page_values().get(query_params.key_of("batch"), query_params.requested("batch"))
+    lines = [f"recipe={recipe}"] if recipe else []
+    lines += [f"optimizer={optimizer}"] if optimizer else []
+    return lines + ([f"batch_size={batch}"] if str(batch).isdecimal() else [])
 
 
-def numbers(choice: TrainChoice) -> tuple[list[str], int, str]:
-    """Temperature, batch size, learning rate, seed; gives `--set` values of those that were chosen,
-    the seed, and what is wrong besides what each field says (`number_inputs.wrong_number`)."""
-    settings: list[str] = []
-    with st.container(key="train-numbers"):  # wide enough for their defaults (app.py)
-        columns = iter(st.columns(2) + st.columns(2))
-    if (usual := choice.temperature()) is not None:
-        value = _field(next(columns), _("Temperature τ"), "temperature", usual, (0.001, 100.0, 0.05))
-        settings += [f"loss.temperature={value:g}"] if value is not None else []
-    batch = _field(next(columns), _("Batch size"), "batch", choice.usual("batch_size"), (2, 65536, 32))
-    settings += [f"batch_size={batch}"] if batch is not None else []
-    beside = next(columns)
-    lr = _field(beside, _("Learning rate"), "lr", choice.learning_rate(batch), (0.0, 100.0, 0.001))
-    settings += [f"lr={lr:g}"] if lr is not None else []
+def numbers(found: Resolved | None, temperature: Mapping[str, Any] | None) -> tuple[list[str], int, str]:
+    """Temperature (a knob; None for a loss without), batch size, learning rate, seed: `key=value` lines of those that
+    were chosen, the seed, and what is wrong."""
+    columns = iter(st.columns(2) + st.columns(2))
+    lines: list[str] = []
+
+    def field(label: str, name: str, setting: str, usual: Any, why: str, bounds: tuple[float, float, float]) -> Any:
+        low, high, step = bounds
+        usually = "default" if usual is None else _("{value} (default)").format(value=f"{usual:g}")
+        look: dict[str, Any] = {"step": step, "placeholder": usually, "help": why}
+        look |= {"format": "%.6g"} if isinstance(low, float) else {}
+        value = query_params.number(next(columns).number_input, label, low, high, name=name, default=None, **look)
+        lines.extend([f"{setting}={value:.10g}"] if value is not None else [])
+        return value
+
+    config, reasons = (found.config, found.reasons) if found else (None, {})
+    if temperature is not None:
+        usual = config.loss_knobs.get("temperature", temperature["default"]) if config else None
+        why = reasons.get("loss_knobs") or temperature["help"]
+        field(_("Temperature τ"), "temperature", "loss.temperature", usual, why, (0.001, 100.0, 0.05))
+    usual, why = config.batch_size if config else None, reasons.get("batch_size", "")
+    field(_("Batch size"), "batch", "batch_size", usual, why, (2, 65536, 32))
+    usual, why = config.lr if config else None, reasons.get("lr", "")
+    lr = field(_("Learning rate"), "lr", "lr", usual, why, (0.0, 100.0, 0.001))
     wrong = "" if lr != 0 else _("At a learning rate of 0 nothing is learned.")
-    if wrong:
-        beside.error(locale.text(wrong))
-    place = next(columns).number_input
-    seed = number_inputs.number(place, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
-    return settings, seed, wrong
+    seed = query_params.number(next(columns).number_input, _("Seed"), 0, 2**31 - 1, name="seed", default=0)
+    return lines, seed, wrong
 
 
-def optimizing(choice: TrainChoice) -> list[str]:
-    """Optimizer, layer-wise decay and micro-batch; gives `--set` values of those that were chosen."""
-    usual, why = choice.usual("optimizer")
-    named = {name: _(text) for name, text in OPTIMIZERS.items()}
-    first = _("{optimizers} (default)").format(optimizers=named[usual]) if usual in named else _("the method's own")
-    titles, help = {"": first, **named}, _("{why} LARS is for batches of thousands.").format(why=why).strip()
+def choose_recipe(found: Resolved | None, published: Mapping[str, Any]) -> list[str]:
+    """The recipe, and how the method was `published` with it; gives the `key=value` line if one was chosen."""
+    name, why = (found.config.training_recipe or "", found.reasons["training_recipe"]) if found else ("", "")
+    titles = {"": _("default"), **{one: _(title) for one, title in RECIPE_TITLES.items()}}
+    help = _(
+        "Optimizer, learning rate, schedule, batch size, head and augmentations: for short runs as measured here, for "
+        "CIFAR and ImageNet as published with the method. Your own settings take precedence. The default is chosen "
+        "from encoder, image size and epochs."
+    )
+    chosen = query_params.one_of(
+        st.selectbox, _("Recipe"), titles, name="recipe", format_func=titles.__getitem__, help=help
+    )
+    if not chosen and name:
+        text = _("{recipe}: {why}.")
+        st.caption(text.format(recipe=_(RECIPE_TITLES[name]), why=locale.text(why)))
+    if about := published.get(name):
+        text = ngettext("{source}, {epochs} epoch.", "{source}, {epochs} epochs.", about["epochs"])
+        st.caption(text.format(source=locale.text(about["source"]), epochs=f"{about['epochs']:,}"))
+    elif name not in ("", "short"):
+        st.caption(_("Nothing like it was published for this method: the values for short runs are used."))
+    return [f"recipe={chosen}"] if chosen else []
+
+
+def choose_optimizer(found: Resolved | None) -> list[str]:
+    """The optimizer; gives the `key=value` line if one was chosen."""
+    why = found.reasons.get("optimizer", "") if found else ""
+    titles = {"": _("default"), **{name: _(text) for name, text in OPTIMIZERS.items()}}
+    help = _("{why} LARS is for batches of thousands.").format(why=locale.text(why)).strip()
     optimizer = query_params.one_of(
         st.selectbox, _("Optimizer"), titles, name="optimizer", format_func=titles.get, help=help
     )
+    return [f"optimizer={optimizer}"] if optimizer else []
+
+
+def decay_and_micro_batch() -> list[str]:
+    """`key=value` lines of those that were chosen."""
     help = _(
         "Each layer learns at this fraction of the rate of the layer after it. 1 suits a new encoder; 0.65 to 0.75 "
         "preserves a pretrained one."
     )
     look: dict[str, Any] = {"step": 0.05, "format": "%.2f", "placeholder": _("1 (default)"), "help": help}
     label = _("Layer-wise decay")
-    decay = number_inputs.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
-    settings = [f"optimizer={optimizer}"] if optimizer else []
-    settings += [f"layer_decay={decay:g}"] if decay is not None else []
-    return settings + _micro_batch()
-
-
-def _micro_batch() -> list[str]:
+    decay = query_params.number(st.number_input, label, 0.01, 1.0, name="layer_decay", default=None, **look)
     help = _(
         "Number of images encoded at a time. Set it when a batch does not fit in memory: the loss still compares the "
         "whole batch, and a step takes about a third longer."
     )
-    look: dict[str, Any] = {"step": 32, "placeholder": _("whole batch (default)"), "help": help}
-    size = number_inputs.number(st.number_input, _("Micro-batch"), 2, 65536, name="micro_batch", default=None, **look)
-    return [f"micro_batch={size}"] if size is not None else []
+    look = {"step": 32, "placeholder": _("whole batch (default)"), "help": help}
+    size = query_params.number(st.number_input, _("Micro-batch"), 2, 65536, name="micro_batch", default=None, **look)
+    lines = [f"layer_decay={decay:g}"] if decay is not None else []
+    return lines + ([f"micro_batch={size}"] if size is not None else [])
 
 
-def views_recipe() -> list[str]:
-    """Whether views are made alike; gives the `--set` value of those that are not."""
+def image_form() -> list[str]:
+    """`image_size` and `resize` for a folder's images, as settings NAME=VALUE."""
+    size = query_params.number(
+        st.number_input,
+        _("Image size in pixels"),
+        4,
+        LARGEST,
+        name="image_size",
+        default=None,
+        placeholder=_("size the encoder expects"),
+        help=_(
+            "224 for ImageNet and timm encoders, unless they name another size. Otherwise the median of the images' "
+            "shorter sides, at most {small}."
+        ).format(small=SMALL),
+    )
+    resize = query_params.one_of(
+        st.selectbox, _("Resize"), RESIZES, name="resize", format_func=RESIZE_TITLES.__getitem__
+    )
+    return [f"resize={resize}", *([f"image_size={size}"] if size else [])]
+
+
+def further_settings() -> list[str]:
+    """`key=value` lines of settings without a field, and of the views."""
     help = _(
         "Two strengths: view 1 is always blurred, view 2 seldom, and some of view 2 have "
         "their bright pixels inverted (solarized)."
     )
-    chosen = query_params.one_of(
+    views = query_params.one_of(
         st.selectbox, _("Views"), list(VIEWS_TITLES), name="views", format_func=VIEWS_TITLES.__getitem__, help=help
     )
-    return [f"recipe.views={chosen}"] if chosen else []
-
-
-def _field(place: Any, label: str, name: str, usual: tuple[Any, str], bounds: tuple[float, float, float]) -> Any:
-    """A number, its default where nothing is written, shown with the digits that are passed on."""
-    low, high, step = bounds
-    value, why = usual
-    usually = "default" if value is None else _("{value} (default)").format(value=f"{value:g}")
-    look: dict[str, Any] = {"step": step, "format": "%.6g", "placeholder": usually, "help": why}
-    return number_inputs.number(place.number_input, label, low, high, name=name, default=None, **look)
+    extra = query_params.text(
+        st.text_area,
+        _("Further settings, one a line"),
+        name="further",
+        placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
+        help=_("Settings that have no field here, by the names that a run's settings have."),
+    )
+    lines = [line.strip() for line in extra.splitlines() if line.strip()]
+    return ([f"recipe.views={views}"] if views else []) + lines
 
 
 def wrong_name(name: str) -> str:
@@ -172,50 +156,8 @@ def wrong_name(name: str) -> str:
     if not name:
         return ""
     try:
-        runs.checked_name(name)
+        runs.new_name(name)
     except BadName as error:
         return sentence(error)
     taken = name in queue.taken_names()
     return _("there is a run {name} already; choose another name").format(name=f"{name!r}") if taken else ""
-
-
-def wrong_settings(choice: TrainChoice, further: list[str]) -> str:
-    """What is wrong with the lines of further settings, as far as it can be told without torch."""
-    try:
-        config = with_settings(TrainConfig(choice.method), further)
-    except BadSetting as error:
-        return sentence(error)
-    try:
-        view_changes(str(config.recipe.get("views") or ""))
-    except ValueError as error:
-        return sentence(error)
-    card = choice.catalog["methods"][choice.method]
-    if config.method != choice.method or config.dataset != TrainConfig().dataset:
-        return _("method and dataset are chosen above")
-    for group, values, knobs in (
-        ("loss", config.loss_knobs, choice.catalog["losses"].get(config.loss or choice.loss)),
-        ("method", config.method_knobs, card),
-        ("recipe", config.recipe, {"knobs": choice.catalog["recipe"]}),
-    ):
-        for knob, value in values.items():
-            if knobs and (why := _wrong_knob(group, knob, value, knobs["knobs"])):
-                others = [name for name, one in choice.catalog["methods"].items() if knob in one["knobs"]]
-                if group == "method" and knob not in knobs["knobs"] and others:
-                    text = _("method.{knob} is a setting of {others}; {method} has: {knobs}")
-                    of = {"knob": knob, "others": ", ".join(others), "method": choice.method}
-                    return text.format(**of, knobs=", ".join(knobs["knobs"]))
-                return why
-    return ""
-
-
-def _wrong_knob(group: str, knob: str, value: Any, knobs: dict[str, Any]) -> str:
-    if knob not in knobs:
-        text = _("{group}.{knob} is no setting here; known: {knobs}")
-        return text.format(group=group, knob=knob, knobs=", ".join(knobs) or "none")
-    low, high = knobs[knob].get("low"), knobs[knob].get("high")
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or low is None:
-        return ""
-    if low <= value and (high is None or value <= high):  # never of NaN
-        return ""
-    text = _("{group}.{knob} must lie in {low}..{high}; got {value}")
-    return text.format(group=group, knob=knob, low=f"{low:g}", high=f"{high:g}", value=f"{value:g}")

@@ -6,8 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.engine import questions
-from contrastive_core.engine.images import changed, datasets, values_of
+from contrastive_core.data import datasets
+from contrastive_core.data.folder_preview import changed, values_of
+from contrastive_core.engine import jobs
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import _, message, ngettext
@@ -23,8 +24,8 @@ def contents(folder: str) -> None:
     st.header(_("Images"))
     result = cache.result("folder", values_of(folder))
     if result is None:
-        task = questions.analysis("folder", values_of(folder))
-        follow(task, message("The images"), said=task.failure())  # which `wrong_folder` says at the form
+        job = jobs.analysis("folder", values_of(folder))
+        follow(job, message("The images"), said=job.failure())  # which `wrong_folder` says at the form
         return
     st.markdown(f"**{format.plain(summary(result.meta))}**")
     st.caption(format.plain(classes(result.meta)))
@@ -42,8 +43,8 @@ def contents(folder: str) -> None:
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
 
 
-def wrong_folder(folder: str, needs_labels: str, needs_captions: str = "") -> str:
-    """Why a folder cannot be trained on, as far as known; `needs_labels`, `needs_captions`: the method, if it does."""
+def wrong_folder(folder: str, needs_captions: str = "") -> str:
+    """Why a folder cannot be read, or has no captions for the method that `needs_captions`; "" where it can."""
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():
@@ -51,13 +52,8 @@ def wrong_folder(folder: str, needs_labels: str, needs_captions: str = "") -> st
         return _("There is no folder or list {folder}.").format(folder=folder)
     result = cache.result("folder", values_of(folder))
     if result is None:
-        task = questions.analysis("folder", values_of(folder))
-        return "" if task.is_running() else task.failure() or ""
-    if needs_labels and len(result.meta["classes"]) < 2:
-        text = _("{needs_labels} needs at least two classes; this folder has fewer.")
-        return text.format(needs_labels=needs_labels)
-    if sum(count[0] for count in result.meta["counts"]) < 2:
-        return _("One image is too few to compare: a training needs two or more.")
+        job = jobs.analysis("folder", values_of(folder))
+        return "" if job.is_running() else job.failure() or ""
     return wrong_captions(result.meta, needs_captions) if needs_captions else ""
 
 
@@ -88,21 +84,6 @@ def about_captions(meta: dict[str, Any]) -> str:
     )
     said = [text.format(n=f"{lacking:,}")] if captions and lacking > 0 else []
     return " ".join([*said, *filter(None, [meta["caption_remark"]])])
-
-
-def wrong_batch(folder: str, settings: list[str]) -> str:
-    """Why a batch size that was chosen is too large for the folder, as far as is known."""
-    sizes = [s.partition("=")[2].strip() for s in settings if s.startswith("batch_size=")]
-    size = int(sizes[-1]) if sizes and sizes[-1].isdigit() else 0
-    n = training_images(folder) if size and is_folder(folder) else 0
-    text = _("A batch of {sizes} is larger than the {n} training images of this folder.")
-    return text.format(sizes=f"{size:,}", n=f"{n:,}") if 0 < n < size else ""
-
-
-def training_images(folder: str) -> int:
-    """How many images a folder has for training; 0 while that is not known."""
-    result = cache.result("folder", values_of(folder))
-    return sum(count[0] for count in result.meta["counts"]) if result is not None else 0
 
 
 def is_folder(path: str) -> bool:
@@ -143,8 +124,8 @@ def summary(meta: dict[str, Any]) -> str:
         parts.append(label.format(captions=f"{captions:,}", images=f"{images:,}"))
     if left_out:
         more = ", …" if meta["n_left_out"] > 1 else ""
-        label = _("{n_left_out} left out: {left_out}{more}")
-        parts.append(label.format(n_left_out=f"{meta['n_left_out']:,}", left_out=left_out[0][0], more=more))
+        label = _("{count} left out: {example}{more}")
+        parts.append(label.format(count=f"{meta['n_left_out']:,}", example=left_out[0][0], more=more))
     return " · ".join(filter(None, parts))
 
 

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from contrastive_core.engine.images import MOST_BYTES, MOST_FILES, parts_of, pictures_in, save_uploads, subfolders
-from contrastive_core.records import BadSetting, data_home, printable
-from contrastive_lab import cache, command_files, format
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.regular_files import printable
+from contrastive_core.data.folder_preview import pictures_in, subfolders
+from contrastive_core.data.uploaded_images import MOST_BYTES, MOST_FILES, parts_of, save_uploads
+from contrastive_lab import cache, format, path_input, query_params
 from contrastive_lab.locale import _, ngettext
 
 OPEN, PLACE = "browsing", "browsed folder"
@@ -62,7 +65,7 @@ def _shortcuts(place: Path) -> None:
     up, is_top = place.parent, place == place.parent
     row.button(_("Up"), "browse-up", on_click=_go, args=(up,), icon=":material/arrow_upward:", disabled=is_top)
     row.button(_("Home"), "browse-home", on_click=_go, args=(Path.home(),), icon=":material/home:")
-    for path in [p for p in command_files.folders() if p != place][:RECENT]:
+    for path in [p for p in path_input.folders() if p != place][:RECENT]:
         name, key = format.plain(printable(path.name)), f"recent-{cache.digest(str(path))}"
         row.button(name, key, printable(path), on_click=_go, args=(path,), icon=":material/history:")
 
@@ -87,7 +90,8 @@ def _go(place: Path) -> None:
 
 
 def _use(place: Path, key: str) -> None:
-    st.session_state[key], st.session_state[OPEN] = str(place), False
+    query_params.choose(key, str(place))
+    st.session_state[OPEN] = False
 
 
 # --- a folder that is dropped ------------------------------------------------------------------
@@ -100,7 +104,7 @@ def drop_zone() -> None:
     files = st.file_uploader(label, accept_multiple_files="directory", key=key, help=help)
     text = _(
         "At most {most_files} files and {most_bytes} MB. They are copied to {data_home}. A folder given by its path "
-        "above is not copied."
+        "is not copied."
     )
     most, home = (f"{MOST_FILES:,}", f"{MOST_BYTES / 1e6:,.0f}"), format.plain(data_home() / "dropped")
     st.caption(text.format(most_files=most[0], most_bytes=most[1], data_home=home))
@@ -128,7 +132,7 @@ def drop_zone() -> None:
 def take_over_drop(key: str) -> None:
     """Write the folder that was taken over into the field of this key, before it is drawn."""
     if folder := st.session_state.pop(CHOSEN, None):
-        st.session_state[key] = folder
+        query_params.choose(key, folder)
 
 
 def show_left_out(folder: str) -> None:

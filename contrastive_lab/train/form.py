@@ -1,47 +1,45 @@
-"""The training form: method, data, settings and Start, and a preview of the views."""
+"""The training form: method, data, settings and Start."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core.base.errors import BadSetting, Locked
+from contrastive_core.data import datasets, image_list, torchvision_sets
+from contrastive_core.data.dataset import KNOWN, DatasetInfo
+from contrastive_core.data.folder_preview import name_of, values_of
+from contrastive_core.data.image_form import SMALL
 from contrastive_core.engine import queue, training
-from contrastive_core.engine.images import datasets, image_list, name_of, torchvision_sets, values_of
-from contrastive_core.records import BadSetting, Locked
-from contrastive_lab import cache, format, guard, locale, number_inputs, query_params
-from contrastive_lab.locale import N_, _
+from contrastive_core.engine.calls import resolved_settings
+from contrastive_core.runs import stem_of
+from contrastive_core.runs.train_config import Resolved, TrainConfig, as_options, usual_epochs, with_settings
+from contrastive_lab import cache, format, guard, locale, query_params
+from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
-from contrastive_lab.train import folder_picker, setting_notes
-from contrastive_lab.train.encoder import Encoder, choose_encoder, opened_weights, wrong_start
-from contrastive_lab.train.expected import expected
+from contrastive_lab.train import folder_picker
+from contrastive_lab.train.adviser import adviser_card
+from contrastive_lab.train.augmentations import choose_steps, is_quick
+from contrastive_lab.train.encoder import Encoder, choose_encoder, choose_text_tower, opened_weights
+from contrastive_lab.train.estimates import about_disk, expected, wrong_size
 from contrastive_lab.train.fields import (
-    OPTIMIZERS,
-    TrainChoice,
-    numbers,
-    optimizing,
-    views_recipe,
-    wrong_name,
-    wrong_settings,
-)
-from contrastive_lab.train.folder import training_images, with_change, wrong_batch, wrong_folder
-from contrastive_lab.train.image_size import (
-    as_options,
-    cache_setting,
+    choose_optimizer,
+    choose_recipe,
+    chosen_before,
+    decay_and_micro_batch,
+    further_settings,
     image_form,
-    on_disk,
-    size_of_run,
-    streamed,
-    wrong_size,
+    numbers,
+    wrong_name,
 )
-from contrastive_lab.train.recipe import choose_recipe, followed
-from contrastive_lab.train.text_tower import choose_text_tower
+from contrastive_lab.train.folder import wrong_folder
 from contrastive_lab.train.watch import watch_next
 
 FOLDER = N_("folder of images…")
 NO_CLASSES = N_("none: no classes")
 DEFAULT_LOSS = N_("the method's own")
-KNOWN_CHANNELS = {"digits": 1, "mnist": 1, "fashion_mnist": 1, "shapes": 3, "cifar10": 3, "cifar100": 3, "stl10": 3}
 STARTED = N_("runs that were started here")
 
 
@@ -52,7 +50,6 @@ class Data:
     name: str
     download: bool = False
     fetch: bool = False  # it is not on this machine
-    method: str = ""  # that is chosen to be trained on them; "" while it is not known
 
     @property
     def files(self) -> str:
@@ -60,89 +57,155 @@ class Data:
         return self.name.partition(":")[2] if datasets.is_files(self.name) else ""
 
 
-def form() -> Data:
-    """Five fields, the rest under Advanced; returns the data and the method that are chosen."""
+@dataclass(frozen=True)
+class Draft:
+    """What the form says of the run to start: all that the stage shows of it."""
+
+    data: Data
+    method: str = ""  # "" while it is not known
+    card: dict[str, Any] = field(default_factory=dict)  # of the method
+    config: TrainConfig | None = None  # resolved, where that is possible
+    views: list[str] = field(default_factory=list)  # settings that its views depend on
+    is_off: bool = True  # it cannot be started as it is
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """The choices among the advanced fields: `lines` and `further` are `key=value`."""
+
+    loss: str
+    lines: list[str]
+    encoder: Encoder
+    wrong_tower: str
+    processes: int
+    beside: bool
+    form: list[str]
+    on_disk: DeltaGenerator
+    further: list[str]
+    in_recipe: DeltaGenerator
+    in_optimizer: DeltaGenerator
+
+
+def form(chips: DeltaGenerator) -> Draft:
+    """Method, data and epochs, the rest in a popover; Start at the end. Args: chips: where augmentations are chosen."""
+    st.header(_("New run"))
     first = st.container()
     data = choose_data()  # drawn at once, with what it holds
-    if catalog := catalog_or_wait():
-        titles = {name: card["title"] for name, card in catalog["methods"].items()}
-        method = query_params.one_of(
-            first.selectbox, _("Method"), titles, name="method", default="simclr", format_func=titles.get
-        )
-        settings(catalog, method, data)
-        data = replace(data, method=method)
-    return data
-
-
-def _further_settings() -> list[str]:
-    """Settings without a field: of the views, and as lines of text, which override them."""
-    extra = query_params.text(
-        st.text_area,
-        _("Further settings, one a line"),
-        name="further",
-        placeholder="loss.margin=0.2\nmethod.momentum=0.99\nrecipe.crop_low=0.2",
-        help=_("Settings that have no field here, by the names that a run's settings have."),
+    if (catalog := catalog_or_wait()) is None:
+        return Draft(data)
+    titles = {name: card["title"] for name, card in catalog["methods"].items()}
+    method = query_params.one_of(
+        first.selectbox, _("Method"), titles, name="method", default="simclr", format_func=titles.get
     )
-    return views_recipe() + [line.strip() for line in extra.splitlines() if line.strip()]
+    return settings(catalog, method, data, chips)
 
 
-def _choice(catalog: dict[str, Any], method: str, data: Data, recipe: str) -> TrainChoice:
-    loss = query_params.current("loss", catalog["losses"], DEFAULT_LOSS)
-    own = catalog["methods"][method]["default_loss"] if loss == DEFAULT_LOSS else loss
-    optimizer = query_params.current("optimizer", OPTIMIZERS, "")
-    n_train = training_images(data.files) if data.files else 0
-    return TrainChoice(catalog, method, own, data.name, optimizer, n_train, recipe)
-
-
-def settings(catalog: dict[str, Any], method: str, data: Data) -> None:
-    """How to train it; Start, or a look at its views. What is known to fail is not started."""
-    epochs = number_inputs.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=20)
-    recipe = followed(data.name, epochs)
-    choice = _choice(catalog, method, data, recipe.name)
-    chosen, seed, why = numbers(choice)
-    wrong = [why, _error(wrong_name(name := _name()))]
-    with st.expander(_("Advanced")):
-        own = choose_recipe(recipe, choice.published)
-        arguments, encoder, beside = advanced(catalog, choice)
-        wrong.append(_error(encoder.wrong))
-        form = image_form() if data.files else []
-        below = st.container()
-        further = own + _further_settings()
-        side = size_of_run(data.files, encoder, form, further) if data.files else None
-        stored = cache_setting(further)
-        if data.files and (text := (side and streamed(data.files, form, side, stored)) or on_disk(data.files, side)):
-            below.caption(text)
-        wrong_lines = wrong_settings(choice, further) or setting_notes.refusal(choice, chosen + further)
-        wrong += [_error(wrong_lines), wrong_start(encoder, channels_of(data), further)]
-    wrong += [_error(wrong_size(data.files, form, side, stored) if side else "")]
-    wrong += _wrong_images(catalog["methods"][method], data, chosen + further)
-    expected(data.name, method, encoder.name, epochs, [*form, *chosen, *further])
-    why = next(filter(None, [*wrong, number_inputs.wrong_number()]), "")
-    for note in [] if why else setting_notes.notes(choice, chosen + further):
+def settings(catalog: dict[str, Any], method: str, data: Data, chips: DeltaGenerator) -> Draft:
+    """How to train it, and Start. What is known to fail is not started. Fields whose defaults depend on others are
+    drawn after these, in their places above."""
+    card, usual = catalog["methods"][method], usual_epochs(method, data.name)
+    epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=usual)
+    with st.popover(_("Temperature, batch, rate, seed, name"), width="stretch", key="train-more"):
+        in_numbers = st.container(key="train-numbers")  # wide enough for their defaults (app.py)
+        name = _name()
+        fields = advanced(catalog, card, data)
+    errors, facts = st.container(), facts_of(data)
+    begun = ["recipe=short"] if fields.encoder.weights else []
+    asked = [f"epochs={epochs}", *begun, *fields.lines, *fields.form, *chosen_before(), *fields.further]
+    found, wrong = resolved(method, data.name, facts, asked)
+    config = found.config if found else None
+    with fields.in_recipe:
+        own = choose_recipe(found, card["published"])
+    with fields.in_optimizer:
+        own += choose_optimizer(found)
+    with in_numbers:
+        loss = card["default_loss"] if fields.loss == DEFAULT_LOSS else fields.loss
+        chosen, seed, wrong_rate = numbers(found, catalog["losses"][loss]["knobs"].get("temperature"))
+    with chips:
+        switched = choose_steps(config, facts.image_shape[0]) if config and facts else []
+    with errors:
+        wrongs = (wrong_name(name), wrong_rate, fields.encoder.wrong, fields.wrong_tower, wrong)
+        problems = [*map(_error, wrongs)]
+        problems.append(_error(wrong_data(card, data)))
+        problems.append(_error(wrong_size(data.files, config) if config and data.files else ""))
+        problems.append(_error(found.refusal if found else ""))
+    if data.files:
+        for text in about_disk(data.files, config):
+            fields.on_disk.caption(text)
+    why = next(filter(None, problems), "")
+    for note in () if why or found is None else found.notes:
         st.info(format.plain(note))
-    row, is_off, why = st.container(horizontal=True), bool(why) or not data.name, format.plain(why)
-    go = row.button(_("Start"), type="primary", icon=":material/play_arrow:", key="start", disabled=is_off, help=why)
-    look = row.button(_("See its views"), icon=":material/visibility:", key="see-views", disabled=is_off, help=why)
-    if is_off:  # also for a press that came with the number that is wrong
-        return
-    if look:
-        values = {"method": method, "dataset": data.name, "set": [*form, *further]}
-        st.session_state["preview"] = with_change(values)
-    elif go:
-        st.session_state.pop("preview", None)
-        arguments += [*as_options(form), "--method", method, "--dataset", data.name, "--epochs", str(epochs)]
-        arguments += ["--seed", str(seed), *(["--download"] if data.download else []), *_as_options(chosen + further)]
-        free = queue.free_name(f"{method}-{'folder' if data.files else data.name}-s{seed}")
-        start(name or free, arguments, encoder, data, beside)
+    is_off, preview = bool(why) or not data.name, [*fields.form, *fields.further, *switched]
+    draft = Draft(data, method, card, config, [] if is_off else preview, is_off)
+    if data.name and not data.download:
+        adviser_card(data.name, method, config, is_quick(data.name, config))
+    with st.container(key="train-go"):
+        expected(config, data.name)
+        look: dict[str, Any] = {"icon": ":material/play_arrow:", "width": "stretch", "help": format.plain(why)}
+        go = st.button(_("Start"), type="primary", key="start", disabled=is_off, **look)
+    if go and not is_off:  # a press can come with the number that is wrong
+        lines = [f"method={method}", f"dataset={data.name}", f"epochs={epochs}", f"seed={seed}"]
+        more = [*fields.further, *switched]
+        arguments = as_options([*lines, *fields.lines, *fields.form, *own, *chosen, *more])
+        arguments += ["--processes", str(fields.processes)] if fields.processes > 1 else []
+        free = queue.free_name(stem_of(method, "folder" if data.files else data.name, seed, chosen + more))
+        start(name or free, arguments + ["--download"] * data.download, fields, data)
+    return draft
 
 
-def _wrong_images(card: Any, data: Data, settings: list[str]) -> list[str]:
-    """Why a method with this card cannot use the data, and why a batch does not fit; "" where they do."""
-    return [_error(wrong_data(card, data)), _error(wrong_batch(data.files, settings) if data.files else "")]
+def advanced(catalog: dict[str, Any], card: dict[str, Any], data: Data) -> Advanced:
+    """The fields that few need, and places for those whose defaults depend on them."""
+    with st.expander(_("Advanced")):
+        in_recipe = st.container()
+        loss = choose_loss(catalog)
+        in_optimizer = st.container()
+        lines = [f"loss={loss}"] if loss != DEFAULT_LOSS else []
+        lines += decay_and_micro_batch()
+        encoder = choose_encoder(catalog["encoders"])
+        tower, wrong_tower = choose_text_tower(card["needs_captions"])
+        lines += tower if encoder.wrong else [f"encoder={encoder.name}", *encoder.settings, *tower]
+        processes, beside = choose_processes()
+        form = image_form() if data.files else []
+        return Advanced(
+            loss=loss,
+            lines=lines,
+            encoder=encoder,
+            wrong_tower=wrong_tower,
+            processes=processes,
+            beside=beside,
+            form=form,
+            on_disk=st.container(),
+            further=further_settings(),
+            in_recipe=in_recipe,
+            in_optimizer=in_optimizer,
+        )
 
 
-def _as_options(settings: list[str]) -> list[str]:
-    return [part for setting in settings for part in ("--set", setting)]
+def resolved(method: str, data: str, facts: DatasetInfo | None, lines: list[str]) -> tuple[Resolved | None, str]:
+    """The settings of the form as the worker resolves them, or what is wrong with them; neither while the images are
+    not counted. Args: lines: `key=value`."""
+    config = TrainConfig(method, data)
+    try:
+        config = with_settings(config, lines)
+        if (config.method, config.dataset) != (method, data):
+            return None, _("method and dataset are chosen above")
+        return (resolved_settings(config, facts), "") if facts else (None, "")
+    except (ValueError, OSError) as error:
+        return None, sentence(error)
+
+
+def facts_of(data: Data) -> DatasetInfo | None:
+    """The facts that defaults depend on; None while a folder's images are not counted."""
+    if not data.files:
+        return KNOWN.get(data.name)
+    if (preview := cache.result("folder", values_of(data.files))) is None:
+        return None
+    meta, images = preview.meta, preview.arrays["images"]
+    is_color = len(images) and (images[:, :1] != images).any()  # in some images of a folder
+    channels, side = int(meta.get("channels") or 0) or 3 * bool(is_color), int(meta.get("side") or SMALL)
+    classes = sum(train > 0 for train, _test in meta["counts"]) if meta["classes"] else 0
+    n_train = sum(train for train, _test in meta["counts"])
+    return DatasetInfo((channels, side, side), n_train, classes, meta["captions"][2] > 0)
 
 
 def _name() -> str:
@@ -159,15 +222,12 @@ def _error(why: str) -> str:
 
 
 def wrong_data(method: dict[str, Any], data: Data) -> str:
-    """Why this method cannot be trained on these data, as far as is known."""
+    """Why these data cannot be trained on, where their facts do not say it."""
     if not data.name:
         return ""  # the field above says what to do
     if data.fetch and not data.download:
         return _("{name} is not on this machine: tick Fetch above, or choose other data.").format(name=data.name)
-    if data.files:
-        needs = [method["title"] if method[kind] else "" for kind in ("needs_labels", "needs_captions")]
-        return wrong_folder(data.files, *needs)
-    return str(method["problems"].get(data.name) or "")
+    return wrong_folder(data.files, method["title"] if method["needs_captions"] else "") if data.files else ""
 
 
 def choose_data() -> Data:
@@ -187,8 +247,6 @@ def choose_data() -> Data:
         folder_picker.browser("path-folder")
         if folder:
             folder_picker.show_left_out(folder)
-        else:
-            folder_picker.drop_zone()
         return Data(with_label(name_of(folder)) if folder else "")
     # Its files are here, or its images already decoded.
     if name not in torchvision_sets.SIZES or torchvision_sets.is_there(name, None) or datasets.is_made(name, "train"):
@@ -222,58 +280,33 @@ def with_label(name: str) -> str:
     return name if chosen == usual else f"{name}#{chosen}"
 
 
-def advanced(catalog: dict[str, Any], choice: TrainChoice) -> tuple[list[str], Encoder, bool]:
-    """Loss, optimizer, encoder, text tower and GPUs as arguments; the encoder; whether to wait for what is training."""
+def choose_loss(catalog: dict[str, Any]) -> str:
+    """A loss by its name, or the method's own."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
-    loss = query_params.one_of(
-        st.selectbox,
-        _("Loss"),
-        [DEFAULT_LOSS, *catalog["losses"]],
-        name="loss",
-        format_func=lambda name: titles.get(name, name),
+    options = [DEFAULT_LOSS, *titles]
+    return query_params.one_of(
+        st.selectbox, _("Loss"), options, name="loss", format_func=lambda name: titles.get(name, name)
     )
-    settings = optimizing(choice)
-    encoder = choose_encoder(catalog["encoders"])
-    tower, wrong = choose_text_tower(catalog["methods"][choice.method]["needs_captions"])
-    encoder = replace(encoder, wrong=encoder.wrong or wrong)
-    processes = 1
+
+
+def choose_processes() -> tuple[int, bool]:
+    """GPUs, and whether to start beside what is training."""
+    processes, help = 1, _("The batch is shared out: loss and weights stay.")
     if (count := training.gpus()) > 1:
-        processes = number_inputs.number(
-            st.number_input,
-            _("GPUs"),
-            1,
-            count,
-            name="gpus",
-            default=1,
-            help=_("The batch is shared out: loss and weights stay."),
-        )
-    beside = query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")
-    arguments = ["--encoder", encoder.name, *encoder.arguments, *_as_options(settings + tower)]
-    arguments += ["--loss", loss] if loss != DEFAULT_LOSS else []
-    arguments += ["--processes", str(processes)] if processes > 1 else []
-    return arguments, encoder, beside
+        processes = query_params.number(st.number_input, _("GPUs"), 1, count, name="gpus", default=1, help=help)
+    return processes, query_params.switch(st.checkbox, _("Start now, parallel to the current run"), name="beside")
 
 
-def channels_of(data: Data) -> int | None:
-    """Channels of the images, as far as they are known: color shows in some images of a folder."""
-    if not data.files:
-        return KNOWN_CHANNELS.get(data.name)
-    preview = cache.result("folder", values_of(data.files))
-    if preview is not None and (channels := preview.meta.get("channels")):
-        return int(channels)
-    images = None if preview is None else preview.arrays["images"]
-    return 3 if images is not None and (images[:, :1] != images).any() else None
-
-
-def start(name: str, arguments: list[str], encoder: Encoder, data: Data, beside: bool) -> None:
+def start(name: str, arguments: list[str], fields: Advanced, data: Data) -> None:
     """Open the weights that it begins with, if there are any, and train."""
+    encoder = fields.encoder
     try:
         arguments = [*arguments, *(opened_weights(encoder, data.name) if encoder.weights else [])]
     except (ValueError, OSError, Locked) as error:
         st.error(format.plain(_("The weights were not opened. {error}").format(error=error)))
         return
     with guard.errors_shown():
-        (queue.start_now if beside else queue.enqueue)(name, arguments)
+        (queue.start_now if fields.beside else queue.enqueue)(name, arguments)
         watch_next(name)
         st.session_state[STARTED] = st.session_state.get(STARTED, 0) + 1
         st.rerun()

@@ -1,34 +1,42 @@
-"""A training while it runs: how far it is, its curves, its map forming, its log; and where to go once it is done."""
+"""A training while it runs: its map forming, its curves, monitors or log; beside it how far it is and where to go once
+it is done."""
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.engine import importing, process, queue, training
-from contrastive_core.records import Progress, runs
-from contrastive_core.records.advice import is_trial
-from contrastive_core.records.run import Run
-from contrastive_core.records.run_metrics import MetricsReader, labeled_images
-from contrastive_core.records.score import wilson
-from contrastive_lab import format, forming_map, guard, locale, plots, query_params, scrolling, state
+from contrastive_core import runs
+from contrastive_core.advice.plan import is_trial
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.progress import Progress
+from contrastive_core.base.score import wilson
+from contrastive_core.engine import process, queue, training
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
+from contrastive_lab import cache, format, forming_map, guard, locale, plots, query_params, stage, state
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
-from contrastive_lab.train import collapse_curves, running_advisers, tower_curves
+from contrastive_lab.train import curves as figures
+from contrastive_lab.train.folder import with_change
+from contrastive_lab.train.sparklines import sparkline
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker
 AT_WORK = "training"  # of the session: the run that is chosen once it is done
+NEW = "new run"  # of the session: the form stands there, not the run
+KNN = "knn_train_sample"
+VIEWS = {"map": N_("Map"), "curves": N_("Curves"), "monitors": N_("Monitors"), "log": N_("Log")}
 FEW_STEPS = 300  # points of a curve
 
 
 def watch_next(name: str) -> None:
-    """Watch this run from the next time the page is drawn, which then scrolls to it."""
+    """Watch this run from the next time the page is drawn."""
     st.session_state[WATCHED] = st.session_state[AT_WORK] = name
-    scrolling.scroll_next()
+    st.session_state.pop(NEW, None)
 
 
 def watched() -> str | None:
@@ -42,34 +50,48 @@ def _at_work() -> list[str]:
     return [run.name for run in training.working() if not is_trial(run.name)]
 
 
-def comes_first() -> bool:
-    """Whether the training stands above the views and the folder: while it runs, and once it is done until views
-    are asked for."""
-    name = watched()
-    return name is not None and (not st.session_state.get("preview") or queue.progress_of(name) is not None)
+def shown() -> str | None:
+    """The run that the page shows in place of the form: one that is asked for, was started, or is at work, until
+    somebody begins a new one. An address with a method or data asks for the form."""
+    is_form_asked = any(query_params.requested(name) for name in ("method", "data", "folder"))
+    if query_params.requested("watch"):
+        st.session_state.pop(NEW, None)
+    elif is_form_asked:
+        st.session_state[NEW] = True
+    return None if st.session_state.get(NEW) else watched()
 
 
-def watch() -> None:
-    """The run that is watched."""
-    busy, name = _at_work(), watched()
-    if name is None and running_advisers.running():
-        running_advisers.watch()
-        return
-    if name is None:
-        st.info(_("Nothing is training. Choose a method and data, and press Start."))
-        st.caption(_("digits: 1,797 real images, about 20 s. shapes: 6,000 generated images, minutes."))
-        return
+def way_back() -> None:
+    """From the form to the run that was watched."""
+    if name := watched():
+        st.button(_("Watch {name}").format(name=format.plain(name)), key="watch-run", on_click=watch_again)
+
+
+def watch_again() -> None:
+    st.session_state.pop(NEW, None)
+
+
+def _begin_new() -> None:
+    st.session_state[NEW] = True
+
+
+def watch(name: str) -> None:
+    """The run that is watched: its picture, and beside it how far it is."""
     st.session_state[WATCHED] = name
-    options = list(dict.fromkeys([name, *busy, *(job.name for job in queue.queue())]))
-    if len(options) == 1:
-        query_params.keep(watch=name)
-    else:
-        query_params.choose(PICKER, name)
-        name = query_params.one_of(
-            st.segmented_control, _("Watch"), options, name="watch", key=PICKER, on_change=_picked
+    options = list(dict.fromkeys([name, *_at_work(), *(job.name for job in queue.queue())]))
+    with stage.toolbar():
+        if len(options) == 1:
+            query_params.keep(watch=name)
+            st.markdown(f"**{format.plain(name)}**", width="content")
+        else:
+            query_params.choose(PICKER, name)
+            name = query_params.one_of(st.selectbox, _("Watch"), options, name="watch", key=PICKER, on_change=_picked)
+        st.space("stretch")
+        view = query_params.one_of(
+            st.segmented_control, _("View"), list(VIEWS), name="view", format_func=lambda v: locale.text(VIEWS[v])
         )
-    with scrolling.in_view():
-        live(name)
+        st.button(_("New run"), icon=":material/add:", key="new-run", on_click=_begin_new)
+    live(name, view)
 
 
 def _picked() -> None:
@@ -77,28 +99,42 @@ def _picked() -> None:
 
 
 @st.fragment(run_every=1.0)
-def live(name: str) -> None:
+def live(name: str, view: str) -> None:
     """All of it, drawn again every second."""
     queue.go_on()
+    picture, inspector = stage.columns()
     try:
         run = runs.load(name)
     except (ValueError, OSError) as error:
-        not_yet(name, error)
+        with picture:
+            st.caption(_("The map appears after the first epoch."))
+        with inspector:
+            st.subheader(format.plain(name))
+            not_yet(name, error)
         return
     if queue.progress_of(name) is not None:
         st.session_state[AT_WORK] = name
     elif st.session_state.get(AT_WORK) == name and run.status()["status"] == "done":
         del st.session_state[AT_WORK]
-        scrolling.scroll_next()
         state.choose_run(name)
         st.rerun()
-    progress(run)
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
-    curves(run, reader.update())
-    forming(run)
-    with st.expander(_("Log")):
-        st.code(process.log_of(name, 30) or _("nothing"), language=None)
+    metrics = reader.update()
+    with inspector:
+        progress(run, metrics)
+    with picture, st.container(key=f"train-{view}"):
+        if view == "map":
+            if run.snapshots():
+                forming_map.draw(run)
+            else:
+                st.caption(_("The map appears after the first epoch."))
+        elif view == "curves":
+            curves(run, metrics)
+        elif view == "monitors":
+            figures.draw_collapse(run.name, thinned(metrics), metrics.epochs)
+        else:
+            st.code(process.log_of(name, 200) or _("nothing"), language=None)
 
 
 def not_yet(name: str, error: Exception) -> None:
@@ -114,7 +150,7 @@ def not_yet(name: str, error: Exception) -> None:
     bar(queue.progress_of(name) or Progress("starting"), name)
     if st.button(_("Stop"), icon=":material/stop:", key=f"stop-{name}"):
         training.stop(name)
-        if opened := importing.waited_for(name):
+        if opened := training.import_waited_for(name):
             opened.stop()
 
 
@@ -134,100 +170,143 @@ def in_line(name: str) -> bool:
     return True
 
 
-def progress(run: Run) -> None:
-    """How it stands, and what can be done with it."""
+def progress(run: Run, metrics: MetricsReader) -> None:
+    """How it stands and what its figures are; at the end, the next step."""
     status = training.status_of(run)
     now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
-    st.header(run.name)
+    st.subheader(format.plain(run.name))
+    method, data = cache.method_title(str(run.config.get("method"))), format.data_of(run.config.get("dataset"))
+    st.caption(format.plain(_("{method} on {data}").format(method=method, data=data)))
     if now == "running" and (told := queue.progress_of(run.name)):
         bar(told, now)
     else:
         epoch, template = status.get("epoch") or 0, _("{state}: epoch {epoch} of {epochs}")
         text = template.format(state=locale.text(now), epoch=epoch, epochs=epochs)
         st.progress(min(1.0, epoch / max(1, epochs)), text)
+    if now in ("running", "starting") and st.button(_("Stop"), icon=":material/stop:", key="stop"):
+        training.stop(run.name)
     if note := status.get("note"):
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
-    row = st.container(horizontal=True)
-    if now in ("running", "starting") and row.button(_("Stop"), icon=":material/stop:", key="stop"):
-        training.stop(run.name)
-    if not in_line(run.name) and now in ("stopped", "failed") and not run.shipped:
+    figures_of_now(run, metrics, epochs)
+    is_waiting = in_line(run.name)
+    if now in ("stopped", "failed") and not is_waiting and not run.shipped:
         (st.error if now == "failed" else st.info)(format.plain(format.in_form(status.get("reason") or now)))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
-        if row.button(_("Resume"), icon=":material/play_arrow:", type="primary", key="resume"):
-            with guard.errors_shown():
-                queue.resume(run.name)
-                watch_next(run.name)
-                st.rerun()  # all of the page: the sidebar tells of it too
-    if now == "done":
-        _ways_on(run, row)
+    with st.container(key="train-go"):
+        if now in ("stopped", "failed") and not is_waiting and not run.shipped:
+            _resume(run)
+        else:
+            _ways_on(run, is_done=now == "done")
 
 
-def _ways_on(run: Run, row: DeltaGenerator) -> None:
+def _resume(run: Run) -> None:
+    label, icon = _("Resume"), ":material/play_arrow:"
+    if st.button(label, icon=icon, type="primary", key="resume", width="stretch"):
+        with guard.errors_shown():
+            queue.resume(run.name)
+            watch_next(run.name)
+            st.rerun()  # all of the page: the bar at the top tells of it too
+
+
+def _ways_on(run: Run, is_done: bool) -> None:
     """To the pages that show what a finished training has learned; labels can be wrong where there are any."""
-    page = "explore" if row.button(_("Explore it"), icon=":material/scatter_plot:", key="explore") else ""
-    if run.manifest.get("classes"):
+    look: dict[str, Any] = {"width": "stretch", "disabled": not is_done}
+    page = ""
+    if is_done and run.manifest.get("classes"):
         label, icon = _("Find wrong labels"), ":material/image_search:"
-        page = "samples" if row.button(label, icon=icon, key="find-wrong-labels") else page
+        page = "samples" if st.button(label, icon=icon, key="find-wrong-labels", width="stretch") else page
+    label = _("Explore it") if is_done else _("Explore it when done")
+    if st.button(label, icon=":material/scatter_plot:", key="explore", type="primary", **look):
+        page = "explore"
     if page:
         state.choose_run(run.name)
         st.switch_page(f"pages/{page}.py")
 
 
-def curves(run: Run, metrics: MetricsReader) -> None:
-    """The figures of now, and how they came about: kNN where there are classes, recall between two towers."""
+def thinned(metrics: MetricsReader) -> list[JsonObject]:
+    """Lines of steps, as many as a curve shows."""
+    return metrics.steps[:: max(1, -(-len(metrics.steps) // FEW_STEPS))]
+
+
+def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
+    """The score of this name after each epoch that has one."""
+    return [(x["epoch"], x[name]) for x in metrics.epochs if name in x]
+
+
+def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
+    """Loss and score with how they came about: kNN where there are classes, recall between two towers."""
     if not metrics.steps:
         st.caption(_("The first step is being taken…"))
         return
-    epochs = metrics.epochs
-    scored = [(x["epoch"], x["knn_train_sample"]) for x in epochs if "knn_train_sample" in x]
-    has_classes = bool(scored or run.manifest.get("classes"))
-    _figures_of_now(metrics, has_classes)
-    thin = metrics.steps[:: -(-len(metrics.steps) // FEW_STEPS)]
+    lines = thinned(metrics)
+    done = max(0.02, min(1.0, (metrics.latest[-1].get("epoch") or 1) / max(1, epochs)))
+    loss = (metrics.epochs or metrics.latest)[-1]["loss"]
+    steps = _("step {step}").format(step=f"{metrics.latest[-1]['step']:,}")
+    drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps)]
+    scored, forth = scores_of(metrics, KNN), scores_of(metrics, figures.FORTH)
+    if scored or run.manifest.get("classes"):
+        shares = [100 * share for _epoch, share in scored]
+        value = f"{shares[-1]:.3g} %" if shares else "–"
+        title, note = _("kNN on the training sample"), _("Other images of the sample vote on each image.")
+        drawn.append(sparkline(title, value, shares, baselines(run), done, note))
+    elif forth:
+        shares = [100 * share for _epoch, share in forth]
+        title = _("Recall@1, image → caption")
+        drawn.append(sparkline(title, f"{shares[-1]:.3g} %", shares, {}, done, _(figures.OF_SAMPLE)))
+    st.html("".join(drawn))
+    if any("z_std" in line for line in lines) and not training.status_of(run).get("is_warned"):
+        last = next(line for line in reversed(lines) if "z_std" in line)
+        deviation = f"{last['z_std']:.2g}"
+        text = _("No sign of collapse: the deviation of z is {value}.")
+        st.markdown(f":green[●] {text.format(value=deviation)}")
+    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
+    st.caption(_("{speed} images/s").format(speed=f"{speed:,.0f}"))
+
+
+def baselines(run: Run) -> dict[str, float]:
+    """kNN in per cent on pixels and with an untrained encoder, where a first look at the images has found it."""
+    asked = {"dataset": str(run.config.get("dataset")), "method": str(run.config.get("method"))}
+    try:
+        found = cache.result("look", with_change(asked))
+    except (OSError, ValueError):
+        return {}
+    facts = found.meta["facts"] if found else {}
+    named = ((_("pixels"), facts.get("pixels_knn")), (_("untrained"), facts.get("random_encoder")))
+    return {f"{name} {100 * value:.3g}": 100 * value for name, value in named if value is not None}
+
+
+def curves(run: Run, metrics: MetricsReader) -> None:
+    """Every curve of the training: kNN where there are classes, recall between two towers."""
+    if not metrics.steps:
+        return
+    thin = thinned(metrics)
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-    towers = tower_curves.figures(epochs, thin)
+    towers = figures.figures(metrics.epochs, thin)
     drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
     cells: list[Callable[[], object]] = [
         partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
     ]
-    if has_classes:
+    scored = scores_of(metrics, KNN)
+    if scored or run.manifest.get("classes"):
         cells.insert(1, partial(vote, run, scored))
     for at in range(0, len(cells), 2):
         for column, cell in zip(st.columns(2), cells[at : at + 2], strict=False):
             with column:
                 cell()
     if "recall" in towers:
-        st.caption(_(tower_curves.OF_SAMPLE))
-    collapse_curves.draw(run.name, thin, epochs)
-
-
-def _figures_of_now(metrics: MetricsReader, has_classes: bool) -> None:
-    epochs = metrics.epochs
-    score, title, help = "", "", ""
-    if has_classes:
-        score, title = "knn_train_sample", _("kNN on the training sample")
-        help = _("A fixed sample of training images, each voted on by the others.")
-    elif any(tower_curves.FORTH in line for line in epochs):
-        score, title = tower_curves.FORTH, _("Recall@1, image → caption")
-        help = _(tower_curves.OF_SAMPLE)
-    speed = float(np.median([x["images_per_s"] for x in metrics.latest]))
-    columns = iter(st.columns(3))
-    next(columns).metric(_("Loss"), f"{(epochs or metrics.latest)[-1]['loss']:.3f}")
-    if score:
-        share = next((line[score] for line in reversed(epochs) if score in line), None)  # not every epoch is scored
-        next(columns).metric(title, f"{100 * share:.1f} %" if share is not None else "–", help=help)
-    next(columns).metric(_("Images/s"), f"{speed:,.0f}")
+        st.caption(_(figures.OF_SAMPLE))
 
 
 def vote(run: Run, scored: list[tuple[int, float]]) -> None:
-    """kNN over the epochs with the interval of each share, and what the intervals show."""
+    """kNN over the epochs with the interval of each share and its baselines, and what the intervals show."""
     epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
     knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
     figure = plots.curves(knn, "epoch", _("kNN on the training sample, %"))
     if ends := shares(scored, n):
         plots.band(figure, epochs, ends, "95 %", PALETTE[0])
-    zoom = query_params.switch(st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."))
-    plots.whole_range(figure, zoom)
+    for name, value in baselines(run).items():
+        figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
     if ends:
@@ -249,17 +328,7 @@ def since(epochs: list[int], ends: list[tuple[float, float]], n: int) -> str:
     of = _("The band is the 95 % interval of a share of {n} images, of this one seed.").format(n=f"{n:,}")
     if len(ends) == 1:
         return of
-    template = _("{of} Accuracy has not changed significantly since epoch {epochs}.")
+    template = _("{band} Accuracy has not changed significantly since epoch {epochs}.")
     if first == len(ends) - 1:
-        template = _("{of} The interval of the last epoch does not overlap that of the epoch before.")
-    return template.format(of=of, epochs=epochs[first])
-
-
-def forming(run: Run) -> None:
-    """The map of the fixed sample after the last epoch, or any earlier one."""
-    if not (epochs := run.snapshots()):
-        return
-    epoch = epochs[-1]
-    if run.status()["status"] != "running" and len(epochs) > 1:
-        epoch = st.select_slider(_("Map after epoch"), epochs, value=epoch, key=f"epoch-{run.name}")
-    forming_map.draw(run, epoch)
+        template = _("{band} The interval of the last epoch does not overlap that of the epoch before.")
+    return template.format(band=of, epochs=epochs[first])

@@ -12,7 +12,6 @@ except ModuleNotFoundError:
         "the widgets need anywidget, which is missing: pip install 'contrastive-lab[notebook]'"
     ) from None
 
-from contrastive_lab.widgets.loss_widgets import CircleWidget, LossViewWidget, circle, loss_view
-from contrastive_lab.widgets.scatter import ScatterWidget, scatter
+from contrastive_lab.widgets.loss_widgets import CircleWidget, LossViewWidget, ScatterWidget, circle, loss_view, scatter
 
 __all__ = ["CircleWidget", "LossViewWidget", "ScatterWidget", "circle", "loss_view", "scatter"]

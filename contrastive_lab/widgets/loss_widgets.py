@@ -1,4 +1,7 @@
-"""The live loss view on rows of one's own, and points on a circle that follow a loss's own gradient."""
+"""The live loss view on rows of one's own, and points on a circle that follow a loss's own gradient.
+
+A map of many rows, with their pictures; what is selected comes back as row numbers.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,20 @@ import numpy as np
 import traitlets
 
 from contrastive_core import losses
-from contrastive_core.loss_lab.view import compute_view
-from contrastive_core.records.lab_view import LabBatch, LabView
+from contrastive_core.base.cards import LossEntry
+from contrastive_core.lab.lab_view import LabBatch, LabView
+from contrastive_core.lab.view import about_loss, compute_view
+from contrastive_core.spaces.pca import pca
 from contrastive_lab.components.circle import CircleStart, CircleView, pack_circle
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, pack_loss_view
+from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, ScatterData, pack_scatter
+from contrastive_lab.components.scatter import rows_of as rows_reported
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.loss_description import about_loss
 from contrastive_lab.loss_setting import dragged, further_knobs, further_knobs_of, knob_of, live_knob, setting_of
-from contrastive_lab.widgets.host import KnobWidget, digest
-from contrastive_lab.widgets.validation import images_of, labels_of, rows_of
+from contrastive_lab.widgets.host import KnobWidget, LabWidget, digest, images_of, labels_of, rows_of
 
 MOST = 1024  # rows that stay smooth under a drag
-SHOWN = ("view", "panel", "order", "masks", "second", "second_value")
+SHOWN = ("view", "stage", "order", "masks", "second", "second_value")
 
 
 def loss_view(
@@ -90,7 +95,7 @@ class LossViewWidget(KnobWidget):
         if isinstance(said.get("anchor"), int):
             self.anchor = said["anchor"]
         before, self._shown = self._shown, {name: said[name] for name in SHOWN if name in said}
-        is_another = any(before.get(name) != self._shown.get(name) for name in ("panel", "second", "second_value"))
+        is_another = any(before.get(name) != self._shown.get(name) for name in ("second", "second_value"))
         if self._view.kernel is None or is_another:
             self.draw()
 
@@ -100,11 +105,20 @@ class LossViewWidget(KnobWidget):
             self._view = compute_view(self._batch, self._pairing, self.loss, self.knobs)
         setting = self._setting(self._view, self.about, self.knobs)
         choice, others = str(self._shown.get("second", "")), Alternatives([*self._others.items()])
-        axes, second = PairAxes.of(self._view, self._sheet), self._second(choice)
-        about = (self.loss, self.about["title"], self.anchor, self._shown)
-        self.data = pack_loss_view(LossView(setting, axes, *about, others, choice, second))
+        shown = LossView(
+            first=setting,
+            axes=PairAxes.of(self._view, self._sheet),
+            name=self.loss,
+            title=self.about["title"],
+            anchor=self.anchor,
+            start=self._shown,
+            alternatives=others,
+            choice=choice,
+            second=self._second(choice),
+        )
+        self.data = pack_loss_view(shown)
 
-    def _setting(self, view: LabView, about: dict[str, Any], knobs: dict[str, Any]) -> LossSetting:
+    def _setting(self, view: LabView, about: LossEntry, knobs: dict[str, Any]) -> LossSetting:
         if view.kernel is not None:
             view = view.with_knobs(**{name: knobs[name] for name in dragged(about)})
         held = {k: v for k, v in knobs.items() if k not in dragged(about) or view.kernel is None}
@@ -113,7 +127,7 @@ class LossViewWidget(KnobWidget):
 
     def _second(self, choice: str) -> LossSetting | None:
         """Another loss on the same pairs, once it is asked for."""
-        if self._shown.get("panel") != "two" or choice not in self._others:
+        if choice not in self._others:
             return None
         name, value = choice.removeprefix("loss:"), self._shown.get("second_value")
         about = about_loss(name)
@@ -162,12 +176,91 @@ class CircleWidget(KnobWidget):
 
     def draw(self) -> None:
         """Send the loss with its knob; where the points stand is the browser's."""
-        kernel, knob = self.about["kernel"], None
+        kernel: dict[str, Any] = {**(self.about["kernel"] or {})}
+        knob = None
         if self.live:
             kernel = kernel | {self.live: self.knobs[self.live]}
             knob = knob_of(self.about, self.live, self.knobs[self.live])
-        kernel, more = (
-            kernel | {n: self.knobs[n] for n in further_knobs(self.about)},
-            further_knobs_of(self.about, self.knobs),
-        )
+        kernel |= {name: self.knobs[name] for name in further_knobs(self.about)}
+        more = further_knobs_of(self.about, self.knobs)
         self.data = pack_circle(CircleView(kernel, self.about["score"], knob, self._start, more=more))
+
+
+def scatter(
+    z: Any,
+    labels: Any = None,
+    *,
+    color: Any = None,
+    images: Any = None,
+    ids: Sequence[Any] | None = None,
+    classes: Sequence[str] | None = None,
+    title: str = "map",
+    height: int = 520,
+) -> ScatterWidget:
+    """A map: lasso, box, zoom, pictures on hover, search; at most 1,000,000 rows.
+
+    Args:
+        z: places (n, 2); of wider rows (n, d) the two leading principal components.
+        labels: (n) whole numbers, −1 for none, or names: a color for each class. color: (n)
+            numbers instead, in eight steps. images: (n, c, h, w) or (n, h, w). ids: (n) texts.
+        classes: names of the labels 0, 1, … title: of a saved picture. height: in pixels.
+    Raises: ValueError with the reason.
+    """
+    rows = rows_of(z, least=1)
+    if rows.ndim != 2:
+        raise ValueError(f"z must be rows (n, d); got shape {rows.shape}: a map has one row each")
+    n, d = rows.shape
+    if n > MAX_POINTS:
+        raise ValueError(f"a map draws at most {MAX_POINTS:,} rows; got {n:,}: give some of them")
+    if images is not None and n > MAX_IMAGES:
+        raise ValueError(f"a map holds at most {MAX_IMAGES:,} images; got {n:,}: leave them out")
+    texts = [str(text) for text in (range(n) if ids is None else ids)]
+    if len(texts) != n:
+        raise ValueError(f"ids must be {n}, one for each row; got {len(texts)}")
+    xy = rows if d == 2 else pca(rows)
+    numbers, names = labels_of(labels, n, classes)
+    values = None if labels is None else numbers
+    if values is None and color is not None:
+        values = np.asarray(color)
+        if values.shape != (n,) or values.dtype.kind not in "fiub":
+            raise ValueError(f"color must be ({n},) numbers, one for each row; got {values.shape}")
+        values = values.astype(np.float64)
+    sheet = thumbnail_sheet(images_of(images, n))
+    data = ScatterData(
+        xy, ids=texts, content=digest(xy, sheet.picture), color=values, names=names, thumbnails=sheet, title=title
+    )
+    return ScatterWidget(data, height)
+
+
+class ScatterWidget(LabWidget):
+    """`selection`: the rows that are lit, a list of numbers; it can be set."""
+
+    selection: Any = traitlets.List()  # travels within `reported` and `data`, packed
+
+    def __init__(self, data: ScatterData, height: int = 520) -> None:
+        super().__init__("scatter", "map")
+        self._data, self._height, self._turns = data, height, 0
+        self.draw()
+
+    @traitlets.validate("selection")
+    def _check(self, proposal: Any) -> list[int]:
+        n, rows = len(self._data.xy), np.asarray(proposal["value"])
+        if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu"):
+            raise traitlets.TraitError(f"rows are whole numbers; got {proposal['value']!r:.80}")
+        outside = rows[(rows < 0) | (rows >= n)]
+        if len(outside):
+            raise traitlets.TraitError(f"rows are 0 to {n - 1}; got {outside[0]}")
+        return list(rows.tolist())
+
+    @traitlets.observe("selection")
+    def _light(self, change: Any) -> None:
+        if not self._is_quiet:
+            self._turns += 1
+            self.draw()
+
+    def hear(self, said: dict[str, Any]) -> None:
+        self.selection = rows_reported(said).tolist()
+
+    def draw(self) -> None:
+        """Send the map with the rows that are lit."""
+        self.data = pack_scatter(self._data, self.selection, str(self._turns), self._height)

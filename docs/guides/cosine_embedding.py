@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from contrastive_core.base.cards import LossCard
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob
 from contrastive_core.losses._base import Loss
-from contrastive_core.messages import N_
 from contrastive_core.ops.similarity import masked_sum
 from contrastive_core.pairs.types import Masks, Pairs
-from contrastive_core.records.cards import LossCard
-from contrastive_core.registry import knob
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,6 @@ class CosineEmbedding(Loss):
 
     margin: float = knob(0.0, -1.0, 1.0, N_("Negatives with a lower cosine are ignored."))
     normalize: bool = knob(True, help=N_("Compare unit rows."))
-
-    @property
-    def takes_weights(self) -> bool:
-        return True
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
         pull, push = 1 - scores, (scores - self.margin).clamp_min(0)  # (n, w)

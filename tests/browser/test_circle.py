@@ -1,32 +1,13 @@
-"""The circle: its gradients are the library's, and its points do what the loss wants."""
+"""The circle: its points do what the loss wants (unit/components/test_circle_gradients.py holds their gradients)."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from patience import repainted
-
-from contrastive_core import losses, pairs
-
-FIND = """() => {
-  const roots = [document, ...[...document.querySelectorAll('*')].map((e) => e.shadowRoot)];
-  for (const root of roots) for (const e of root?.querySelectorAll('.lab') ?? []) {
-    let at = e.parentNode;
-    for (; at; at = at.parentNode ?? at.host) if (at._ring) return at._ring;
-  }
-  return null;
-}"""
-GRADIENT = """async ({angles, mask, kernel, score}) => {
-  const parts = {...await import("/shared/kernels.js"), ...await import("/circle/forces.js")};
-  const n = angles.length, S = parts.circleScores(angles, score, new Float64Array(n * n));
-  const out = parts.evaluate(S, Uint8Array.from(mask), n, n, kernel);
-  return {force: Array.from(parts.circleGradient(angles, score, out)), value: out.value};
-}"""
+from ring_page import FIND, ask, visit
 
 
 @pytest.fixture(scope="module")
@@ -34,67 +15,13 @@ def address(script_pages: str) -> str:
     return f"{script_pages}/circle"
 
 
-def settings(name: str) -> list[dict[str, Any]]:
-    """A loss's knobs: values of what is dragged, with every choice of the others."""
-    values = {"temperature": (0.01, 0.05, 0.5, 5.0, 10.0), "margin": (0.0, 0.3, 1.0, 2.0)}
-    found: list[dict[str, Any]] = [{}]
-    for knob, about in losses.knobs(name).items():
-        if tried := [v for v in values.get(knob, ()) if v >= (about.low or 0)] or about.choices:
-            found = [{**g, knob: v} for g in found for v in tried]
-    return [knobs for knobs in found if losses.create(name, **knobs).kernel() is not None]
+def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str) -> None:
+    for loss in ("nt_xent", "triplet"):
+        visit(page, address, loss=loss)
+        run_and_pause(page)
 
 
-WITH_KERNEL = [name for name in losses.names() if losses.create(name).kernel() is not None]
-
-
-@pytest.mark.parametrize("name", WITH_KERNEL)
-def test_gradients_agree_with_the_library(modules: Any, name: str) -> None:
-    for knobs in settings(name):
-        agree(modules, name, knobs)
-
-
-def agree(modules: Any, name: str, knobs: dict[str, Any]) -> None:
-    rng = np.random.default_rng(3)
-    angles = rng.uniform(0, 2 * np.pi, 18)
-    labels = torch.arange(18) % 3
-    rows = torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 1))
-    loss = losses.create(name, **knobs)
-    batch = pairs.from_labels(rows, labels)
-    mask = torch.where(labels[:, None] == labels[None], 1, 2).fill_diagonal_(3)
-    compare(modules, loss, batch, angles, mask)
-    groups = torch.arange(9) % 4  # the same points as two towers, in both directions at once
-    batch = pairs.from_towers(rows[:9], rows[9:], groups, groups)
-    across = torch.zeros(18, 18, dtype=torch.long)
-    across[:9, 9:] = across[9:, :9] = torch.where(groups[:, None] == groups[None], 1, 2)
-    compare(modules, loss, batch, angles, across)
-
-
-def compare(modules: Any, loss: Any, batch: pairs.Pairs, angles: np.ndarray, mask: torch.Tensor) -> None:
-    anatomy = loss.anatomy(batch)
-    tangent = torch.tensor(np.stack([-np.sin(angles), np.cos(angles)], 1))
-    wanted = (anatomy.grad_anchors * tangent).sum(1).numpy()
-    found = modules.evaluate(
-        GRADIENT,
-        {"angles": angles.tolist(), "mask": mask.flatten().tolist(), "kernel": loss.kernel(), "score": loss.score},
-    )
-    value = float(anatomy.output.value)
-    assert abs(found["value"] - value) <= 1e-5 * max(1, abs(value)), loss
-    worst = np.abs(np.array(found["force"]) - wanted) / np.maximum(1, np.abs(wanted))
-    assert worst.max() <= 1e-4, f"{loss}: {worst.max():.1e}"
-
-
-def visit(page: Any, address: str, **asked: Any) -> None:
-    page.goto(f"{address}?" + "&".join(f"{k}={v}" for k, v in asked.items()))
-    page.wait_for_function(f"() => ({FIND})()?.force")
-
-
-def ask(page: Any, what: str) -> Any:
-    return page.evaluate(f"() => {{ const ring = ({FIND})(); return {what}; }}")
-
-
-@pytest.mark.parametrize("loss", ["nt_xent", "triplet"])
-def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str, loss: str) -> None:
-    visit(page, address, loss=loss)
+def run_and_pause(page: Any) -> None:
     start, alignment = ask(page, "ring.out.value"), ask(page, "ring.alignment")
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_function(f"() => ({FIND})().step > 60")
@@ -114,11 +41,7 @@ def test_running_lowers_the_loss_and_pausing_stops(page: Any, address: str, loss
 def test_a_point_can_be_dragged_and_turned_by_keys(page: Any, address: str) -> None:
     visit(page, address)
     box = page.locator(".ring").bounding_box()
-    at = "[ring.canvas.clientWidth / 2 + Math.min(ring.canvas.clientWidth,"
-    at += " ring.canvas.clientHeight) * 0.43 * Math.cos(ring.angles[0]),"
-    at += " ring.canvas.clientHeight / 2 - Math.min(ring.canvas.clientWidth,"
-    at += " ring.canvas.clientHeight) * 0.43 * Math.sin(ring.angles[0])]"
-    before, (x, y) = ask(page, "Array.from(ring.force)"), ask(page, at)
+    before, (x, y) = ask(page, "Array.from(ring.force)"), ask(page, "ring.spots[0]")
     page.mouse.move(box["x"] + x, box["y"] + y)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5, steps=4)
@@ -134,92 +57,29 @@ def test_a_point_can_be_dragged_and_turned_by_keys(page: Any, address: str) -> N
     assert ask(page, "ring.angles[0]") == pytest.approx(angle + 0.05)
 
 
-COUNT = """() => {
-  window.counts = {math: 0, dom: 0};
-  for (const name of ["sin", "cos", "exp", "log", "log1p"]) {
-    const plain = Math[name];
-    Math[name] = (x) => { window.counts.math++; return plain(x); };
-  }
-  const root = ring.root;
-  new MutationObserver((all) => (window.counts.dom += all.length)).observe(
-    root, {subtree: true, childList: true, characterData: true, attributes: true});
-}"""
-
-
-def test_the_work_of_a_frame_is_bounded(page: Any, address: str) -> None:
-    """Two hundred points: one step a frame, a fixed number of operations a pair, and next to
-    nothing to lay out. How long that takes is the machine's."""
-    visit(page, address, n=200)
-    ask(page, f"({COUNT})()")
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_function(f"() => ({FIND})().step > 20")
-    page.get_by_role("button", name="Pause").click()
-    repainted(page)
-    steps, frames = ask(page, "[ring.step, ring.timings.length]")
-    assert steps == frames
-    counts = page.evaluate("window.counts")
-    assert 200**2 < counts["math"] / steps <= 16 * 200**2
-    assert counts["dom"] <= 6 * (steps + 5)
-
-
-def test_the_circle_can_be_taken_along(page: Any, address: str) -> None:
-    visit(page, address, n=6, groups=2)
-    page.get_by_role("button", name="Step", exact=True).click()
-    repainted(page)
-    with page.expect_download() as got:
-        page.get_by_role("button", name="CSV").click()
-    lines = Path(got.value.path()).read_text().splitlines()
-    assert lines[0] == "point,group,angle,force,loss,tower"
-    assert len(lines) == 1 + 6 + 2 + 1
-    assert [row.split(",")[1::4] for row in lines[1:4]] == [["0", "0"], ["1", "0"], ["0", "0"]]  # group and tower
-    forces = [float(row.split(",")[3]) for row in lines[1:7]]
-    assert abs(sum(forces)) < 1e-6 * max(map(abs, forces))  # nothing turns the circle as a whole
-    with page.expect_download() as got:
-        page.get_by_role("button", name="PNG").click()
-    assert Path(got.value.path()).read_bytes()[:4] == b"\x89PNG"
-
-
-def test_two_towers_meet_and_the_report_names_them(page: Any, address: str) -> None:
-    visit(page, address, n=12, loss="siglip")
-    page.get_by_role("checkbox", name="two towers").check()
-    page.get_by_text(re.compile("'towers': 1")).wait_for()
-    assert ask(page, "[ring.n, ring.count, ring.M.filter((m) => m === 1).length]") == [12, 6, 12]
-    assert "Gap between the towers" in page.locator(".hint").first.inner_text()
-    assert page.get_by_text("discs and squares: the two towers").is_visible()
-    page.get_by_role("checkbox", name="two towers").uncheck()
-    page.get_by_text(re.compile("'towers': 0")).wait_for()
-    assert ask(page, "ring.M.includes(0)") is False
-
-
-def test_one_group_and_groups_of_one_say_why_nothing_moves(page: Any, address: str) -> None:
-    visit(page, address, n=4, groups=4)
-    assert "nothing moves" in page.locator(".hint").first.inner_text()
-    visit(page, address, groups=1)
-    assert "NaN" not in page.locator(".lab").inner_text()
-
-
-def test_an_answer_to_an_older_report_moves_no_slider(page: Any, address: str) -> None:
-    """What was let go last stays, whatever is on its way; nothing moves what is in the hand."""
+def test_a_moving_point_can_be_dragged_and_the_others_wait(page: Any, address: str) -> None:
     visit(page, address)
-    found = page.evaluate(
-        f"""async () => {{
-          const ring = ({FIND})(), values = [], slider = ring.slider, load = performance
-            .getEntriesByType("resource").find((e) => e.name.endsWith("circle/main.js")).name;
-          const {{ applyMeta }} = await import(load);
-          for (const at of [200, 500, 800]) {{
-            const older = {{ ...ring.meta, heard: ring.reports }};
-            slider.value = at;
-            slider.oninput();
-            applyMeta(ring, {{ ...older, heard: 99 }});
-            values.push(Number(slider.value) === at);
-            slider.onchange();
-            applyMeta(ring, older);
-            const used = ring.kernel[ring.meta.kernel.knob];
-            values.push(Number(slider.value) === at, used === ring.value);
-          }}
-          applyMeta(ring, {{ ...ring.meta, heard: ring.reports }});
-          values.push(Number(slider.value) !== 800);
-          return values;
-        }}"""
-    )
-    assert found == [True] * 10
+    box = page.locator(".ring").bounding_box()
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => ({FIND})().step > 3")
+    x, y = ask(page, "ring.spots[5]")
+    page.mouse.move(box["x"] + x + 12, box["y"] + y + 12)  # as far beside it as a hand that follows it
+    page.mouse.down()
+    repainted(page)
+    held, step = ask(page, "[ring.held, ring.step]")
+    assert held >= 0
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 5, steps=4)
+    repainted(page)
+    assert ask(page, "[ring.step, ring.running]") == [step, True]
+    assert ask(page, f"ring.angles[{held}]") == pytest.approx(np.pi / 2, abs=0.02)
+    page.mouse.up()
+    page.wait_for_function(f"() => ({FIND})().step > {step}")
+
+
+def test_without_motion_a_run_shows_its_end_alone(page: Any, address: str) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    visit(page, address)
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_function(f"() => ({FIND})().step >= 300")
+    page.get_by_role("button", name="Run", exact=True).wait_for()
+    assert ask(page, "ring.timings.length") <= 1

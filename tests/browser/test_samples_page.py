@@ -15,13 +15,9 @@ import numpy as np
 import pytest
 from patience import PATIENCE, SLOW, settled_box
 
+from contrastive_core.base import json_files
+from contrastive_core.base.paths import ROOT, SHIPPED
 from contrastive_core.data import datasets, overrides
-from contrastive_core.paths import ROOT, SHIPPED
-from contrastive_core.records import loaded_vectors
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.sample_request import request_of
-from contrastive_core.samples.run_samples import samples_of_vectors
-from contrastive_core.storage import json_files
 
 FLIPS, LOOKED_AT, FOUND = 10, 15, 8
 
@@ -68,6 +64,21 @@ def until(page: Any, done: Callable[[], bool]) -> None:
         page.wait_for_timeout(50)
 
 
+def test_the_suspect_is_the_largest_picture_with_evidence_for_both_classes(app: str, page: Any) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{app}/samples?run=planted&split=train")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    box = bench.locator(".suspect canvas").bounding_box()
+    assert (round(box["width"]), round(box["height"])) == (496, 496)
+    given, other = (bench.locator(f".class{kind} strong").inner_text() for kind in (":not(.other)", ".other"))
+    titles = bench.locator(".near h3").all_inner_texts()
+    assert [title.split(" labeled ")[1] for title in titles[:2]] == [other, given]
+    assert bench.locator(".whats .first").inner_text().startswith(f"→ {other}")
+    assert not bench.locator(".ways").is_visible()  # keys and the film do it
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth")
+
+
 def test_planted_flips_are_found_decided_on_by_keys_and_trained_without(
     app: str, page: Any, planted: tuple[Path, set[str]]
 ) -> None:
@@ -87,10 +98,12 @@ def test_planted_flips_are_found_decided_on_by_keys_and_trained_without(
         page.keyboard.press("d" if sample in flips else "ArrowRight")
     assert len(flips & set(found)) >= FOUND
     dropped = flips & set(found)
-    page.get_by_text(f"0 kept, 0 relabeled, {len(dropped)} dropped").wait_for(timeout=SLOW)
+    page.get_by_text(f"{len(dropped)} of 1,437 decided").wait_for(timeout=SLOW)
     until(page, lambda: len(decided(home)) >= before + len(dropped))
     assert [line["id"] for line in decided(home)[before:]] == [i for i in found if i in flips]
 
+    page.get_by_role("button", name="Save labels").click()
+    page.get_by_text(f"0 kept, 0 relabeled, {len(dropped)} dropped").wait_for(timeout=SLOW)
     page.get_by_label("Epochs").fill("1")
     page.get_by_label("Epochs").press("Enter")
     page.get_by_role("button", name=f"Retrain with {len(dropped)} change").click()
@@ -102,7 +115,7 @@ def test_planted_flips_are_found_decided_on_by_keys_and_trained_without(
 
     page.get_by_role("button", name="Compare").click()
     page.get_by_role("heading", name="Compare").wait_for(timeout=SLOW)
-    verdict = page.get_by_role("heading", name=re.compile("planted.*points|no difference", re.I))
+    verdict = page.get_by_role("heading", name=re.compile("wins by|no significant difference", re.I))
     verdict.wait_for(timeout=2 * SLOW)
     assert page.locator("[data-testid=stException]").count() == 0
 
@@ -121,6 +134,7 @@ def test_three_quick_presses_are_three_decisions_and_undo_takes_back_the_last(
         bench.locator("select").select_option(choice)
         page.locator("body").press(key)
     assert bench.locator("h2").inner_text().startswith("4 of ")  # at once
+    assert bench.locator(".film kbd").all_inner_texts()[:4] == ["K", "R", "D", ""]
     until(page, lambda: len(decided(home)) >= before + 3)
     lines = decided(home)[before:]
     assert [(line["id"], line["what"]) for line in lines] == [(ids[0], "keep"), (ids[1], "relabel"), (ids[2], "drop")]
@@ -134,8 +148,8 @@ def test_three_quick_presses_are_three_decisions_and_undo_takes_back_the_last(
     assert bench.locator(".status").inner_text() == "relabeled as 7"
     page.reload()
     bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
-    page.get_by_text("1 kept, 1 relabeled").wait_for(timeout=SLOW)
-    picker = page.locator("[data-testid=stSidebar] input[role=combobox]")
+    page.get_by_text(" decided", exact=False).first.wait_for(timeout=SLOW)
+    picker = page.locator(".st-key-toolbar input[role=combobox]").first
     run = picker.input_value()
     picker.focus()
     page.keyboard.press("7")  # a class that is one digit is its own key, wherever the focus is
@@ -143,6 +157,24 @@ def test_three_quick_presses_are_three_decisions_and_undo_takes_back_the_last(
     assert picker.input_value() == run
     page.keyboard.press("Escape")
     until(page, lambda: page.evaluate("document.activeElement === document.body"))
+
+
+def test_the_film_leads_to_any_sample_of_the_queue_and_a_key_shows_all_keys(app: str, page: Any) -> None:
+    page.goto(f"{app}/samples?run=planted&split=train&list=outlier")
+    bench = page.locator(".bench")
+    bench.locator(".film canvas").nth(5).wait_for(timeout=2 * SLOW)
+    bench.locator(".film button").nth(5).click()
+    assert bench.locator("h2").inner_text() == "6 of 1,437"
+    frame = bench.locator(".film button[aria-current=true]")
+    assert frame.get_attribute("aria-label") == f"6. {bench.locator('.name').inner_text()}"
+    page.keyboard.press("ArrowRight")
+    assert bench.locator("h2").inner_text() == "7 of 1,437"
+    page.keyboard.press("?")
+    keys = bench.get_by_role("dialog", name="All keys")
+    assert keys.locator("kbd").all_inner_texts() == ["K", "R", "D", "1 – 3", "← →", "U", "?"]
+    page.keyboard.press("k")  # closes the keys, and decides nothing
+    keys.wait_for(state="hidden")
+    assert bench.locator("h2").inner_text() == "7 of 1,437"
 
 
 def test_a_phone_shows_pictures_and_buttons_together_and_decides_by_touch(
@@ -153,7 +185,7 @@ def test_a_phone_shows_pictures_and_buttons_together_and_decides_by_touch(
     context.set_default_timeout(SLOW)
     page = context.new_page()
     bench = page.locator(".bench")
-    for name in ("mislabeled", "hub"):  # with a histogram and without
+    for name in ("mislabeled", "outlier"):  # with a histogram and without
         page.goto(f"{app}/samples?run=planted&split=train&list={name}")
         bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
         page.wait_for_timeout(500)
@@ -196,7 +228,7 @@ def test_the_cut_off_is_moved_on_its_histogram(app: str, page: Any) -> None:
         place.filter(has_text=re.compile(rf" of {number or 1437:,}$")).wait_for(timeout=SLOW)
     assert len(seen) == 3
     box = settled_box(page, page.locator(".cutoff .field"))
-    page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + 40)
+    page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + box["height"] / 2)
     page.locator(".cutoff .count").filter(has_text=re.compile(r"above 0\.2[2-8]\b")).wait_for(timeout=SLOW)
     page.wait_for_url(re.compile(r"cut=0\.2"), timeout=SLOW)
 
@@ -205,7 +237,7 @@ def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: A
     page.goto(f"{app}/samples?run=planted&split=train&sample=digits%2F0003&view=Why+this+loss&list=loss")
     rank = page.locator(".lab .rank")
     rank.wait_for(timeout=2 * SLOW)
-    page.get_by_text(re.compile("digits/0003 · rank")).wait_for(timeout=SLOW)
+    page.get_by_text(re.compile("digits/0003 · loss")).wait_for(timeout=SLOW)
     told = re.search(r"loss [\d.]+, rank (\d+)", page.locator("body").inner_text())
     assert abs(int(rank.inner_text().split(" of ")[0]) - int(told[1])) <= 1  # float32 in between
     seen = [rank.inner_text(), page.locator(".lab .effective").inner_text()]
@@ -221,28 +253,3 @@ def test_a_sample_has_an_address_and_its_loss_answers_the_knob(app: str, page: A
     assert effective[1] < effective[0]  # a lower τ: fewer negatives matter
     page.get_by_role("button", name="as trained").click()
     rank.filter(has_text=re.compile(f"^{re.escape(seen[0])}$")).wait_for(timeout=SLOW)
-
-
-def test_relabel_is_off_with_a_reason_where_nothing_has_a_label(
-    serve: Callable[..., str], page: Any, tmp_path: Path
-) -> None:
-    reason = "Relabel is off: these data have no labels"
-    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path))
-        name = loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, "bare.npy")
-        samples_of_vectors(request_of(name, "train", "sup_con"), rows, None)
-    app = serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_HOME": str(tmp_path)})
-    page.goto(f"{app}/samples?on={name}")
-    bench = page.locator(".bench")
-    bench.get_by_text(reason).wait_for(timeout=SLOW)
-    relabel = bench.locator(".what").nth(1)
-    assert relabel.is_disabled()
-    assert relabel.get_attribute("title").startswith(reason)
-    assert bench.locator("#" + relabel.get_attribute("aria-describedby")).is_visible()
-    assert not bench.locator("select").is_visible()
-    sample = bench.locator(".name").inner_text()
-    page.locator("body").press("r")  # does nothing, keeps and drops do
-    assert bench.locator(".name").inner_text() == sample
-    page.locator("body").press("k")
-    assert bench.locator(".name").inner_text() != sample

@@ -8,8 +8,8 @@ import re
 from typing import Any
 
 import pytest
+from map_page import FIND as MAP
 from patience import SLOW, repainted
-from test_scatter import FIND as MAP
 
 RUN = "clip-shapes"
 
@@ -19,11 +19,10 @@ def app(filled_app: str) -> str:
     return filled_app
 
 
-def at(page: Any, place: int, of: str) -> None:
-    page.get_by_text(f"{place} of {of}", exact=True).wait_for()
-
-
 def downloaded(page: Any, button: str) -> list[dict[str, str]]:
+    save = page.get_by_role("button", name="Save labels")
+    if not page.get_by_role("button", name=button, exact=True).is_visible():
+        save.click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name=button, exact=True).click()
     return list(csv.DictReader(io.StringIO(waiting.value.path().read_text("utf-8-sig"))))
@@ -31,25 +30,39 @@ def downloaded(page: Any, button: str) -> list[dict[str, str]]:
 
 def test_pairs_are_decided_on_by_keys_undone_and_saved(app: str, page: Any) -> None:
     page.goto(f"{app}/samples?run={RUN}")
-    n = page.get_by_text(re.compile(r"^1 of [\d,]+$")).inner_text().removeprefix("1 of ")
+    place = page.locator(".bench h2")
+
+    def at(nth: int) -> None:
+        place.filter(has_text=re.compile(rf"^{nth} of ")).wait_for(timeout=SLOW)
+
+    at(1)
+    page.locator(".bench .near figure").nth(1).wait_for(timeout=SLOW)
+    assert page.locator(".bench .whats button").all_inner_texts() == [
+        "Is a matchM",
+        "Is no matchN",
+        "The other is the matchO",
+    ]
+    assert not page.locator(".bench select").is_visible()
     assert page.get_by_role("combobox", name="Loss", exact=True).count() == 0
     every = downloaded(page, "This list as CSV")
-    assert f"{len(every):,}" == n
+    page.keyboard.press("Escape")
+    assert place.inner_text() == f"1 of {len(every):,}"
     assert all(one["decision"] == "" for one in every)
-    at(page, 1, n)
-    for place, key in ((2, "m"), (3, "t"), (4, "k"), (5, "ArrowRight"), (4, "ArrowLeft")):
+    for nth, key in ((2, "n"), (3, "o"), (4, "m"), (5, "ArrowRight"), (4, "ArrowLeft")):
         page.keyboard.press(key)
-        at(page, place, n)
-    page.get_by_text("Decided: 1 kept, 1 mismatched, 1 with another partner.", exact=True).wait_for()
+        at(nth)
+    page.get_by_text(f"3 of {len(every):,} decided").wait_for()
     page.keyboard.press("u")
-    at(page, 3, n)  # what was undone is at hand again
-    page.get_by_text("Decided: 0 kept, 1 mismatched, 1 with another partner.", exact=True).wait_for()
+    at(3)  # what was undone is at hand again
+    page.get_by_text(f"2 of {len(every):,} decided").wait_for()
     wrong, moved = downloaded(page, "Decisions as CSV")
-    assert (wrong["decision"], moved["decision"]) == ("mismatched", "true partner")
-    assert (wrong["query"], moved["query"]) == (every[0]["query"], every[1]["query"])
-    assert moved["true partner"] == every[1]["other"]
+    assert (wrong["decision"], moved["decision"]) == ("no match", "matched with the other")
+    assert (wrong["caption"], moved["caption"]) == (every[0]["caption"], every[1]["caption"])
+    assert moved["matched with"] == every[1]["other image"]
     page.reload()
-    page.get_by_text("Decided: 0 kept, 1 mismatched, 1 with another partner.", exact=True).wait_for()
+    page.get_by_text(f"2 of {len(every):,} decided").wait_for()
+    page.get_by_role("button", name="Save labels").click()
+    page.get_by_text("Decided: 0 match, 1 no match, 1 matched with the other.").wait_for()
 
 
 def test_a_sentence_finds_images_and_says_which_words_it_does_not_know(app: str, page: Any) -> None:
@@ -66,15 +79,6 @@ def test_a_sentence_finds_images_and_says_which_words_it_does_not_know(app: str,
     field.fill("xyzzy")
     field.press("Enter")
     page.get_by_text("The training captions have none of these words: xyzzy.").wait_for()
-
-
-def test_prompts_without_a_place_for_the_class_are_refused(app: str, page: Any) -> None:
-    page.goto(f"{app}/explore?run={RUN}&features=towers")
-    page.get_by_role("button", name="Zero-shot prompts").click()
-    field = page.get_by_role("textbox", name="Templates, one a line", exact=True)
-    field.fill("a photo")
-    field.press("Control+Enter")
-    page.get_by_text("A template needs one pair of braces where the class name goes. Got: a photo").wait_for()
 
 
 def test_lines_join_partners_on_the_map(app: str, page: Any) -> None:

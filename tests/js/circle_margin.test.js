@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { circleScores, marginAngle } from "../../contrastive_lab/components/circle/forces.js";
-import { advance, restart } from "../../contrastive_lab/components/circle/points.js";
+import { circleScores, compute, marginAngle } from "../../contrastive_lab/components/circle/forces.js";
+import { advance, course, restart } from "../../contrastive_lab/components/circle/points.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 /** @type {any} */
@@ -59,4 +59,13 @@ test("a long course keeps its start", () => {
   assert.equal(steps[0], 0);
   assert.ok(steps.length <= 400 && steps.at(-1) > 1490);
   assert.ok(steps.every((step, k) => step === k * steps[1]));
+  compute(ring);
+  const last = course(ring).at(-1);
+  assert.deepEqual(last, [1500, ring.out.value, ring.alignment, ring.uniformity]); // the state that is shown
+});
+
+test("a course begins with the first step", () => {
+  /** @type {any} */
+  const ring = { history: [], step: 0, out: { value: 1 }, alignment: 0, uniformity: 0 };
+  assert.deepEqual(course(ring), []);
 });

@@ -1,4 +1,4 @@
-// The kernels against the formulas written out slowly. The browser test holds them to the library.
+// The kernels against the formulas written out slowly. tests/unit/components holds them to the library.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -61,6 +61,9 @@ test("a softmax loss is minus the log of the positive's share", () => {
   }
 });
 
+const sumOf = (list) => list.reduce((a, b) => a + b, 0);
+const negativesOf = (M, n, i) => [...Array(n).keys()].filter((j) => M[i * n + j] === 2);
+
 test("gradients are those of finite differences, for every form", () => {
   const n = 6;
   const { S, M } = square(n, 7);
@@ -94,6 +97,20 @@ test("gradients are those of finite differences, for every form", () => {
   }
 });
 
+test("the weights of hard negatives follow β, and sum to 1", () => {
+  const n = 8,
+    { S, M } = square(n, 5);
+  const weights = [0, 1, 3].map((beta) => evaluate(S, M, n, n, { ...HARD, beta }).pair.slice()),
+    plain = evaluate(S, M, n, n, { ...SOFTMAX, temperature: HARD.temperature }).pair;
+  for (let k = 0; k < n * n; k++) near(weights[0][k], plain[k]);
+  for (let i = 0; i < n; i++) {
+    const hardest = negativesOf(M, n, i).reduce((a, j) => (S[i * n + j] > S[i * n + a] ? j : a)),
+      [first, second, third] = weights.map((pair) => pair[i * n + hardest]);
+    assert.ok(first < second && second < third);
+    for (const pair of weights) near(sumOf([...pair.slice(i * n, (i + 1) * n)]), 1);
+  }
+});
+
 test("nothing overflows at a temperature of a thousandth", () => {
   const S = Float32Array.of(0, 1, -1, 1, 0, 1, -1, 1, 0);
   const M = Uint8Array.of(3, 1, 2, 1, 3, 2, 2, 2, 3);
@@ -113,9 +130,6 @@ test("arrays are used again, and say the same", () => {
   assert.equal(again, first);
   assert.equal(again.value, value);
 });
-
-const sumOf = (list) => list.reduce((a, b) => a + b, 0);
-const negativesOf = (M, n, i) => [...Array(n).keys()].filter((j) => M[i * n + j] === 2);
 
 test("hard negatives, decoupled, sigmoid and robust losses are their formulas written out", () => {
   const n = 8,

@@ -16,7 +16,7 @@ function overlaps(at, side) {
 
 test("forty in one crowd are pushed apart and none is lost", () => {
   const wanted = Array.from({ length: 80 }, (_, k) => 200 + ((k * 37) % 60));
-  const at = spread(wanted, 36, 640, 500);
+  const at = spread(wanted, new Array(40).fill(36), 640, 500);
   assert.equal([...at].filter(Number.isNaN).length, 0);
   assert.equal(overlaps(at, 36), 0);
   for (let k = 0; k < at.length; k++) assert.ok(at[k] >= 18 && at[k] <= [640, 500][k % 2] - 18);
@@ -24,12 +24,17 @@ test("forty in one crowd are pushed apart and none is lost", () => {
 
 test("those that do not touch stay where they belong", () => {
   const wanted = [50, 50, 150, 50, 50, 150];
-  assert.deepEqual([...spread(wanted, 36, 300, 300)], wanted);
+  assert.deepEqual([...spread(wanted, [36, 36, 36], 300, 300)], wanted);
 });
 
 test("where there is no room some are left out and none overlap", () => {
-  const at = spread(new Array(80).fill(50), 36, 120, 120);
+  const at = spread(new Array(80).fill(50), new Array(40).fill(36), 120, 120);
   const left = [...at].filter((v) => !Number.isNaN(v));
   assert.ok(left.length >= 8 && left.length <= 18);
   assert.equal(overlaps(left, 36), 0);
+});
+
+test("a larger image keeps its distance from smaller ones", () => {
+  const at = spread([100, 100, 104, 103], [80, 30], 300, 300);
+  assert.ok(Math.max(Math.abs(at[0] - at[2]), Math.abs(at[1] - at[3])) >= 54.9);
 });

@@ -12,6 +12,8 @@ import {
   sortIntoCells,
 } from "../../contrastive_lab/components/scatter/grid.js";
 import { idOf, idsIn, rowsWithId } from "../../contrastive_lab/components/scatter/ids.js";
+import { besidePointer } from "../../contrastive_lab/components/scatter/tip.js";
+import { clampedScale } from "../../contrastive_lab/components/scatter/view.js";
 import { drawnPartners, partnerPaths } from "../../contrastive_lab/components/scatter/partners.js";
 import { packRows, unpackRows } from "../../contrastive_lab/components/scatter/rows.js";
 import { arranged, columnsFor, move } from "../../contrastive_lab/components/scatter/side_by_side.js";
@@ -103,7 +105,8 @@ test("a density counts what is shown, by pixel, with the mean of the colors", ()
   assert.equal(rest, null);
   const lit = binned(cells, [0, 5], { ...look, lit: Uint8Array.of(0, 1, 0, 0, 0) });
   assert.deepEqual([...lit.sums.subarray(4 * 12, 4 * 12 + 4)], [0, 100, 0, 1]);
-  assert.deepEqual([lit.rest[12], lit.rest[11]], [1, 1]);
+  assert.deepEqual([...lit.rest.subarray(4 * 12, 4 * 12 + 4)], [200, 0, 0, 1]); // in its own color
+  assert.equal(lit.rest[4 * 11 + 3], 1);
 });
 
 test("a pixel is the stronger the more points it has", () => {
@@ -185,4 +188,17 @@ test("lines connect partners of shown categories, or those of the selection alon
     partnerPaths({ ...map, withLines: false }, (x, y) => [x, y]),
     [],
   );
+});
+
+test("a card stands behind the pointer, or before it at the edge, and is never cut off", () => {
+  assert.equal(besidePointer(100, 200, 800), 114);
+  assert.equal(besidePointer(790, 200, 800), 576);
+  assert.equal(besidePointer(60, 200, 240), 0);
+});
+
+test("the scale stays where something of the map is seen", () => {
+  const map = /** @type {any} */ ({ whole: 10 });
+  assert.equal(clampedScale(map, 1e-9), 8);
+  assert.equal(clampedScale(map, 20), 20);
+  assert.equal(clampedScale(map, 1e9), 5000);
 });

@@ -1,5 +1,5 @@
-"""The answers to questions, by their kind; `engine/results.py` keeps most of them. A question has plain values:
-spaces (`embeddings.ref.EmbeddingRef.values`) and settings. The module of an answer is imported when it is asked for:
+"""What jobs compute, by their kind; `spaces/results.py` keeps most of it. A job has plain values:
+spaces (`Space.values`) and settings. The module of an answer is imported when it is asked for:
 a look at a folder need not wait for torch."""
 
 import dataclasses
@@ -9,19 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.reading import read_rows, train_test_split
-from contrastive_core.engine import results
-from contrastive_core.engine.results import MAP_DEFAULTS, Result
-from contrastive_core.evaluation.compare import recorded_scores
-from contrastive_core.evaluation.embed import embed_run
-from contrastive_core.messages import N_
-from contrastive_core.progress import OnProgress, fraction_of, ignore_progress
-from contrastive_core.records import frozen, runs
-from contrastive_core.records.embedding_ref import EmbeddingRef, graph_path
-from contrastive_core.records.embedding_set import EmbeddingSet
-from contrastive_core.records.score import Scores
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core import runs
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
+from contrastive_core.compare.embed import embed_run
+from contrastive_core.data import datasets
+from contrastive_core.spaces import results
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.results import MAP_DEFAULTS, Result
+from contrastive_core.spaces.space import Space, graph_path, train_test_split
 
 Values = JsonObject
 Analysis = Callable[[Values, OnProgress, str], Result]  # on a device
@@ -30,18 +28,17 @@ KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
-KINDS |= {"tower_pairs": "pairs.tower_pairs"}
-KINDS |= {frozen.KIND: "frozen.scores", frozen.DIFFERENCES: "frozen.differences"}
+KINDS |= {"tower_pairs": "scores.tower_pairs"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
-FILES = ("evaluation", "embedding", "samples")  # what keeps files of its own
+FILES = ("evaluation", "embedding", "samples", "decoding")  # what keeps files of its own
 
 
-def answer(kind: str, values: Values, on_progress: OnProgress) -> None:
-    """Compute the answer to a question and keep it. Raises ValueError with the reason."""
+def answer(kind: str, values: Values, on_progress: OnProgress, device: str = "auto") -> None:
+    """Make what a job asks for and keep it. Raises ValueError with the reason."""
     if kind in FILES:
-        _function(f"scores.{kind}")(values, on_progress)
+        _function(f"files.{kind}")(values, on_progress, device)
     else:
-        make(kind, values, on_progress)
+        make(kind, values, on_progress, device)
 
 
 def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress, device: str = "auto") -> Result:
@@ -70,18 +67,18 @@ def with_defaults(values: Values) -> Values:
     return {**values, **MAP_DEFAULTS} if values["kind"] == "umap" else values
 
 
-def rows_of(space: EmbeddingRef, on_progress: OnProgress, device: str) -> EmbeddingSet:
+def rows_of(space: Space, on_progress: OnProgress, device: str) -> EmbeddingSet:
     """The rows of a space; a run's are embedded if they have not been."""
-    if space.is_loaded:
-        rows = read_rows(space)
-        assert rows is not None
+    if (rows := space.rows()) is not None:
         return rows
-    on_fraction = fraction_of(on_progress, N_("embedding"))
-    return embed_run(runs.load(space.name), space.split, space.layer, device, on_fraction)
+    run = runs.load(space.name)
+    run.weights_hash()  # without weights it is refused before anything is decoded
+    datasets.of_config(run.config, space.split, on_progress=on_progress)
+    return embed_run(run, space.split, space.layer, device, fraction_of(on_progress, N_("embedding")))
 
 
 def test_rows(
-    space: EmbeddingRef, rows: EmbeddingSet, on_progress: OnProgress, device: str
+    space: Space, rows: EmbeddingSet, on_progress: OnProgress, device: str
 ) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
     """Training rows, judged rows, where these stand among `rows`, and a sentence."""
     if space.is_loaded and not space.split:
@@ -91,11 +88,6 @@ def test_rows(
         return None, rows, everywhere, N_("No training row votes on itself.")
     train = dataclasses.replace(space, split="train")
     return rows_of(train, on_progress, device), rows, everywhere, N_("Judged on the test split.")
-
-
-def recorded_of(space: EmbeddingRef) -> Scores:
-    """The scores that a run keeps of this very embedding."""
-    return {} if space.is_loaded else recorded_scores(runs.load(space.name), space.split, space.layer)
 
 
 def cached_graphs(on_progress: OnProgress, device: str) -> Graphs:

@@ -2,24 +2,21 @@
 
 import numpy as np
 
+from contrastive_core.advice.candidates import AdviceRequest, plan_advice
 from contrastive_core.advice.first_look import in_words
 from contrastive_core.advice.first_look import look as first_look
-from contrastive_core.advice.planning import AdviceRequest, plan_advice
+from contrastive_core.base.messages import N_
+from contrastive_core.base.progress import OnProgress
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.folder_preview import folder_preview
+from contrastive_core.data.recipe import Recipe
+from contrastive_core.engine import catalog
 from contrastive_core.engine.answers import Values
-from contrastive_core.engine.catalog import describe
-from contrastive_core.engine.results import Result
-from contrastive_core.messages import N_
-from contrastive_core.progress import OnProgress
-from contrastive_core.records.recipe import Recipe
-from contrastive_core.records.train_config import TrainConfig, with_settings
-from contrastive_core.training.defaults import resolve
-from contrastive_core.training.image_size import with_image_size
+from contrastive_core.runs.train_config import TrainConfig, with_settings
+from contrastive_core.spaces.results import Result
+from contrastive_core.train.settings import facts_of, resolve, with_image_size
 
-CAPTIONS = ("captions", "caption_remark", "caption_problem")
-KEPT = ("ids", "labels", "classes", "counts", "side", "sizes", "remarks", "channels", *CAPTIONS)  # of a look
 SHOWN, VIEWS = 6, 5  # images, and views of each, that a preview shows
 OF_EACH = 3  # of each kind, where views differ
 
@@ -33,8 +30,9 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
     on_progress(N_("the images"), None)
     config = with_image_size(config)
     dataset = datasets.of_config(config.to_dict(), on_progress=on_progress)
-    config, _ = resolve(config, dataset, torch.device("cpu"))
+    config = resolve(config, facts_of(dataset)).config
     rows = np.unique(np.linspace(0, len(dataset.images) - 1, SHOWN).round().astype(int))
+    rows = np.sort((rows + config.seed) % len(dataset.images))  # another seed shows other images
     images = torch.from_numpy(np.asarray(dataset.images[rows]))
     generator = torch.Generator().manual_seed(config.seed)
     recipe = Recipe(**config.recipe)
@@ -49,16 +47,15 @@ def views(values: Values, on_progress: OnProgress, device: str) -> Result:
 def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the classes of an image folder with their sizes, and some images."""
     on_progress(N_("the images"), None)
-    preview = folder_preview(values["path"])
-    meta = {name: getattr(preview, name) for name in KEPT}
-    left_out = {"left_out": preview.left_out[:100], "n_left_out": len(preview.left_out)}
-    return Result({**meta, **left_out}, {"images": preview.images})
+    meta = vars(folder_preview(values["path"])).copy()
+    left_out, images = meta.pop("left_out"), meta.pop("images")
+    return Result({**meta, "left_out": left_out[:100], "n_left_out": len(left_out)}, {"images": images})
 
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the registered names from the current source files."""
     on_progress(N_("methods, losses and metrics"), None)
-    return Result(describe())
+    return Result(catalog.make())
 
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -69,9 +66,6 @@ def look(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 def plan(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the plan of an adviser and its time. Raises ValueError if the time is too short."""
-    about = (values["dataset"], values["minutes"], values["choose"])
-    request = AdviceRequest(
-        *about, method=values["method"], device=device, frozen=values.get("frozen"), methods=values.get("methods")
-    )
-    made = plan_advice(request, on_progress)
-    return Result({"plan": made.to_json(), "sentence": made.sentence()})
+    asked = {name: value for name, value in values.items() if name != "changed"}
+    made = plan_advice(AdviceRequest(device=device, **asked), on_progress)
+    return Result({"plan": made.to_dict(), "sentence": made.sentence()})

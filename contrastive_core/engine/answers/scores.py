@@ -1,68 +1,71 @@
-"""Questions about one space: scores, the loss of each sample, its map, and the files of a run."""
+"""Analyses of one space: its scores, the loss of each sample, its map."""
 
 import functools
 import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import fields, replace
 
 import numpy as np
 
-from contrastive_core import metrics
-from contrastive_core.embeddings.graphs import Graphs
-from contrastive_core.embeddings.reading import read_images, read_rows
-from contrastive_core.engine.answers import Values, cached_graphs, cached_result, recorded_of, rows_of, test_rows
-from contrastive_core.engine.results import Result
-from contrastive_core.errors import UnusableEmbedding
-from contrastive_core.evaluation.embed import data_of, embed_run, load_model, random_encoder, raw_pixels
-from contrastive_core.evaluation.evaluate import evaluate, evaluate_sets, evaluate_split
-from contrastive_core.evaluation.map_quality import agreement as mean_agreement
-from contrastive_core.evaluation.projection import map_of, project_new
-from contrastive_core.evaluation.reproduce import ScoreCache
-from contrastive_core.evaluation.tower_notes import tower_notes
-from contrastive_core.evaluation.towers import tower_scores
-from contrastive_core.evaluation.zero_shot import nearest_images, zero_shot_scores
-from contrastive_core.messages import N_, message
+from contrastive_core import metrics, runs
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress, prefixed
+from contrastive_core.base.score import Scores, scores_to_json
+from contrastive_core.compare.embed import data_of, load_model, random_encoder, raw_pixels
+from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names
+from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
+from contrastive_core.compare.projection import agreement as mean_agreement
+from contrastive_core.compare.projection import map_of, project_new
+from contrastive_core.compare.towers import tower_notes, tower_scores
+from contrastive_core.compare.zero_shot import nearest_images, zero_shot_scores
+from contrastive_core.engine.answers import Values, cached_graphs, cached_result, make, rows_of, test_rows
 from contrastive_core.methods import Method
-from contrastive_core.progress import OnProgress, fraction_of, prefixed
-from contrastive_core.records import runs
-from contrastive_core.records.embedding_ref import LAYERS, TOWERS, EmbeddingRef
-from contrastive_core.records.evaluation import read_evaluation
-from contrastive_core.records.frozen import parse
-from contrastive_core.records.run import Run
-from contrastive_core.records.sample_request import SampleRequest, request_of
-from contrastive_core.records.sample_table import SampleTable
-from contrastive_core.records.score import Scores, scores_to_json
-from contrastive_core.records.towers import Towers, towers_of
+from contrastive_core.runs.run import Run
 from contrastive_core.samples import run_samples
-from contrastive_core.storage.json_files import JsonObject
+from contrastive_core.samples.tower_pairs import find_tower_pairs
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import Towers, towers_of
 
-SLOW = "linear_probe"  # on pixels; raw and random have theirs in the run's evaluation
 SEEDS = 3  # maps that are compared
 
 _one_map = threading.Lock()  # numba's layer of threads is not safe for two layouts at once
 
 
-def scores(values: Values, on_progress: OnProgress, device: str, known: ScoreCache | None = None) -> Result:
-    """Every score with all its details, and what it says of each sample. `known`: scores of raw pixels and untrained
-    encoders that were met before, filled for the next space."""
-    space = EmbeddingRef(**values["space"])
+def evaluate(
+    run: Run,
+    split: str = "test",
+    device: str = "auto",
+    on_progress: OnProgress = ignore_progress,
+    metrics: Sequence[str] | None = None,
+) -> Evaluation:
+    """Score h and z of a run beside raw pixels and the untrained encoder, and its two towers. What is kept is not
+    scored again. Args: metrics: names, default all. Raises: UnknownName; ValueError without weights."""
+    names = metric_names(metrics) if metrics else ()
+    whole = gather(run, split, lambda kind, values: make(kind, values, on_progress, device), names)
+    assert whole is not None
+    return whole
+
+
+def scores(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Every score, or those of `metrics`, with all its details, and what it says of each sample."""
+    space, names = Space(**values["space"]), metric_names(values.get("metrics"))
     rows = rows_of(space, on_progress, device)
     train, test, at, how = test_rows(space, rows, on_progress, device)
-    graphs, recorded = cached_graphs(on_progress, device), recorded_of(space)
-    own: Scores = {}
-    arrays: dict[str, np.ndarray] = {}
-    for name in metrics.names():
+    graphs, own, arrays = cached_graphs(on_progress, device), Scores(), dict[str, np.ndarray]()
+    for name in names:
         metric = metrics.get(name)
         on_progress(metric.title, None)
         needs_train = metric.needs_train  # is taken on the test rows, which stand at rows `at`
-        own |= evaluate_split([name], (train, test), rows, graphs, recorded)
+        own |= evaluate_split([name], (train, test), rows, graphs)
         for part, array in own[name].arrays.items():
             arrays[f"{name}:{part}"] = _spread(array, at if needs_train else np.arange(len(rows)), len(rows))
-    sources = {"own": scores_to_json(own)}
-    sources |= (
-        {}
-        if space.is_loaded or space.layer == TOWERS
-        else _references(space, on_progress, device, {} if known is None else known)
-    )
+    sources = {"own": scores_to_json(own), **_references(values, names, on_progress, device)}
     about = {"how": how, "n": len(rows), "n_train": len(train) if train else 0, "n_test": len(at)}
     return Result({"scores": sources, **about}, arrays)
 
@@ -76,35 +79,54 @@ def _spread(array: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
     return out
 
 
-def _references(space: EmbeddingRef, on_progress: OnProgress, device: str, known: ScoreCache) -> JsonObject:
-    """The same for raw pixels and the untrained encoder, where details are shown."""
-    run = runs.load(space.name)
-    datasets = [data_of(run, split) for split in ("train", "test")]
-    sets = {
-        "raw": [raw_pixels(dataset) for dataset in datasets],
-        "random": [random_encoder(run, dataset, device)[0] for dataset in datasets],
-    }
-    evaluation = read_evaluation(run)
-    names = [name for name in metrics.names() if name != SLOW]
-    by_source = {}
+def _references(values: Values, names: Sequence[str], on_progress: OnProgress, device: str) -> JsonObject:
+    """The same of raw pixels and the untrained encoder; none beside vectors, recordings and towers."""
+    space = Space(**values["space"])
+    if (run := space.run) is None or space.layer == TOWERS:
+        return {}
+    if space.layer != "h":
+        of_h = make("scores", {**values, "space": replace(space, layer="h").values}, on_progress, device)
+        return {source: of_h.meta["scores"][source] for source in BESIDE}
+    judged = "test" if space.epoch else space.split
+    sets: dict[str, list[EmbeddingSet]] = {source: [] for source in BESIDE}
+    for split in ("train", judged):
+        dataset = data_of(run, split)
+        sets["raw"].append(raw_pixels(dataset))
+        on_part = fraction_of(on_progress, message("the untrained encoder, {split} images", split=split))
+        sets["random"].append(random_encoder(run, dataset, device, progress=on_part)[0])
+    found = {}
     for source, (train, test) in sets.items():
-        on_progress(N_("raw pixels") if source == "raw" else N_("the untrained encoder"), None)
-        key = (source, *names, train.content_hash, test.content_hash)
-        recorded = evaluation.scores.get(source) if evaluation else None
-        known[key] = known.get(key) or evaluate_sets(names, train, test, Graphs(device), recorded)
-        by_source[source] = scores_to_json(known[key])
-    return by_source
+        on_progress(SOURCES[source], None)
+        taught = None if judged == "train" else train  # training rows are not scored by themselves
+        found[source] = scores_to_json(evaluate_sets(names, taught, test, Graphs(device)))
+    return found
 
 
 def towers(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Recall and modality gap of a space of two towers, with what chance gives; the rank of each row's partner."""
-    pair = towers_of(rows_of(EmbeddingRef(**values["space"]), on_progress, device))
-    if pair is None:
-        raise ValueError(N_("these rows are not of two towers"))
+    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
     on_progress(N_("ranks of partners"), None)
     own, chance, ranks = tower_scores(pair)
     by_source = {"own": scores_to_json(own), "chance": scores_to_json(chance)}
     return Result({"scores": by_source, **vars(tower_notes(pair, (own, chance)))}, {"rank": ranks})
+
+
+def two_towers(rows: EmbeddingSet | None) -> Towers:
+    """The towers of some rows. Raises ValueError where they are not of two."""
+    if rows is None or (pair := towers_of(rows)) is None:
+        raise ValueError(N_("these rows are not of two towers"))
+    return pair
+
+
+def tower_pairs(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Every pair of a space of two towers, with how likely it is mismatched, or a false negative."""
+    pair = two_towers(rows_of(Space(**values["space"]), on_progress, device))
+    on_progress(N_("pairs of the two towers"), None)
+    found = find_tower_pairs(pair)
+    known = {field.name: getattr(found, field.name) for field in fields(found)}
+    names = [pair.names[found.query_tower], pair.names[1 - found.query_tower]]
+    meta = {"names": names, "candidates": [*found.candidates], "left_out": found.left_out, **vars(tower_notes(pair))}
+    return Result(meta, {name: array for name, array in known.items() if isinstance(array, np.ndarray)})
 
 
 def zero_shot(values: Values, on_progress: OnProgress, device: str) -> Result:
@@ -133,16 +155,14 @@ def _open_model(path: str, weights: str, name: str, device: str) -> Method:
 
 
 def _run_and_towers(values: Values, on_progress: OnProgress, device: str) -> tuple[Run, Towers]:
-    space = EmbeddingRef(**values["space"])
-    pair = towers_of(rows_of(space, on_progress, device))
-    if pair is None or space.run is None:
-        raise ValueError(N_("these rows are not of two towers"))
-    return space.run, pair
+    space = Space(**values["space"])
+    rows = rows_of(space, on_progress, device)
+    return runs.load(space.name), two_towers(rows)
 
 
 def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
     """The loss of every sample, with the run's own loss."""
-    space = EmbeddingRef(**values["space"])
+    space = Space(**values["space"])
     on_progress(N_("the loss of every sample"), None)
     table = run_samples.samples_of_run(runs.load(space.name), None, space.split, device=device)
     loss_of = dict(zip(table.columns["id"], table.columns["loss"], strict=True))
@@ -150,41 +170,18 @@ def losses(values: Values, on_progress: OnProgress, device: str) -> Result:
     return Result({"loss": table.loss}, {"loss": np.array(loss, np.float64)})
 
 
-def evaluation(values: Values, on_progress: OnProgress) -> None:
-    """Embed and score a run."""
-    evaluate(runs.load(values["run"]), on_progress=on_progress)
-
-
-def embedding(values: Values, on_progress: OnProgress) -> None:
-    """Embed a split of a run: h and z, and both towers if they are asked for."""
-    run = runs.load(values["run"])
-    for layer in dict.fromkeys((*LAYERS, values.get("layer", "z"))):
-        embed_run(run, values["split"], layer, progress=fraction_of(on_progress, N_("embedding")))
-
-
-def samples(values: Values, on_progress: OnProgress) -> None:
-    """The table of every sample of a run's split, of loaded vectors or of a recording."""
-    frozen = parse(values["frozen"]) if values["frozen"] else None
-    sample_table(request_of(values["name"], values["split"], values["loss"], frozen), on_progress)
-
-
-def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
-    """The same, of what is asked for."""
-    if (run := request.run) is not None:
-        return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.frozen)
-    if (rows := read_rows(request.rows)) is None:
-        raise ValueError(message("no vectors named {name}", name=request.name))
-    return run_samples.samples_of_vectors(request, rows, read_images(request.rows), on_progress, device)
-
-
 def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result:
     """A map with its settings and how far it can be believed."""
-    rows = rows_of(EmbeddingRef(**values["space"]), on_progress, device)
+    rows = rows_of(Space(**values["space"]), on_progress, device)
     settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
-    graphs = cached_graphs(on_progress, device)
+    return map_of_rows(rows, values["kind"], settings, cached_graphs(on_progress, device), on_progress)
+
+
+def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Graphs, on_progress: OnProgress) -> Result:
+    """The same of rows at hand."""
     on_fraction = fraction_of(on_progress, N_("UMAP's layout"))
-    with _one_map if values["kind"] == "umap" else nullcontext():
-        projection = map_of(rows, values["kind"], graphs, on_fraction, **settings)
+    with _one_map if kind == "umap" else nullcontext():
+        projection = map_of(rows, kind, graphs, on_fraction, **settings)
     return Result({"settings": projection.settings, "quality": projection.quality}, {"xy": projection.xy})
 
 
@@ -203,8 +200,8 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Where the samples of another space, of the same width, fall on a map that exists."""
     map_values = values["map"]
-    rows = rows_of(EmbeddingRef(**map_values["space"]), on_progress, device)
-    new = rows_of(EmbeddingRef(**values["new"]), on_progress, device)
+    rows = rows_of(Space(**map_values["space"]), on_progress, device)
+    new = rows_of(Space(**values["new"]), on_progress, device)
     if rows.width != new.width:
         raise UnusableEmbedding("the map's rows are {width} wide, the new ones {new}", width=rows.width, new=new.width)
     xy = cached_result("map", map_of_space, map_values, on_progress, device).arrays["xy"]

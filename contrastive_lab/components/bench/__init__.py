@@ -11,16 +11,35 @@ from contrastive_lab.components.shared.mount import mount, reported_state
 from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import pack
 
-LARGEST, LARGE = 160, 64  # pixels along the side of a suspect's picture, and of one beside it
+LARGEST, LARGE = 224, 96  # pixels along the side of a suspect's picture, and of one beside it
 
 
 @dataclass(frozen=True)
 class ShownNeighbor:
-    """A sample at the right: the number of its picture among all of them, −1 where it has none, and its caption."""
+    """A sample beside it: the number of its picture among all of them, −1 where it has none, and its caption."""
 
     picture: int
     text: str
     body: str = ""  # the sample itself, where it is a text
+    is_named: bool = True  # the caption is shown, and not only read out
+
+
+@dataclass(frozen=True)
+class EvidenceGroup:
+    """Samples that speak for a class or show what is near, under their title."""
+
+    title: str
+    near: Sequence[ShownNeighbor]
+
+
+@dataclass(frozen=True)
+class ShownChoice:
+    """A decision and its button."""
+
+    what: str  # as it is reported: keep, relabel or drop
+    text: str
+    key: str
+    done: str  # what the sample is then
 
 
 @dataclass(frozen=True)
@@ -31,10 +50,13 @@ class BenchItem:
     badge: str  # its split; "": there is but one
     given: str
     suggested: str  # "": nothing is
-    sentence: str  # what is said of it
+    sentence: str  # what is said or asked of it
     why: str
-    title: str  # of what stands at the right
-    near: Sequence[ShownNeighbor] = ()
+    evidence: Sequence[EvidenceGroup] = ()
+    looks_like: str = ""  # the class that is likelier than its label
+    likeliness: str = ""  # how likely that class is
+    wrong: float | None = None  # probability that the label is wrong, where the list is about it
+    votes: Sequence[tuple[str, str]] = ()  # each voter and its class
     mark: str = ""  # keep, relabel, drop; "": undecided
     label: str = ""  # of a relabel
     likely: Sequence[str] = ()  # the likeliest other classes, each with a key
@@ -54,6 +76,8 @@ class Bench:
     go: int  # changes when the page brings another sample to hand
     changed: int  # changes when the page decides on samples itself
     may_undo: bool
+    choices: Sequence[ShownChoice] = ()
+    are_pairs: bool = False  # the decision is on two rows; relabel says that the suggested one matches
     classes: Sequence[str] = ()
     ack: dict[str, Any] = field(default_factory=dict)  # `nonce` and `seq` of what was kept last
     pictures: ThumbnailSheet = NO_THUMBNAILS

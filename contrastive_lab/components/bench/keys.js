@@ -1,5 +1,7 @@
 // Which key means which class, and who else a key belongs to.
 
+import { _ } from "../shared/locale.js";
+
 /**
  * The keys of the likeliest classes: their number in the list, or their own name where each class is one digit.
  *
@@ -46,4 +48,15 @@ function isOpen(select) {
   } catch {
     return true; // an older browser: its letters look for a class, as they always did
   }
+}
+
+/** All keys with what they do; of pairs no class has one. */
+export function keyList(choices, arePairs) {
+  return [
+    ...choices.map(({ key, text }) => [key, text]),
+    ...(arePairs ? [] : [["1 – 3", _("Relabel as a likely class; classes that are digits have their own key")]]),
+    ["← →", _("Previous and next sample")],
+    ["U", _("Undo")],
+    ["?", _("All keys")],
+  ];
 }

@@ -1,8 +1,10 @@
 // A bench to review samples at: one suspect, three buttons, what it is taken for; by keys, by touch, without waiting.
 
-import { classOf, isTyped, keysOf } from "./keys.js";
+import { drawFilm } from "./film.js";
+import { classOf, isTyped, keyList, keysOf } from "./keys.js";
 import { decide, kept, markOf, newLog, undo } from "./log.js";
 import { drawPicture } from "./pictures.js";
+import { newVerdict, showVerdict } from "./verdict.js";
 import { el, say } from "../shared/dom.js";
 import { languageOf, unpack } from "../shared/transport.js";
 import { _, mountIn, N_ } from "../shared/locale.js";
@@ -16,7 +18,6 @@ const PILLS = "[data-testid=stButtonGroup]"; // after a click on one, arrows go 
 let isPointed = true; // no Tab since the last click
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
-const DONE = { keep: N_("kept"), relabel: N_("relabeled"), drop: N_("dropped") };
 
 /**
  * @param {any} parent the element that it fills
@@ -49,9 +50,9 @@ function build(parent) {
   const view = { of: null, at: 0, drawn: null };
   const button = (text, key, act, kind) =>
     el("button", { type: "button", onclick: act, "aria-keyshortcuts": key, class: kind }, text, el("kbd", {}, key));
-  view.keep = button(_("Keep"), "K", () => choose(view, "keep"), "what");
-  view.relabel = button(_("Relabel"), "R", () => choose(view, "relabel"), "what");
-  view.drop = button(_("Drop"), "D", () => choose(view, "drop"), "what");
+  view.choices = ["keep", "relabel", "drop"].map((what) => button("", "", () => choose(view, what), "what"));
+  [view.keep, view.relabel, view.drop] = view.choices;
+  view.whats = el("div", { class: "whats" });
   view.back = button(_("Back"), "←", () => step(view, -1), "way");
   view.next = button(_("Next"), "→", () => step(view, 1), "way");
   view.undo = button(_("Undo"), "U", () => takeBack(view), "way");
@@ -65,38 +66,45 @@ function build(parent) {
   };
   view.likely = el("div", { class: "likely", role: "group", "aria-label": _("Likely classes") });
   view.place = el("h2", {});
-  view.sentence = el("p", { class: "said" });
-  view.why = el("p", { class: "why" });
+  view.verdict = newVerdict();
   view.unlabeled = el("p", { class: "why", id: "unlabeled" }, _(UNLABELED));
   view.status = el("p", { class: "status", role: "status" });
   view.picture = el("canvas", { role: "img" });
   view.text = el("p", { class: "text", lang: "" });
   view.badge = el("span", { class: "badge" });
   view.name = el("span", { class: "name" });
-  view.title = el("h3", {});
-  view.near = el("div", { class: "pictures", role: "list" });
+  view.near = el("div", { class: "near" });
+  view.film = { box: el("div", { class: "film", role: "group", "aria-label": _("samples of the list") }) };
+  view.keys = el("dialog", { class: "keys", "aria-label": _("All keys"), onclick: () => view.keys.close() });
+  view.right = el("label", { class: "right" }, el("span", {}, _("Relabel as ")), view.classes);
   view.middle = el(
     "div",
     { class: "middle" },
-    el("div", { class: "top" }, view.place, view.status),
-    view.sentence,
-    el("div", { class: "whats" }, view.keep, view.relabel, view.drop),
-    view.likely,
-    el("label", { class: "right" }, _("Relabel as "), view.classes),
+    view.verdict.root,
+    view.whats,
+    el("div", { class: "others" }, view.likely, view.right),
     view.unlabeled,
     el("div", { class: "ways" }, view.back, view.next, view.undo),
-    view.why,
+    el("button", { type: "button", class: "hint", onclick: () => showKeys(view) }, ...hints()),
   );
   view.root = el(
     "div",
     { class: "bench", role: "group", "aria-label": _("review") },
     el(
       "div",
-      { class: "desk" },
-      el("div", { class: "suspect" }, view.picture, view.text, el("p", {}, view.badge, view.name)),
+      { class: "whole" },
+      el(
+        "div",
+        { class: "suspect" },
+        view.picture,
+        view.text,
+        el("div", { class: "under" }, el("p", {}, view.badge, view.name), view.status, view.place),
+      ),
       view.middle,
-      el("div", { class: "near" }, view.title, view.near),
+      view.near,
+      view.film.box,
     ),
+    view.keys,
   );
   parent.append(view.root);
   view.onkey = (event) => onKey(view, event);
@@ -121,6 +129,13 @@ function load(view, data) {
     picked = view.classes.value; // a class that was chosen while the page answered stays
   view.classes.replaceChildren(...meta.classes.map((name) => el("option", { value: name }, name)));
   view.shown = null;
+  for (const { what, text, key } of meta.choices) {
+    view[what].replaceChildren(text, el("kbd", {}, key));
+    view[what].setAttribute("aria-keyshortcuts", key);
+  }
+  const buttons = meta.choices.map(({ what }) => view[what]);
+  if (buttons.some((one, k) => one !== view.whats.children[k]) || buttons.length !== view.whats.children.length)
+    view.whats.replaceChildren(...buttons);
   view.root.classList.toggle("blind", !data.pictures.length); // vectors may have no pictures
   decode(view, data);
   show(view);
@@ -160,7 +175,7 @@ function show(view) {
   const outside = view.at < 0;
   if (item) view.here.id = item.id;
   say(view.place, outside ? _("Not on this list") : placeOf(view.at + 1, meta));
-  for (const what of ["keep", "relabel", "drop"]) {
+  for (const { what } of meta.choices) {
     view[what].setAttribute("aria-pressed", String(mark === what));
     view[what].disabled = !item;
   }
@@ -168,13 +183,14 @@ function show(view) {
   view.next.disabled = view.at + 1 >= meta.total;
   view.undo.disabled = !(meta.mayUndo || log.stack.length || log.events.length);
   const labeled = Boolean(meta.classes.length);
-  view.classes.parentElement.hidden = !labeled;
-  view.unlabeled.hidden = labeled;
-  if (labeled) view.relabel.removeAttribute("aria-describedby");
+  view.right.hidden = !labeled;
+  view.unlabeled.hidden = labeled || meta.arePairs;
+  if (labeled || meta.arePairs) view.relabel.removeAttribute("aria-describedby");
   else view.relabel.setAttribute("aria-describedby", "unlabeled");
+  showVerdict(view.verdict, item);
+  queue(view);
   if (!item) {
-    for (const part of ["sentence", "why", "title", "badge", "name", "status", "text"])
-      say(view[part], part === "sentence" ? "…" : "");
+    for (const part of ["badge", "name", "status", "text"]) say(view[part], "");
     view.near.replaceChildren();
     view.likely.replaceChildren();
     return;
@@ -182,9 +198,6 @@ function show(view) {
   if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
   offer(view, item);
   view.shown = item.id;
-  say(view.sentence, item.sentence);
-  say(view.why, item.why);
-  say(view.title, item.title);
   say(view.badge, item.badge);
   view.badge.hidden = !item.badge;
   say(view.name, item.id);
@@ -192,6 +205,11 @@ function show(view) {
   view.root.classList.toggle("texts", Boolean(item.text));
   say(view.status, statusOf(view));
   paint(view);
+}
+
+function queue(view) {
+  const badgeOf = (item) => view.meta.choices.find(({ what }) => what === markOf(view.log, item).mark)?.key ?? "";
+  drawFilm(view, badgeOf, (place) => step(view, place - view.at));
 }
 
 /** Which of the list it is; a list that is still being made does not look like a whole one. */
@@ -204,17 +222,26 @@ function statusOf(view) {
   const item = itemAt(view);
   if (!item) return "";
   const { mark, label } = markOf(view.log, item);
-  return mark === "relabel" ? _("relabeled as {label}", { label }) : DONE[mark] ? _(DONE[mark]) : _("undecided");
+  if (mark === "relabel" && !view.meta.arePairs) return _("relabeled as {label}", { label });
+  return view.meta.choices.find(({ what }) => what === mark)?.done ?? _("undecided");
 }
 
 /** Mark the button that the sentence suggests, and give each likely class a key. */
 function offer(view, item) {
-  const { classes } = view.meta,
-    own = view.classes.value === item.given;
-  view.relabel.disabled = !classes.length || own;
-  view.relabel.title = classes.length ? (own ? _("Choose another class first.") : "") : _(UNLABELED);
-  view.keep.classList.toggle("first", item.keepFirst);
-  view.relabel.classList.toggle("first", !item.keepFirst && !view.relabel.disabled);
+  const { classes, arePairs } = view.meta,
+    own = !arePairs && view.classes.value === item.given;
+  view.relabel.disabled = arePairs ? !item.suggested : !classes.length || own;
+  view.relabel.title = arePairs || classes.length ? (own ? _("Choose another class first.") : "") : _(UNLABELED);
+  const isOpen = !markOf(view.log, item).mark;
+  view.keep.classList.toggle("first", item.keepFirst && isOpen);
+  view.relabel.classList.toggle("first", !arePairs && !item.keepFirst && isOpen && !view.relabel.disabled);
+  if (!arePairs) {
+    const { text, key } = view.meta.choices.find(({ what }) => what === "relabel"),
+      name = view.relabel.disabled ? "" : view.classes.value;
+    view.relabel.replaceChildren(name ? `→ ${name}` : text, el("kbd", {}, key));
+    if (name) view.relabel.setAttribute("aria-label", _("Relabel as {name}", { name }));
+    else view.relabel.removeAttribute("aria-label");
+  }
   const keys = keysOf(item.likely, classes);
   view.likely.replaceChildren(
     ...item.likely.map((name, k) =>
@@ -233,18 +260,38 @@ function paint(view) {
     { meta, sheets } = view.drawn || { meta: view.meta, sheets: [] };
   if (!item) return;
   const position = meta.items.findIndex(({ id }) => id === item.id), // −1: its pictures are still being decoded
-    { near } = meta.items[position] || item,
+    { evidence } = meta.items[position] || item,
     beside = position < 0 ? null : sheets[1];
-  const alt = item.text ? "" : _("image {id}, labeled {given}", { id: item.id, given: item.given });
+  const { id, given } = item,
+    named = view.meta.arePairs ? _("image {text}", { text: id }) : _("image {id}, labeled {given}", { id, given }),
+    alt = item.text ? "" : named;
   drawPicture(view.picture, sheets[0], meta.pictures, sheets[0] === null ? -1 : position, alt);
+  queue(view);
+  const figure = ({ picture, text, body, isNamed }) => {
+    const canvas = el("canvas", { role: "img" });
+    drawPicture(canvas, beside, meta.near, picture, _("image {text}", { text }));
+    const words = body ? el("p", { class: "text" }, body) : "";
+    return el("figure", { role: "listitem" }, canvas, isNamed ? el("figcaption", {}, text) : "", words);
+  };
   view.near.replaceChildren(
-    ...near.map(({ picture, text, body }) => {
-      const canvas = el("canvas", { role: "img" });
-      drawPicture(canvas, beside, meta.near, picture, _("image {text}", { text }));
-      const words = body ? el("p", { class: "text" }, body) : "";
-      return el("figure", { role: "listitem" }, canvas, el("figcaption", {}, text), words);
-    }),
+    ...evidence.flatMap(({ title, near }) => [
+      el("h3", {}, title),
+      el("div", { class: "pictures", role: "list" }, ...near.map(figure)),
+    ]),
   );
+}
+
+function hints() {
+  const lines = [["←"], ["→", _("walk")], ["U", _("undo")], ["?", _("all keys")]];
+  return lines.flatMap(([key, text]) => [el("kbd", {}, key), text ? el("span", {}, text) : ""]);
+}
+
+/** Every key of the page, over it until one is pressed. */
+function showKeys(view) {
+  const { choices, arePairs } = view.meta;
+  const lines = keyList(choices, arePairs).map(([key, text]) => el("p", {}, el("kbd", {}, key), text));
+  view.keys.replaceChildren(el("h3", {}, _("All keys")), ...lines);
+  view.keys.showModal();
 }
 
 /** Decide for a class: the sample keeps its label where that is it. */
@@ -259,7 +306,8 @@ function relabel(view, name) {
 function choose(view, what) {
   const item = itemAt(view);
   if (!item || view[what].disabled) return;
-  decide(view.log, item, what, what === "relabel" ? view.classes.value : "");
+  const label = view.meta.arePairs ? item.suggested : view.classes.value;
+  decide(view.log, item, what, what === "relabel" ? label : "");
   if (view.at >= 0 && view.at + 1 < view.meta.total) view.at++;
   show(view);
   report(view);
@@ -301,19 +349,20 @@ function onKey(view, event) {
   if (event.key === "Tab") isPointed = false;
   if (event.ctrlKey || event.metaKey || event.altKey || !view.root.isConnected) return;
   if (event.key === "Escape" && on.matches && on.matches(FIELDS)) setTimeout(() => on.blur()); // after what it closes
-  if (isTyped(on)) return;
+  if (isTyped(on) || view.keys.open) return view.keys.open && event.key !== "Escape" ? view.keys.close() : undefined;
   const key = event.key.toLowerCase(),
     arrow = { arrowright: 1, arrowleft: -1 }[key],
     item = itemAt(view);
   const isTheirs = on.closest && on.closest(ARROWS) && !(isPointed && on.closest(PILLS));
   if (arrow && isTheirs && !view.root.contains(on)) return;
-  const what = { k: "keep", r: "relabel", d: "drop" }[key],
+  const what = view.meta.choices.find((choice) => choice.key.toLowerCase() === key)?.what,
     name = item && classOf(key, item.likely, view.meta.classes);
-  if (!arrow && !what && !name && key !== "u") return;
+  if (!arrow && !what && !name && key !== "u" && key !== "?") return;
   event.preventDefault(); // where it is held down too: it types into no picker
   event.stopImmediatePropagation();
   if (arrow) step(view, arrow);
   else if (event.repeat) return;
+  else if (key === "?") showKeys(view);
   else if (what) choose(view, what);
   else if (name) relabel(view, name);
   else takeBack(view);

@@ -28,7 +28,6 @@ class CircleView:
     score: str  # what the loss compares: dot, distance or squared_distance
     knob: SliderKnob | None = None  # what is dragged
     start: CircleStart = CircleStart()
-    bare: bool = False  # the circle alone, at work by itself for a while; it reports nothing
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
     more: Sequence[SliderKnob] = ()  # knobs that are dragged below `knob`
@@ -36,8 +35,7 @@ class CircleView:
 
 def draw_circle(view: CircleView, key: str = "circle", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
     """Draw the circle; returns what was last let go: the knob's `value`, the fields of CircleStart, `report`."""
-    state = None if view.bare else "chosen"
-    return dict(mount("circle", pack_circle(view), state, key, first={}, on_change=on_change) or {})
+    return dict(mount("circle", pack_circle(view), "chosen", key, first={}, on_change=on_change) or {})
 
 
 def pack_circle(view: CircleView) -> bytes:

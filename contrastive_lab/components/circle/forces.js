@@ -77,9 +77,7 @@ export function marginAngle(ring, i) {
   return reach >= 2 ? Math.PI : 2 * Math.asin(reach / 2);
 }
 
-/**
- * @param {CircleState} ring
- */
+/** @param {CircleState} ring */
 export function compute(ring) {
   circleScores(ring.angles, ring.meta.score, ring.S);
   ring.out = evaluate(

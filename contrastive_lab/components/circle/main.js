@@ -18,7 +18,7 @@ import { _, mountIn } from "../shared/locale.js";
 export function mount(parent, blob, host) {
   const data = unpack(blob);
   const ring = parent._ring || (parent._ring = build(parent));
-  ring.send = data.meta.bare ? () => {} : host.report;
+  ring.send = host.report;
   applyMeta(ring, data.meta);
   showLesson(ring.lesson, data.meta.lesson);
   tick(ring);
@@ -30,9 +30,7 @@ export function mount(parent, blob, host) {
   };
 }
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data, setStateValue }) {
   return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
@@ -45,7 +43,6 @@ export function applyMeta(ring, meta) {
   const name = meta.content,
     first = ring.name === undefined;
   ring.meta = meta;
-  ring.root.classList.toggle("bare", Boolean(meta.bare));
   ring.kernel = { ...meta.kernel };
   ring.reports ??= meta.heard ?? 0;
   const { knob } = meta,
@@ -74,7 +71,6 @@ export function applyMeta(ring, meta) {
     showStepSize(ring);
   }
   restart(ring);
-  if (meta.bare) ring.running = first && !matchMedia("(prefers-reduced-motion: reduce)").matches;
   const places = first && readAngles(meta.start.at, ring.n);
   if (places) Object.assign(ring, { angles: places, moved: true });
 }

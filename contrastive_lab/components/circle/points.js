@@ -9,6 +9,8 @@ const SPEEDS = [0.002, 1]; // smallest and largest step
 
 export const MOST_GROUPS = 20;
 
+const TRAIL = 20; // steps
+
 const HISTORY = 400; // points of the curves; of a longer course every second, fourth, … step is kept
 
 /**
@@ -55,7 +57,7 @@ export function restart(ring) {
   ring.S = new Float64Array(n * n); // at τ = 0.01 float32 scores would show in the forces
   ring.M = new Uint8Array(n * n);
   for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) ring.M[i * n + j] = relation(ring, i, j);
-  Object.assign(ring, { n, count: g, step: 0, history: [], out: null, most: 0, moved: false });
+  Object.assign(ring, { n, count: g, step: 0, history: [], trail: [], out: null, most: 0, moved: false });
 }
 
 /**
@@ -90,6 +92,15 @@ export function turnTowers(ring) {
 export const stepSize = (ring) => SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
 
 /**
+ * Step, loss, alignment and uniformity from the first step to the state that is shown.
+ *
+ * @param {CircleState} ring
+ */
+export function course({ history, step, out, alignment, uniformity }) {
+  return history.length && out ? [...history, [step, out.value, alignment, uniformity]] : [];
+}
+
+/**
  * One step of gradient descent on the angles; no point turns by more than a tenth of a radian.
  *
  * @param {CircleState} ring
@@ -98,6 +109,7 @@ export function advance(ring) {
   compute(ring);
   ring.moved = true;
   const rate = ring.n * stepSize(ring);
+  ring.trail = [...ring.trail, ring.angles.slice()].slice(-TRAIL);
   for (let i = 0; i < ring.n; i++)
     if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
   const { history, step } = ring,
@@ -106,4 +118,37 @@ export function advance(ring) {
     history.push([step, ring.out.value, ring.alignment, ring.uniformity]);
   if (history.length > HISTORY) ring.history = history.filter((_point, k) => k % 2 === 0);
   ring.step++;
+}
+
+const FLOOR = 1e-3; // of an axis: the least range, as a share of the values, at least of 1
+
+/**
+ * The ends of an axis, far enough apart that rounding noise is no curve.
+ *
+ * @param {number[]} values
+ */
+export function axisOf(values) {
+  const low = Math.min(...values),
+    high = Math.max(...values),
+    least = FLOOR * Math.max(1, Math.abs(low), Math.abs(high)),
+    more = Math.max(0, least - (high - low)) / 2;
+  return [low - more, high + more];
+}
+
+const NEAR = 0.02; // how exactly, as a share of the distance between two groups
+
+/**
+ * Whether groups of two are each in one place and evenly spaced: by symmetry nothing moves them, whatever the knob.
+ *
+ * @param {{ n: number, count: number, angles: Float64Array, group: number[] }} ring
+ */
+export function isEven({ n, count, angles, group }) {
+  if (n !== 2 * count || count < 2) return false;
+  const step = (2 * Math.PI) / count,
+    turned = (a) => ((a % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI),
+    away = (a, b) => Math.abs(turned(a - b + Math.PI) - Math.PI),
+    first = Array.from({ length: count }, (_group, k) => angles[group.indexOf(k)]);
+  if (group.some((k, i) => away(angles[i], first[k]) > NEAR * step)) return false;
+  const places = first.map(turned).sort((a, b) => a - b);
+  return places.every((a, k) => Math.abs(away(a, places[(k + 1) % count]) - step) < NEAR * step);
 }

@@ -37,12 +37,10 @@ export function tellOf(ring, pressed) {
   });
 }
 
-/**
- * @param {CircleState} ring
- */
+/** @param {CircleState} ring */
 export function savePicture(ring) {
   const { ink, paper } = theme(ring.root);
-  offerPicture([ring.canvas, ring.curves], paper, "circle.png", ring.note.textContent, ink);
+  offerPicture([ring.canvas, ring.course.canvas], paper, "circle.png", ring.note.textContent, ink);
 }
 
 /**

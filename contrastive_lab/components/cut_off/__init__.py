@@ -1,4 +1,4 @@
-"""A histogram of a score up to 1, and a cut-off on it that is dragged or clicked."""
+"""A small histogram of a score from 0 to 1, and a cut-off on it that is dragged or clicked."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,12 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True)
 class CutOff:
-    """The counts of equal bins from `low` to 1, and texts for each cut: one cut more than bins."""
+    """The counts of equal bins from 0 to 1, and what is said at each cut: one cut more than bins."""
 
     counts: Sequence[int]
-    heads: Sequence[str]  # short, by cut
-    texts: Sequence[str]  # in a sentence, by cut
+    heads: Sequence[str]
     cut: float
-    score: str  # what is counted
-    low: float = 0.0  # the first cut; the last is 1
+    title: str  # what is counted
 
 
 def draw_cut_off(shown: CutOff, key: str, on_change: Callable[[], None]) -> None:

@@ -1,11 +1,10 @@
 // A histogram with a cut-off: dragged, clicked, or moved by the arrow keys; what lies above it is told at once.
 
-import { BLUE, GRAY, ORANGE, line, rgb, sizeCanvas, theme, tick } from "../shared/canvas.js";
+import { GRAY, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { languageOf, unpack } from "../shared/transport.js";
 import { _, mountIn } from "../shared/locale.js";
 
-const BELOW = 18; // pixels for the numbers of the axis
 const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys moved the cut
 
 /**
@@ -19,8 +18,8 @@ export function mount(parent, blob, host) {
   view.host = host;
   view.meta = meta;
   view.input.max = view.meta.counts.length;
-  const { cut, low, counts } = view.meta;
-  heard(view, Math.round(((cut - low) / (1 - low)) * counts.length));
+  view.field.title = meta.title;
+  heard(view, Math.round(meta.cut * meta.counts.length));
   redraw(view);
   return () => {
     clearTimeout(view.timer);
@@ -42,18 +41,9 @@ function build(parent) {
   const view = { given: null, sent: [], held: false, timer: 0 };
   view.canvas = el("canvas", { "aria-hidden": "true" });
   view.input = el("input", { type: "range", min: 0, step: 1, "aria-label": _("Cut-off") });
-  view.count = el("p", { class: "count" });
-  view.text = el("p", { role: "status" });
-  view.root = el(
-    "div",
-    { class: "cutoff" },
-    el(
-      "div",
-      { class: "desk" },
-      el("div", { class: "field" }, view.canvas, view.input),
-      el("div", {}, view.count, view.text),
-    ),
-  );
+  view.count = el("p", { class: "count", role: "status" });
+  view.field = el("div", { class: "field" }, view.canvas, view.input);
+  view.root = el("div", { class: "cutoff" }, view.field, view.count);
   view.input.oninput = () => {
     view.held = true;
     redraw(view);
@@ -102,34 +92,28 @@ export function heard(view, cut) {
 }
 
 function cutOf(view) {
-  const { low, counts } = view.meta;
-  return Number((low + ((1 - low) * view.input.value) / counts.length).toFixed(4));
+  return Number((view.input.value / view.meta.counts.length).toFixed(4));
 }
 
 function redraw(view) {
-  const { counts, heads, texts, score, low } = view.meta,
+  const { counts, heads } = view.meta,
     at = Number(view.input.value);
   say(view.count, heads[at]);
-  say(view.text, texts[at]);
-  view.input.setAttribute("aria-valuetext", `${cutOf(view)}: ${heads[at]}`);
+  view.input.setAttribute("aria-valuetext", `${heads[at]}`);
   if (!view.canvas.clientWidth) return;
   const [g, width, height] = sizeCanvas(view.canvas),
     colors = theme(view.root),
-    bottom = height - BELOW,
     most = Math.log1p(Math.max(1, ...counts));
   const x = (k) => 1 + ((width - 2) * k) / counts.length;
   counts.forEach((count, k) => {
-    const high = count ? Math.max(3, (bottom - 6) * (Math.log1p(count) / most)) : 0;
-    g.fillStyle = k >= at ? rgb(ORANGE) : rgb(BLUE, 0.75);
-    g.fillRect(x(k) + 0.5, bottom - high, Math.max(1, x(k + 1) - x(k) - 1), high);
+    const high = count ? Math.max(3, (height - 10) * (Math.log1p(count) / most)) : 0;
+    g.fillStyle = k >= at ? rgb(ORANGE) : rgb(GRAY);
+    g.fillRect(x(k) + 0.5, height - high, Math.max(1, x(k + 1) - x(k) - 1), high);
   });
-  line(g, [[0, bottom], [width, bottom]], rgb(GRAY, 0.8), 1); // prettier-ignore
-  line(g, [[x(at), 0], [x(at), bottom]], colors.ink, 2); // prettier-ignore
+  line(g, [[0, height - 0.5], [width, height - 0.5]], rgb(GRAY, 0.8), 1); // prettier-ignore
+  line(g, [[x(at), 0], [x(at), height]], colors.ink, 2); // prettier-ignore
   g.fillStyle = colors.ink;
   g.beginPath();
-  g.arc(x(at), 6, 5, 0, 2 * Math.PI);
+  g.arc(Math.min(width - 4, Math.max(4, x(at))), 5, 4, 0, 2 * Math.PI);
   g.fill();
-  tick(g, String(low), 0, height - 4, width, "left");
-  tick(g, score, width / 2, height - 4, width);
-  tick(g, "1", width, height - 4, width, "right");
 }

@@ -26,6 +26,8 @@ class DimensionView:
     knobs: Sequence[SliderKnob] = ()
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    forward: Mapping[str, Any] | None = None  # the next step: its `text`, and the `number` of a lesson
+    export: Sequence[Any] = ("", 0)  # "png" or "csv", and how many were asked for before
 
 
 def draw_dimension_view(view: DimensionView, key: str, on_change: Callable[[], None] | None = None) -> None:

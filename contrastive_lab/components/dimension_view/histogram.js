@@ -50,9 +50,7 @@ function shownOf(lab) {
   return lab.shown;
 }
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function drawHistogram(lab) {
   const { dimensions, found, which } = lab,
     shown = shownOf(lab),

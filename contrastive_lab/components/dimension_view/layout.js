@@ -2,19 +2,16 @@
 
 import { DIRECTIONS } from "./histogram.js";
 import { cellAt, cellByKey } from "./matrices.js";
-import { saveCsv, savePng } from "./save.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther, putFurther } from "../shared/further_knobs.js";
 import { buildLesson, doneOf } from "../shared/lesson.js";
-import { N_, _ } from "../shared/locale.js";
+import { N_ } from "../shared/locale.js";
+import { forwardOf, stageOf } from "../shared/stage.js";
 
 const SHADES = { value: N_("Values"), part: N_("In the loss") };
 const VIEWS = { 0: N_("View a"), 1: N_("View b") };
-const WIDEST = "520px"; // of a matrix
 
-/**
- * @param {any} parent
- */
+/** @param {any} parent */
 export function buildView(parent) {
   /** @type {any} */
   const lab = {
@@ -37,37 +34,23 @@ export function buildView(parent) {
   lab.lesson = buildLesson((pressed) => report(lab, pressed));
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
   lab.bar = el("div", { "aria-hidden": "true" });
-  lab.bar.style.cssText = "display:flex;height:14px;border-radius:4px;overflow:hidden;margin:0 0 8px";
+  lab.bar.style.cssText = "display:flex;height:14px;border-radius:4px;overflow:hidden";
   lab.table = el("table", {});
   const pick = (field) => (key) => {
     lab[field] = field === "which" ? Number(key) : key;
     schedule(lab, true);
   };
-  lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, "0", pick("which")));
-  lab.shadeBar = el("span", { class: "group" }, ...choices(SHADES, "value", pick("shade")));
-  lab.directionBar = el("span", { class: "group" }, ...choices(DIRECTIONS, "worst", pick("direction")));
-  const save = (text, title, onclick) => el("button", { type: "button", title, onclick }, text);
-  const saves = el(
-    "span",
-    { class: "group" },
-    save("PNG", _("both figures as a picture"), () => savePng(lab)),
-    save("CSV", _("the values of the figure on the right, as a table"), () => saveCsv(lab)),
+  const group = (names, first, field) => el("span", { class: "group" }, ...choices(names, first, pick(field)));
+  lab.viewBar = group(VIEWS, "0", "which");
+  lab.shadeBar = group(SHADES, "value", "shade");
+  lab.directionBar = group(DIRECTIONS, "worst", "direction");
+  const shown = el("div", { class: "bar" }, lab.shadeBar, lab.directionBar, lab.viewBar);
+  lab.forward = forwardOf(() => report(lab, { go: lab.meta.forward.number }));
+  lab.root = stageOf(
+    [sideOf(lab.dimensions, shown), sideOf(lab.samples)],
+    [lab.lesson.root, lab.further.root, lab.sentence, lab.bar, lab.table, el("div", { class: "foot" }, lab.forward)],
   );
-  const controls = el(
-    "div",
-    { class: "bar" },
-    lab.shadeBar,
-    lab.directionBar,
-    lab.viewBar,
-    el("span", { class: "space" }),
-    saves,
-  );
-  const body = el("div", { class: "body" }, sideOf(lab.samples), sideOf(lab.dimensions));
-  body.style.gridTemplateColumns = "repeat(auto-fit, minmax(min(100%, 280px), 1fr))";
-  const held = el("div", { class: "held" }, lab.further.root, lab.sentence);
-  const view = el("div", { class: "view" }, held, lab.bar, lab.table, controls);
-  const both = el("div", {}, view, body);
-  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, both));
+  lab.root.querySelector(".picture").classList.add("pair");
   parent.append(lab.root);
   for (const matrix of [lab.samples, lab.dimensions]) listen(lab, matrix);
   lab.resize = new ResizeObserver(() => schedule(lab));
@@ -78,7 +61,6 @@ export function buildView(parent) {
 /** A matrix's elements; `values` (size·size) is what it shows. */
 function matrixOf() {
   const canvas = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
-  canvas.style.maxWidth = WIDEST;
   const parts = {
     canvas,
     title: el("h2", {}),
@@ -88,8 +70,8 @@ function matrixOf() {
   return { ...parts, size: 0, values: null, hover: null, buffer: null };
 }
 
-function sideOf(matrix) {
-  return el("div", {}, matrix.title, matrix.canvas, matrix.legend, matrix.hint);
+function sideOf(matrix, ...choice) {
+  return el("div", {}, matrix.title, ...choice, matrix.canvas, matrix.legend, matrix.hint);
 }
 
 function listen(lab, matrix) {

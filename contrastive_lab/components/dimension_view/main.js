@@ -4,6 +4,7 @@
 import { buildView } from "./layout.js";
 import { BINS } from "./histogram.js";
 import { drawMatrices, paintMatrices } from "./matrices.js";
+import { saveCsv, savePng } from "./save.js";
 import { sentence } from "./sentence.js";
 import { drawTerms, totalOf } from "./terms.js";
 import { theme } from "../shared/canvas.js";
@@ -36,13 +37,23 @@ export function mount(parent, blob, host) {
   }
   lab.isNew = false;
   showLesson(lab.lesson, meta.lesson);
+  lab.forward.hidden = !meta.forward;
+  say(lab.forward, meta.forward?.text ?? "");
   lab.schedule(true);
+  save(lab, meta.export);
   return () => {
     cancelAnimationFrame(lab.frame);
     lab.resize.disconnect();
     lab.root.remove();
     parent._lab = null;
   };
+}
+
+/** What the host's menu asked for since the last time. */
+function save(lab, [what, count]) {
+  const isNew = count > (lab.exported ?? count);
+  lab.exported = count;
+  if (isNew) (what === "csv" ? saveCsv : savePng)(lab);
 }
 
 const BUDGET = 8; // milliseconds of a frame for the statistics of further directions
@@ -84,19 +95,18 @@ function draw(lab) {
   say(lab.sentence, sentence(lab));
   drawTerms(lab);
   drawMatrices(lab);
-  checkLesson(lab.lesson, () => factsOf(lab.terms), { knobs: lab.further.root, matrix: lab.dimensions.canvas });
+  const regions = { knobs: lab.further.root, matrix: lab.dimensions.canvas };
+  checkLesson(lab.lesson, () => factsOf(lab), regions, lab.dragging);
 }
 
 /** What a lesson's checks look at: the share of terms in the loss. */
-function factsOf(terms) {
+function factsOf({ terms, knobs }) {
   const total = totalOf(terms),
     share = (key) => (terms.find((term) => term.key === key)?.part ?? NaN) / total;
-  return { varianceShare: share("variance"), offDiagonalShare: share("off") };
+  return { varianceShare: share("variance"), offDiagonalShare: share("off"), deviation: knobs.deviation };
 }
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data, setStateValue }) {
   return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }

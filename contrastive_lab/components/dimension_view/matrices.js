@@ -81,9 +81,7 @@ function put(matrix, image) {
   matrix.buffer.getContext("2d").putImageData(image, 0, 0);
 }
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function drawMatrices(lab) {
   const { samples, dimensions, found } = lab,
     isCorrelation = found.form === "correlation";

@@ -7,9 +7,7 @@ import { offerCsv, offerPicture } from "../shared/download.js";
 import { knobText } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function savePng(lab) {
   const terms = lab.terms.map(({ key, part }) => `${_(TERMS[key].name)} ${number(part)}`),
     knobs = lab.meta.knobs.map(({ label, name }) => `${label} = ${knobText(lab.knobs[name])}`),
@@ -23,9 +21,7 @@ export function savePng(lab) {
   );
 }
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function saveCsv(lab) {
   if (lab.found.form === "gaussian") return saveProjections(lab);
   const { form, shown, matrices } = lab.found,

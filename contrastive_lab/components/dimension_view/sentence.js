@@ -15,9 +15,7 @@ const AT_ZERO = {
 };
 const AT_ONE = N_("λ is 1: nothing brings the two views of an image together.");
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function sentence({ terms, found, knobs }) {
   const notes = notesOf(found, knobs).map((note) => ` ${note}`);
   return [largest(terms), ...notes].join("");

@@ -24,9 +24,7 @@ export function totalOf(terms) {
   return terms.reduce((sum, term) => sum + term.part, 0);
 }
 
-/**
- * @param {any} lab
- */
+/** @param {any} lab */
 export function drawTerms(lab) {
   const total = totalOf(lab.terms),
     keys = lab.terms.map((term) => term.key).join();

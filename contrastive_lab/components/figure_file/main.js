@@ -1,7 +1,9 @@
-// Buttons that save the Plotly figure of the same dialog as SVG or PDF, as it is drawn.
+// Buttons that save a figure as SVG or PDF: the Plotly figure of the same dialog as it is drawn or, without a name, the
+// map on the stage, which hears of them by an event of the window.
 
+import { fileOptions, SAVE } from "../scatter/figure.js";
 import { el } from "../shared/dom.js";
-import { offerFigure, shape, sheet } from "../shared/figure_file.js";
+import { endings, offerFigure, shape, sheet } from "../shared/figure_file.js";
 import { unpack } from "../shared/transport.js";
 
 /**
@@ -14,11 +16,12 @@ export default function ({ parentElement, data }) {
     const plot = host.closest("[role=dialog]").querySelector(".js-plotly-plot");
     offerFigure(sheetOf(plot), meta.name, ending);
   };
-  const buttons = ["svg", "pdf"].map((ending) =>
-    el("button", { type: "button", onclick: () => save(ending) }, ending.toUpperCase()),
-  );
+  const ofPlot = () =>
+    endings().map((ending) => el("button", { type: "button", onclick: () => save(ending) }, ending.toUpperCase()));
+  const tell = (detail) => window.dispatchEvent(new CustomEvent(SAVE, { detail }));
   parentElement.querySelector(".map")?.remove();
-  parentElement.append(el("div", { class: "map" }, el("div", { class: "tools" }, ...buttons)));
+  const tools = meta.name ? el("div", { class: "tools" }, ...ofPlot()) : fileOptions(tell, ["png"]);
+  parentElement.append(el("div", { class: "map" }, tools));
 }
 
 /** Plotly's layers, one above the other, without what follows the pointer. */

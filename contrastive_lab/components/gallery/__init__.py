@@ -14,13 +14,19 @@ def draw_gallery(
     images: np.ndarray,
     captions: Sequence[str],
     *,
+    labels: Sequence[str] = (),
     selected: Sequence[int] = (),
     size: int = 72,
     title: str = "pictures",
+    points: dict[str, Any] | None = None,
     key: str = "gallery",
 ) -> list[int]:
-    """Show images (n, c, h, w) uint8 with captions, `size` pixels wide; returns the chosen rows."""
-    return _draw(images, key, captions=captions, labels=captions, selected=selected, size=size, title=title)
+    """Show images (n, c, h, w) uint8 with captions, `size` pixels wide; returns the chosen rows.
+
+    Args: labels: names for screen readers, default the captions. points: in one line, where pointing at an image shows
+    its point: the content of a map, and the images' rows on it ("map", "rows")."""
+    look = {"size": size, "title": title, "points": points}
+    return _draw(images, key, captions=captions, labels=labels or captions, selected=selected, **look)
 
 
 def draw_strip(images: np.ndarray, labels: Sequence[str], size: int, height: int, title: str, key: str) -> list[int]:

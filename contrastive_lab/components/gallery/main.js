@@ -2,6 +2,7 @@
 
 import { drawGallery, pictureOf } from "./grid.js";
 import { el } from "../shared/dom.js";
+import { pointAt } from "../shared/pointed_at.js";
 import { languageOf, unpack } from "../shared/transport.js";
 import { _, mountIn } from "../shared/locale.js";
 
@@ -25,6 +26,7 @@ export function mount(parent, blob, host) {
         name: (i) => meta.labels[i],
         caption: (i) => meta.captions[i],
         isOn: (i) => lit.has(i),
+        point: (i) => meta.points && pointAt(meta.points.map, meta.points.rows[i]),
         click: (i) => {
           const was = lit.has(i);
           if (meta.single) lit.clear();
@@ -38,6 +40,8 @@ export function mount(parent, blob, host) {
       },
     );
   box.setAttribute("aria-label", meta.title);
+  box.parentElement.classList.toggle("line", Boolean(meta.points));
+  box.onpointerleave = () => meta.points && pointAt(meta.points.map, -1);
   box.style.maxHeight = meta.height ? `${meta.height}px` : "";
   if (!data.thumbnails.length) {
     box.textContent = _("No image to show.");

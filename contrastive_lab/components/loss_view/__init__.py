@@ -1,5 +1,5 @@
-"""The live loss view: matrix, one anchor's softmax, panels, and a knob. The browser computes the drag: main.js mounts
-the view, drag.js follows the knob, ../shared/kernels computes the loss, matrix.js paints it."""
+"""The live loss view: a star, a matrix with bars or curves, an inspector, and a knob. The browser computes the drag:
+main.js mounts the view, drag.js follows the knob, ../shared/kernels computes the loss, stages.js draws it."""
 
 from __future__ import annotations
 
@@ -83,13 +83,16 @@ class LossView:
     choice: str = ""
     second: LossSetting | None = None
     lesson: Mapping[str, Any] | None = None  # what its panel shows (../shared/lesson.js)
+    stage: str = ""  # star, matrix or curves, as the host's toolbar says; "": the view has buttons of its own
+    forward: Mapping[str, Any] | None = None  # the next step: its `text`, and the `number` of a lesson
+    export: Sequence[Any] = ("", 0)  # "png" or "csv", and how many were asked for before
     heard: int | None = None  # the number, `report`, of the last report; answers to older ones move nothing
 
 
 def draw_loss_view(view: LossView, key: str = "live", on_change: Callable[[], None] | None = None) -> dict[str, Any]:
     """Draw the view; `on_change` hears of each report. Returns what was last let go: `value`, `anchor`, `view`,
-    `panel`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` that it was
-    chosen for."""
+    `stage`, `order`, `masks`, `second`, `second_value`, `more` (further knobs), and `of`, the `name` that it
+    was chosen for."""
     blob = pack_loss_view(view)
     return dict(mount("loss_view", blob, "chosen", key, first={}, on_change=on_change) or {})
 

@@ -1,6 +1,8 @@
 // The bars of the chosen anchor: its nearest candidates.
 
-import { candidateText, isFar, isHinge, isLeftOut, marginOf, ranked } from "./pairs.js";
+import { shares } from "./gradients.js";
+import { gliding } from "./motion.js";
+import { candidateText, isFar, isHinge, isLeftOut, marginOf, ranked, steadyTop } from "./pairs.js";
 import { isAsked } from "./question.js";
 import { LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
@@ -43,18 +45,23 @@ export function drawBars(lab) {
       : _("the nearest {count}", { count: shown.length });
   say(
     lab.barTitle,
-    _("Anchor {anchor}: {which} of {count} ({scores})", {
-      anchor: lab.meta.names[lab.anchor] ?? "",
-      which,
-      count: rows.length,
-      scores: legend(lab, scores),
-    }),
+    _("Anchor {anchor}: {which} of {count}", { anchor: lab.meta.names[lab.anchor] ?? "", which, count: rows.length }),
   );
-  const values = gradients ? lab.out.grad : scores ? lab.S : lab.out.pair,
-    among = !scores && lab.share ? pushOf(lab, values, rows) : 0, // 0: as it is
-    isShown = (j) => !among || lab.M[at + j] === 2,
+  say(lab.barLegend, legend(lab, scores));
+  const isShare = !asked && !scores && lab.share, // which would tell the positive from the others
+    values = gradients || isShare ? lab.out.grad : scores ? lab.S : lab.out.pair,
+    total = isShare ? shares(lab).total : 1,
+    isShown = (j) => !isShare || lab.M[at + j] === 2,
     most = Math.max(1e-12, ...(from ? rows : shown).filter(isShown).map((j) => Math.abs(values[at + j]))),
-    top = margin > most ? Math.min(margin, 1.25 * most) : most,
+    top = isShare
+      ? total || 1
+      : scores
+        ? margin > most
+          ? Math.min(margin, 1.25 * most)
+          : most
+        : lab.view !== "grad" && lab.kernel && most <= 1
+          ? 1
+          : steadyTop(lab, lab.view, most),
     left = lab.sprite ? BAR + 6 : 4,
     unit = ((width - left) * (1 - TOLD)) / top;
   const edge = margin > top ? width - 4 : margin >= 0 ? left + margin * unit : NaN; // where the line stands
@@ -64,7 +71,7 @@ export function drawBars(lab) {
       positive = lab.M[at + j] === 1,
       v = values[at + j],
       isOut = !asked && isLeftOut(lab, at + j),
-      length = isOut ? BAR - 6 : isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0,
+      length = gliding(lab, `bar ${k}`, isOut ? BAR - 6 : isShown(j) ? Math.max(1, Math.abs(v) * unit) : 0),
       pulled = v < 0 !== isFar(lab),
       look = asked ? UNTOLD : isOut ? LEFT : (gradients ? pulled : positive) ? PULL : PUSH;
     thumb(lab, g, lab.meta.columnThumbs[j], 0, y + 1, BAR - 2);
@@ -74,10 +81,16 @@ export function drawBars(lab) {
       else bar(g, look, [left, y + 3, length, BAR - 6], pale ? 0.35 : 1);
     }
     g.fillStyle = lab.ink;
-    const size = gradients ? Math.abs(v) : v,
-      part = among && isShown(j) ? share(Math.abs(v) / among) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
+    const size = gradients || isShare ? Math.abs(v) : v,
+      part =
+        isShare && isShown(j) ? share(Math.abs(v) / (total || 1)) : size > 0 && size < 1e-4 ? "< 0.0001" : number(size),
       told = isOut ? _("left out") : part,
-      how = !gradients || v === 0 ? told : pulled ? _("{told} pulled", { told }) : _("{told} pushed", { told }),
+      how =
+        (!gradients && (isShown(j) || asked)) || v === 0
+          ? told
+          : pulled
+            ? _("{told} pulled", { told })
+            : _("{told} pushed", { told }),
       words = asked ? told : `${positive ? "+ " : ""}${how}  ${candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);
@@ -145,19 +158,13 @@ function fitted(g, words, wide) {
 /** What the bars show, and what their marks mean. */
 function legend(lab, scores) {
   if (isAsked(lab)) return _("weight");
-  if (!scores && lab.share) return _("share of the push on negatives; +: positive");
+  if (!scores && lab.share) return _("share of the push on negatives, 0 to 100 %; +: positive");
   if (lab.view === "grad" && lab.out) return _("gradient; +: positive");
   if (!scores && lab.kernel?.family === "sigmoid") return _("sigmoid error of each pair; +: positive");
   if (!scores) return _("share of the softmax over positives and negatives; +: positive");
   if (!isHinge(lab)) return lab.meta.scoreName;
   const place = lab.kernel.form === "triplet" ? _("farthest positive + ε") : "ε";
   return _("{scoreName}; line: {place}; pale: no longer moved", { scoreName: lab.meta.scoreName, place });
-}
-
-/** What the anchor's negatives have of the values together. */
-function pushOf(lab, values, rows) {
-  const at = lab.anchor * lab.w;
-  return rows.reduce((sum, j) => (lab.M[at + j] === 2 ? sum + Math.abs(values[at + j]) : sum), 0);
 }
 
 function share(x) {

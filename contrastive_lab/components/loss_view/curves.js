@@ -1,21 +1,26 @@
 // Everything of the chosen anchor along the knob: its softmax, entropy and effective negatives.
 
 import { few } from "./figures.js";
-import { isFar, isHinge, positivesOf, ranked } from "./pairs.js";
-import { BLUE, GREEN, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
+import { isFar, isHinge, positivesOf, ranked, steadyTop } from "./pairs.js";
+import { BLUE, GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, say } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
 import { fromSlider, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
+export const SIDE = 10; // pixels left and right of a curve
 const SAMPLE = 22; // pixels of a line beside its name
 const STEPS = 80,
   LINES = 8; // of the softmax, the nearest candidates
 
 const ALONE = 1.1; // effective negatives below which one negative is as good as alone
 
-/** Along the knob: loss, effective negatives, weight on the positives, and on the nearest. */
-function alongKnob(lab) {
+/**
+ * Along the knob: loss, effective negatives, weight on the positives, and on the nearest.
+ *
+ * @param {LossViewState} lab
+ */
+export function alongKnob(lab) {
   const { knob } = lab.meta,
     name = JSON.stringify([lab.anchor, { ...lab.kernel, [lab.kernel.knob]: 0 }]);
   if (lab.cache.curvesName === name) return lab.cache.curves;
@@ -53,7 +58,7 @@ function alongKnob(lab) {
 export function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
   if (!knob || !lab.kernel.knob) {
-    say(lab.note, _("This loss has no temperature or margin to vary."));
+    say(lab.panels.curves.note, _("This loss has no temperature or margin to vary."));
     return;
   }
   const { points, nearest } = alongKnob(lab),
@@ -62,20 +67,20 @@ export function drawCurves(lab, g, width, height) {
   if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
   const curves = soft
     ? [
-        ["effective", _("negatives that matter"), BLUE, []],
-        ["entropy", _("their entropy"), GREEN, [2, 3]],
-        ["loss", _("loss"), ORANGE, [7, 4]],
+        ["effective", _("negatives that matter"), []],
+        ["entropy", _("their entropy"), [2, 3]],
+        ["loss", _("loss"), [7, 4]],
       ]
     : [
-        ["effective", _("negatives still pushed"), BLUE, []],
-        ["loss", _("loss"), ORANGE, [7, 4]],
+        ["effective", _("negatives still pushed"), []],
+        ["loss", _("loss"), [7, 4]],
       ];
-  const lines = curves.map((/** @type {[string, string, number[], number[]]} */ [field, name, color, dash]) => {
-    const top = Math.max(1e-12, ...points.map((q) => q[field]));
-    return { name: `${name} ≤ ${few(top)}`, color, dash, values: points.map((q) => [q.t, q[field] / top]) };
+  const lines = curves.map((/** @type {[string, string, number[]]} */ [field, name, dash]) => {
+    const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field])));
+    return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash, values: points.map((q) => [q.t, q[field] / top]) };
   });
   within(g, second, (w, h) => plot(lab, g, lines, w, h));
-  say(lab.note, curveWords(lab, points, soft));
+  say(lab.panels.curves.note, curveWords(lab, points, soft));
 }
 
 function drawSoftmax(lab, g, points, nearest, width, height) {
@@ -106,14 +111,23 @@ function drawSoftmax(lab, g, points, nearest, width, height) {
   );
 }
 
-/** Lines over the knob, from 0 to 1; the knob's place is marked. */
-function plot(lab, g, lines, width, height, title) {
+/**
+ * Lines over the knob, from 0 to 1; the knob's place is marked.
+ *
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {{ name?: string, color: number[], dash: number[], wide?: number, values: number[][] }[]} lines
+ * @param {number} width
+ * @param {number} height
+ * @param {string} [title]
+ */
+export function plot(lab, g, lines, width, height, title) {
   g.fillStyle = lab.ink;
   if (title) g.fillText(title, 10, 14, width - 20);
   const places = title ? [] : placed(g, lines, width),
     top = title ? 30 : places.at(-1).y + 16;
   const knob = lab.meta.knob,
-    x = (t) => 10 + t * (width - 20),
+    x = (t) => SIDE + t * (width - 2 * SIDE),
     y = (v) => height - 18 - v * (height - 18 - top);
   lines.forEach(({ name, color, dash, values, wide }, k) => {
     g.setLineDash(dash);

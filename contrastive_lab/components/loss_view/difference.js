@@ -50,7 +50,7 @@ export function fillTable(lab, two, a, b) {
     [a.loss[i], b.loss[i]],
     [pullOf(a, lab.M, i, lab.w), pullOf(b, two.M, i, lab.w)],
   ];
-  ["first", "second"].forEach((name, c) => {
+  [_("now"), "A"].forEach((name, c) => {
     const [setting, value] = c ? [two, two.value] : [lab, lab.value],
       knob = setting.knob || (c ? null : lab.meta.knob);
     say(lab.table.rows[0].cells[c + 1], knob ? `${name}, ${symbolOf(knob)} ${number(value)}` : name);
@@ -70,12 +70,12 @@ export function differenceWords({ top, of }) {
   if (!(top > SAME)) return _("Both put the same weight and the same gradient on every pair.");
   const largestOne = _("the largest difference is {top}", { top: number(top) });
   if (of === "pair")
-    return _("Green: pairs that weigh more in the first setting, pink: more in the second; {largestOne}.", {
+    return _("Green: pairs that weigh more now, pink: more in A; {largestOne}.", {
       largestOne,
     });
   return _(
     "Both put the same weight on every pair, but not the same gradient. Green: pairs that are " +
-      "pulled harder in the first setting, pink: harder in the second; {largestOne}.",
+      "pulled harder now, pink: harder in A; {largestOne}.",
     { largestOne },
   );
 }

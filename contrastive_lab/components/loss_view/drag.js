@@ -3,7 +3,7 @@
 
 import { isWrong } from "./question.js";
 import { putFurther } from "../shared/further_knobs.js";
-import { fromSlider, setKnob } from "../shared/knob.js";
+import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { doneOf } from "../shared/lesson.js";
 
 /**
@@ -44,6 +44,18 @@ export function drag(lab, v, stamp) {
 }
 
 /**
+ * The knob moves by something other than its slider.
+ *
+ * @param {LossViewState} lab
+ * @param {number} v
+ * @param {number} stamp
+ */
+export function dragTo(lab, v, stamp) {
+  lab.slider.value = toSlider(lab.meta.knob, v);
+  drag(lab, v, stamp);
+}
+
+/**
  * One of the further knobs moves likewise.
  *
  * @param {LossViewState} lab
@@ -61,6 +73,7 @@ export function turnFurther(lab, stamp) {
  */
 export function report(lab) {
   tellOf(lab, {});
+  if (lab.lesson.lesson && !lab.lesson.done) schedule(lab); // a goal counts once nothing is dragged
 }
 
 /**
@@ -78,12 +91,11 @@ export function tellOf(lab, pressed) {
     more: lab.further.values,
     anchor: lab.anchor,
     view: lab.view,
-    panel: lab.panel,
+    stage: lab.stage,
     order: lab.order,
     masks: Boolean(lab.overlay),
-    share: Boolean(lab.share),
-    second: lab.second.choice,
-    second_value: lab.second.value,
+    second: lab.pinned ? lab.second.choice : "",
+    second_value: lab.pinned ? lab.second.value : null,
     report: (lab.reports = (lab.reports ?? 0) + 1),
     done: doneOf(lab.lesson),
     ...pressed,

@@ -46,8 +46,12 @@ export function listen(lab) {
   };
 }
 
-/** The candidate that is lit becomes the anchor, where it is one; of two towers its partner does. */
-function follow(lab) {
+/**
+ * The candidate that is lit becomes the anchor, where it is one; of two towers its partner does.
+ *
+ * @param {LossViewState} lab
+ */
+export function follow(lab) {
   const row = lab.hover && lab.hover[1] !== null ? anchorOf(lab, lab.hover[1]) : -1;
   if (row < 0 || isWrong(lab, row)) return; // a wrong answer stays pointed at
   choose(lab, row, true);

@@ -2,6 +2,7 @@
 
 import { valueBothWays } from "./directions.js";
 import { shares } from "./gradients.js";
+import { gliding } from "./motion.js";
 import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
@@ -64,17 +65,30 @@ export function drawFigures(lab) {
     counted = (x) => (hinge ? String(x) : few(x));
   const both = valueBothWays(lab);
   say(lab.both, both === null ? "" : _(" both ways {value}", { value: number(both) }));
-  say(lab.loss, !o ? (lab.meta.loss == null ? "–" : number(lab.meta.loss)) : o.valid ? number(o.value) : "undefined");
+  say(
+    lab.loss,
+    !o
+      ? lab.meta.loss == null
+        ? "–"
+        : number(lab.meta.loss)
+      : o.valid
+        ? number(gliding(lab, "loss", o.value))
+        : "undefined",
+  );
   say(
     lab.effective,
-    !o ? "–" : mean ? _("{count} of {total}", { count: few(mean[0]), total: mean[1].toFixed(0) }) : _("none"),
+    !o
+      ? "–"
+      : mean
+        ? _("{count} of {total}", { count: few(gliding(lab, "effective", mean[0])), total: mean[1].toFixed(0) })
+        : _("none"),
   );
   say(
     lab.own,
     !o
       ? "–"
       : defined
-        ? number(o.loss[i])
+        ? number(gliding(lab, "own", o.loss[i]))
         : hinge && many && o.negatives[i]
           ? _("not counted: no active triplet")
           : _("undefined: it lacks a partner"),
@@ -85,12 +99,12 @@ export function drawFigures(lab) {
       ? "–"
       : o.negatives[i]
         ? _("{count} of {total}", {
-            count: counted(hinge ? o.effective[i] : shares(lab).counted),
+            count: counted(hinge ? o.effective[i] : gliding(lab, "counted", shares(lab).counted)),
             total: o.negatives[i],
           })
         : _("none"),
   );
-  say(lab.pull, defined ? number(pullOf(o, lab.M, i, lab.w)) : "–");
+  say(lab.pull, defined ? number(gliding(lab, "pull", pullOf(o, lab.M, i, lab.w))) : "–");
   const bounded = defined && boundedBy(lab.kernel, many);
   say(
     lab.bound,

@@ -1,13 +1,16 @@
 // One frame of the live loss view: the loss is computed again where it has to be, then all is drawn.
 
-import { drawBars } from "./bars.js";
 import { report, schedule } from "./drag.js";
 import { drawFigures } from "./figures.js";
 import { lessonFacts } from "./lesson_facts.js";
-import { drawMatrix, paintMatrix } from "./matrix.js";
-import { drawPanel } from "./panels.js";
+import { describe } from "./legend.js";
+import { orderOf } from "./order.js";
+import { drawPushes } from "./pushes.js";
 import { isAsked } from "./question.js";
+import { drawTwo } from "./second_panel.js";
 import { sentence } from "./sentence.js";
+import { drawStage } from "./stages.js";
+import { drawSweep } from "./sweep.js";
 import { theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
@@ -21,26 +24,31 @@ export function draw(lab) {
   if (lab.stale) {
     if (lab.kernel) lab.out = evaluate(lab.S, lab.M, lab.n, lab.w, lab.kernel, lab.out);
     else lab.out = lab.fixed;
-    paintMatrix(lab);
+    [lab.rows, lab.columns] = orderOf(lab);
+    lab.isPainted = false;
   }
   Object.assign(lab, theme(lab.root));
   drawFigures(lab);
   lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
   lab.hint.setAttribute("aria-busy", String(Boolean(lab.dragging)));
   say(lab.sentence, sentence(lab));
-  drawMatrix(lab);
-  drawBars(lab);
-  drawPanel(lab);
+  describe(lab);
+  drawStage(lab);
+  drawSweep(lab);
+  drawPushes(lab);
+  drawTwo(lab);
   const asked = isAsked(lab),
     before = lab.lesson.done;
-  checkLesson(lab.lesson, () => lessonFacts(lab), {
+  const regions = {
     knob: lab.knobBar,
     further: lab.further.root,
     matrix: lab.matrix,
     bars: lab.barSide,
-  });
+    star: lab.scene.canvas,
+  };
+  checkLesson(lab.lesson, () => lessonFacts(lab), regions, lab.dragging);
   if (asked && lab.lesson.done) schedule(lab); // with colors and names again
-  if (lab.lesson.done && !before && !lab.dragging) report(lab); // a drag tells it at its end
+  if (lab.lesson.done && !before) report(lab);
   lab.stale = false;
   if (lab.pending) {
     lab.timings.push(performance.now() - lab.pending);

@@ -1,6 +1,6 @@
 // Who gets the push: the share of the hardest negatives, and the loss of every anchor.
 
-import { isHinge, ranked } from "./pairs.js";
+import { isHinge, ranked, steadyTop } from "./pairs.js";
 import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
 import { number, percent, say } from "../shared/dom.js";
@@ -10,7 +10,7 @@ import { N_, _ } from "../shared/locale.js";
  * @param {LossViewState} lab
  */
 export function listenGradients(lab) {
-  const canvas = lab.extra;
+  const { canvas } = lab.panels.grads;
   canvas.tabIndex = 0;
   canvas.onclick = (e) => {
     const i = anchorAt(lab, e);
@@ -75,7 +75,7 @@ export function drawGradients(lab, g, width, height) {
   lab.sorted.box = second;
   const share = (k) => percent(curve[Math.min(k, curve.length) - 1] ?? 0);
   say(
-    lab.note,
+    lab.panels.grads.note,
     total > 0
       ? _(
           "Of all the push on {anchor}'s negatives, the hardest one ({hardest}) gets {share}, the " +
@@ -119,7 +119,7 @@ function drawLosses(lab, g, width, height) {
   const base = height - 18,
     order = Array.from({ length: lab.n }, (x, i) => i).filter((i) => lab.out.weight[i] > 0);
   order.sort((a, b) => lab.out.loss[b] - lab.out.loss[a]);
-  const top = Math.max(1e-12, ...order.map((i) => lab.out.loss[i])),
+  const top = steadyTop(lab, "losses", Math.max(1e-12, ...order.map((i) => lab.out.loss[i]))),
     left = 10,
     wide = (width - 20) / Math.max(1, order.length);
   lab.sorted = { order, left, wide };

@@ -1,14 +1,19 @@
 // The elements of the live loss view, and what its buttons do.
 
-import { ORDERS, PANELS, VIEWS } from "./choices.js";
-import { drag, report, schedule, listenToKnob, tellOf, turnFurther } from "./drag.js";
+import { ORDERS, STAGES, VIEWS } from "./choices.js";
+import { dragTo, report, schedule, listenToKnob, tellOf, turnFurther } from "./drag.js";
 import { listen } from "./events.js";
-import { isHinge } from "./pairs.js";
-import { openPanel } from "./panels.js";
+import { listenGradients } from "./gradients.js";
+import { listenMargin } from "./margin.js";
+import { buildPushes } from "./pushes.js";
 import { saveCsv, savePng } from "./save.js";
+import { pin } from "./second_panel.js";
+import { buildCurves, showStage } from "./stages.js";
+import { buildStar } from "./star.js";
+import { listenSweep } from "./sweep.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
-import { knobField, toSlider } from "../shared/knob.js";
+import { knobField } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
 
@@ -23,26 +28,140 @@ export function build(parent, start) {
   /** @type {any} */
   const lab = {
     view: known(VIEWS, start.view, "weight"),
-    panel: known(PANELS, start.panel, "none"),
+    stage: known(STAGES, start.stage, "matrix"),
     order: known(ORDERS, start.order, "group"),
     overlay: Boolean(start.masks),
-    share: Boolean(start.share),
+    share: true,
+    pinned: Boolean(start.second),
     second: { choice: start.second || "same", value: start.second_value ?? null },
     anchor: 0,
     hover: null,
     timings: [],
     stale: true,
+    panels: {},
   };
+  lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
+  lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
+  const view = el("div", { class: "view live" }, buildStage(lab), buildInspector(lab));
+  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, view));
+  parent.append(lab.empty, lab.root);
+  listenToKnob(lab);
+  listen(lab);
+  listenGradients(lab);
+  listenMargin(lab);
+  listenSweep(lab);
+  lab.resize = new ResizeObserver(() => schedule(lab));
+  lab.resize.observe(lab.root);
+  return lab;
+}
+
+const button = (text, title, onclick) => el("button", { type: "button", title, onclick }, text);
+
+/** The knob, and the picture that it moves. */
+function buildStage(lab) {
+  lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
+  lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
+  lab.barTitle = el("h2", {});
+  const turn = (text, pages) =>
+    button(text, "", () => {
+      lab.barFrom += pages * lab.barStep;
+      schedule(lab);
+    });
+  lab.turns = el("span", { class: "group turns" }, turn(_("nearer"), -1), turn(_("farther"), 1));
+  lab.sharing = turnable(
+    lab,
+    "share",
+    _("share among negatives"),
+    _("bars from 0 to 100 % of the push on negatives; else the weight or gradient of each pair"),
+  );
+  lab.barSide = el(
+    "div",
+    { class: "barside" },
+    lab.barTitle,
+    lab.bars,
+    (lab.barLegend = el("p", { class: "hint" })),
+    el("div", { class: "bar under" }, lab.turns, lab.sharing),
+  );
+  lab.picture = el("div", { class: "picture" }, buildStar(lab), lab.matrix, buildCurves(lab));
+  return el("div", { class: "stage" }, buildTools(lab), buildKnobs(lab), lab.picture, buildLegend(lab));
+}
+
+/** What the app's toolbar has: for hosts without one. */
+function buildTools(lab) {
+  const go = (stage) => {
+    showStage(lab, stage);
+    schedule(lab, true);
+    report(lab);
+  };
+  lab.stageBar = el("span", { class: "group" }, ...choices(STAGES, lab.stage, go));
+  const png = button("PNG", _("the stage as a picture"), () => savePng(lab)),
+    csv = button("CSV", _("every pair with its score, weight and gradient"), () => saveCsv(lab));
+  lab.tools = el("div", { class: "bar" }, lab.stageBar, el("span", { class: "space" }), png, csv);
+  return lab.tools;
+}
+
+function buildKnobs(lab) {
   lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   lab.readout = knobField(
     () => lab.meta.knob,
     (v) => {
-      lab.slider.value = toSlider(lab.meta.knob, v);
-      drag(lab, v, 0);
+      dragTo(lab, v, 0);
       report(lab);
     },
   );
   lab.knobName = el("span", {});
+  lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
+  lab.further = buildFurther({
+    turn: (stamp) => turnFurther(lab, stamp),
+    told: () => report(lab),
+  });
+  const all = button("⋯", _("More settings of this loss"), () => {
+    const isOpen = lab.further.root.classList.toggle("all");
+    all.setAttribute("aria-expanded", String(isOpen));
+  });
+  all.classList.add("further-all");
+  all.setAttribute("aria-expanded", "false");
+  return el("div", { class: "held" }, lab.knobBar, lab.further.root, all);
+}
+
+function turnable(lab, field, text, title) {
+  const b = button(text, title, () => {
+    lab[field] = !lab[field];
+    b.setAttribute("aria-pressed", String(lab[field]));
+    schedule(lab, true);
+    report(lab);
+  });
+  b.setAttribute("aria-pressed", String(lab[field]));
+  return b;
+}
+
+/** What the matrix shows; from the star it is one click to each. */
+function buildLegend(lab) {
+  const pick = (field) => (key) => {
+    lab[field] = key;
+    if (field === "view") showStage(lab, "matrix");
+    schedule(lab, true);
+    report(lab);
+  };
+  lab.orderBar = el("span", { class: "group of-matrix" }, ...choices(ORDERS, lab.order, pick("order")));
+  lab.viewBar = el("span", { class: "group", role: "group" }, ...choices(VIEWS, lab.view, pick("view")));
+  lab.viewBar.setAttribute("aria-label", _("What the matrix shows"));
+  lab.over = turnable(lab, "overlay", _("mark positives and negatives"), _("their tints under every cell"));
+  lab.over.classList.add("of-matrix");
+  lab.legend = el("div", { class: "legend of-matrix" });
+  return el(
+    "div",
+    { class: "bar below" },
+    el("span", { class: "of-star" }, _("As a matrix:")),
+    lab.viewBar,
+    lab.over,
+    lab.orderBar,
+    lab.legend,
+  );
+}
+
+/** The sentence, the curve over the knob, figures, other losses, a pinned setting, and the next step. */
+function buildInspector(lab) {
   lab.loss = el("span", { class: "loss" });
   lab.both = el("small", {});
   for (const name of ["effective", "own", "ownEffective"]) lab[name] = el("dd", { class: name });
@@ -50,131 +169,41 @@ export function build(parent, start) {
   lab.bound = el("small", {});
   for (const name of ["effective", "own", "ownEffective", "pull"]) lab[`${name}Title`] = el("dt", {});
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
-  lab.matrix = el("canvas", { class: "matrix", tabindex: 0, role: "img" });
-  lab.bars = el("canvas", { class: "bars", tabindex: 0, role: "img" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
-  lab.barTitle = el("h2", {});
-  const turn = (text, pages) =>
-    el(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          lab.barFrom += pages * lab.barStep;
-          schedule(lab);
-        },
-      },
-      text,
-    );
-  lab.turns = el("span", { class: "group turns" }, turn(_("nearer"), -1), turn(_("farther"), 1));
-  lab.legend = el("div", { class: "legend" });
-  lab.panelBox = el("div", { class: "panel", hidden: "" });
-  const pick = (field) => (key) => {
-    lab[field] = key;
-    schedule(lab, true);
-    report(lab);
-  };
-  lab.orderBar = el("span", { class: "group" }, ...choices(ORDERS, lab.order, pick("order")));
-  lab.viewBar = el("span", { class: "group" }, ...choices(VIEWS, lab.view, pick("view")));
-  const turnable = (field, text, title) => {
-    const b = el("button", { type: "button", title, "aria-pressed": String(lab[field]) }, text);
-    b.onclick = () => {
-      lab[field] = !lab[field];
-      b.setAttribute("aria-pressed", String(lab[field]));
-      schedule(lab, true);
-      report(lab);
-    };
-    return b;
-  };
-  lab.over = turnable("overlay", _("mark positives and negatives"), _("their tints under every cell"));
-  lab.sharing = turnable(
-    "share",
-    _("share among negatives"),
-    _("in percent of the total push: the bars stay visible at a low τ"),
-  );
+  lab.barPlace = el("div", { class: "barplace" });
+  lab.panels.sweep = { canvas: el("canvas", { class: "sweep", "aria-hidden": "true" }) };
   const figure = (title, value) => el("div", {}, title, value);
-  lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
-  lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
-  lab.further = buildFurther({
-    turn: (stamp) => turnFurther(lab, stamp),
-    told: () => report(lab),
-  });
-  lab.barSide = el(
-    "div",
-    { class: "barside" },
-    lab.barTitle,
-    lab.bars,
-    el("div", { class: "bar under" }, lab.turns, lab.sharing),
+  const figures = el(
+    "dl",
+    { class: "figures" },
+    figure(el("dt", {}, _("Loss of the batch")), el("dd", {}, lab.loss, lab.both)),
+    ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
+    figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound)),
   );
-  const view = el(
+  lab.pin = button(_("Pin as A"), _("keep this setting and compare it with the next ones"), () => pin(lab));
+  lab.panels.two = {
+    canvas: el("canvas", { role: "img", class: "two", tabindex: 0, "aria-label": _("Difference of every pair") }),
+    note: el("p", { class: "hint", "aria-live": "off" }),
+  };
+  lab.panelBox = el("div", { class: "panel", hidden: "" });
+  lab.forward = button("", "", () => tellOf(lab, { go: lab.meta.forward.number }));
+  lab.forward.className = "forward";
+  return el(
     "div",
-    { class: "view" },
-    el("div", { class: "held" }, el("div", { class: "bar" }, lab.knobBar), lab.further.root, lab.sentence),
-    el(
-      "dl",
-      { class: "figures" },
-      figure(el("dt", {}, _("Loss of the batch")), el("dd", {}, lab.loss, lab.both)),
-      ...["effective", "own", "ownEffective"].map((name) => figure(lab[`${name}Title`], lab[name])),
-      figure(lab.pullTitle, el("dd", {}, lab.pull, lab.bound)),
-    ),
+    { class: "inspector" },
     el(
       "div",
-      { class: "bar" },
-      lab.viewBar,
-      lab.over,
-      lab.orderBar,
-      el("span", { class: "space" }),
-      el(
-        "span",
-        { class: "group" },
-        el(
-          "button",
-          {
-            type: "button",
-            title: _("the matrix, the bars and the open panel as a picture"),
-            onclick: () => savePng(lab),
-          },
-          "PNG",
-        ),
-        el(
-          "button",
-          { type: "button", title: _("every pair with its score, weight and gradient"), onclick: () => saveCsv(lab) },
-          "CSV",
-        ),
-      ),
-    ),
-    el(
-      "div",
-      { class: "bar panels", role: "group", "aria-label": _("More") },
-      ...(lab.panelButtons = choices(PANELS, lab.panel, (key) => {
-        if (key === "grads") show(lab, "grad"); // pull and push of every pair belong to this panel
-        // active hinges are marked there
-        if (key === "scores" && isHinge(lab) && lab.view !== "grad") show(lab, "weight");
-        openPanel(lab, key);
-        schedule(lab, true);
-        report(lab);
-      })),
-    ),
-    (lab.body = el(
-      "div",
-      { class: "body" },
-      el("div", {}, lab.matrix, lab.legend),
-      el("div", { class: "side" }, el("div", { class: "told" }, lab.faces, lab.hint), lab.barSide),
+      { class: "scrolled" },
+      lab.sentence,
+      el("div", { class: "told" }, lab.faces, lab.hint),
+      lab.barPlace,
+      lab.panels.sweep.canvas,
+      figures,
+      buildPushes(lab),
+      lab.pin,
       lab.panelBox,
-    )),
+    ),
+    lab.forward,
   );
-  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, view));
-  lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
-  parent.append(lab.empty, lab.root);
-  listenToKnob(lab);
-  listen(lab);
-  lab.resize = new ResizeObserver(() => schedule(lab));
-  lab.resize.observe(lab.root);
-  return lab;
-}
-
-function show(lab, view) {
-  lab.view = view;
-  for (const b of lab.viewBar.children) b.setAttribute("aria-pressed", String(b.dataset.key === view));
 }

@@ -1,10 +1,12 @@
 // What the server sent: a batch's bytes, the loss with its knob, what the library computed.
 
-import { PANELS } from "./choices.js";
 import { schedule } from "./drag.js";
-import { openPanel } from "./panels.js";
+import { beginMotion } from "./motion.js";
+import { keepPinned, showTwo } from "./second_panel.js";
+import { showStage } from "./stages.js";
+import { say } from "../shared/dom.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
-import { setKnob, symbolOf, toSlider } from "../shared/knob.js";
+import { setKnob, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -24,7 +26,9 @@ export function metaOf({ meta }) {
  */
 export function load(lab, data) {
   const meta = metaOf(data);
+  keepPinned(lab, meta.name);
   Object.assign(lab, {
+    hasStar: data.axes.thumbnails.length > 0 && [...meta.rowThumbs, ...meta.columnThumbs].every((k) => k >= 0),
     key: meta.content,
     n: meta.names.length,
     w: meta.columnNames.length,
@@ -52,8 +56,9 @@ export function load(lab, data) {
   }
   lab.range = low <= high ? [low, high] : [0, 1];
   lab.faces.hidden = !meta.rowThumbs.length;
+  beginMotion(lab);
   applyKernel(lab, meta, true);
-  openPanel(lab, lab.panel);
+  showTwo(lab);
 }
 
 /**
@@ -68,11 +73,14 @@ export function applyKernel(lab, meta, isNew = false) {
   const { knob, kernel, reason } = meta;
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
-  const symbol = knob ? symbolOf(knob) : "",
-    hinge = kernel && kernel.family === "hinge";
-  const words = { scores: hinge ? _("Margin") : _("Histogram"), curves: _("Sweep {symbol}", { symbol }).trim() };
-  for (const b of lab.panelButtons) b.textContent = words[b.dataset.key] || _(PANELS[b.dataset.key]);
+  lab.tools.hidden = Boolean(meta.stage);
+  lab.forward.hidden = !meta.forward;
+  say(lab.forward, meta.forward?.text ?? "");
+  const hasMargin = kernel?.family === "hinge";
+  say(lab.panels.scores.title, hasMargin ? _("Margin") : _("Histogram"));
+  lab.panels.scores.root.classList.toggle("hinge", hasMargin);
   if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
+  showStage(lab, meta.stage || lab.stage);
   lab.kernel = kernel ? { ...kernel } : null;
   showFurther(lab.further, meta.more);
   putFurther(lab.further, lab.kernel);

@@ -6,6 +6,7 @@ import { draw } from "./frame.js";
 import { build } from "./layout.js";
 import { library } from "./library.js";
 import { applyKernel, load, metaOf } from "./load.js";
+import { saveCsv, savePng } from "./save.js";
 import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
 import { mountIn } from "../shared/locale.js";
@@ -29,6 +30,7 @@ export function mount(parent, blob, host) {
   readSecond(lab, data);
   showLesson(lab.lesson, meta.lesson);
   schedule(lab, true);
+  save(lab, meta.export);
   return () => {
     cancelAnimationFrame(lab.frame);
     lab.resize.disconnect();
@@ -36,6 +38,13 @@ export function mount(parent, blob, host) {
     lab.empty.remove();
     parent._lab = null;
   };
+}
+
+/** What the host's menu asked for since the last time. */
+function save(lab, [what, count]) {
+  const isNew = count > (lab.exported ?? count);
+  lab.exported = count;
+  if (isNew) (what === "csv" ? saveCsv : savePng)(lab);
 }
 
 /**

@@ -1,10 +1,10 @@
 // The margin on a histogram of the scores, as a line that can be dragged.
 
-import { drag, report } from "./drag.js";
+import { dragTo, report } from "./drag.js";
 import { isHinge, marginOf } from "./pairs.js";
 import { line, tick } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
-import { knobText, toSlider } from "../shared/knob.js";
+import { knobText } from "../shared/knob.js";
 import { PULL, PUSH, area } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
@@ -80,7 +80,7 @@ export function drawScores(lab, g, width, height) {
     );
   }
   nameMargin(lab);
-  say(lab.note, marginWords(lab, triplet, bins));
+  say(lab.panels.scores.note, marginWords(lab, triplet, bins));
 }
 
 function marginWords(lab, triplet, bins) {
@@ -116,7 +116,7 @@ function marginWords(lab, triplet, bins) {
  * @param {LossViewState} lab
  */
 export function listenMargin(lab) {
-  const canvas = lab.extra;
+  const { canvas } = lab.panels.scores;
   canvas.onpointerdown = (e) => dragMargin(lab, e);
   canvas.onkeydown = (e) => {
     const knob = lab.meta.knob,
@@ -135,9 +135,8 @@ export function listenMargin(lab) {
     const v = Number(
       Math.min(knob.high, Math.max(knob.low, lab.value + (step * (knob.high - knob.low)) / 200)).toPrecision(4),
     );
-    lab.slider.value = toSlider(knob, v);
     lab.marginByKey = true;
-    drag(lab, v, e.timeStamp);
+    dragTo(lab, v, e.timeStamp);
   };
   canvas.onkeyup = canvas.onblur = () => {
     if (lab.marginByKey) {
@@ -149,7 +148,7 @@ export function listenMargin(lab) {
 
 /** The histogram is a slider for those who can't see it, where there is a line to move. */
 function nameMargin(lab) {
-  const canvas = lab.extra,
+  const { canvas } = lab.panels.scores,
     knob = lab.meta.knob,
     movable = lab.marginAt !== null;
   canvas.tabIndex = movable ? 0 : -1;
@@ -170,14 +169,13 @@ function dragMargin(lab, e) {
   if (lab.marginAt === null) return;
   const [low, high] = lab.range,
     knob = lab.meta.knob,
-    canvas = lab.extra;
+    { canvas } = lab.panels.scores;
   const move = (m) => {
     const box = canvas.getBoundingClientRect();
     const d = low + ((m.clientX - box.left - 10) / (box.width - 20)) * (high - low);
     const wanted = lab.kernel.squared && lab.kernel.form === "pair" ? Math.max(0, d) * d : d - lab.marginFrom;
     const v = Number(Math.min(knob.high, Math.max(knob.low, wanted)).toPrecision(4));
-    lab.slider.value = toSlider(knob, v);
-    drag(lab, v, m.timeStamp);
+    dragTo(lab, v, m.timeStamp);
   };
   canvas.setPointerCapture(e.pointerId);
   canvas.onpointermove = move;

@@ -1,8 +1,7 @@
 // The matrix: one pixel per pair in the order that is chosen, pictures or texts on its axes.
 
 import { drawAxes, stripOf } from "./axes.js";
-import { describe, tell } from "./legend.js";
-import { orderOf } from "./order.js";
+import { tell } from "./legend.js";
 import { isAcross, isFar, isLeftOut, partnersOf } from "./pairs.js";
 import { APART, BITS, LEFT_OUT, TABLES, divergingShades, largest, overlaid } from "./shades.js";
 import { GRAY, GREEN, packed } from "../shared/canvas.js";
@@ -18,7 +17,6 @@ const WIDE = 5; // CSS pixels of a cell from which on its shape is seen
  * @param {LossViewState} lab
  */
 export function paintMatrix(lab) {
-  [lab.rows, lab.columns] = orderOf(lab);
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
   const self = packed(GRAY, 0.75),
     values = view === "grad" ? out && out.grad : out && out.pair;
@@ -54,6 +52,7 @@ export function paintMatrix(lab) {
       else pixels[p] = tables[m][bits[k] >>> BITS];
     }
   }
+  lab.isPainted = true;
   lab.hasGrain = isWide(lab);
   if (lab.hasGrain) paintGrain(lab, values, tables);
   else lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
@@ -95,7 +94,7 @@ export function drawMatrix(lab) {
     side = c.width - strip;
   lab.plot = { strip, side };
   g.clearRect(0, 0, c.width, c.height);
-  if (lab.hasGrain !== isWide(lab)) paintMatrix(lab);
+  if (!lab.isPainted || lab.hasGrain !== isWide(lab)) paintMatrix(lab);
   g.imageSmoothingEnabled = lab.w > 1.2 * side; // or single pairs of a large batch would be left out
   g.drawImage(lab.hasGrain ? lab.grainedBuffer : lab.buffer, strip, strip, side, side);
   g.globalAlpha = 0.25;
@@ -117,7 +116,6 @@ export function drawMatrix(lab) {
   if (row !== null && column !== null) cell(row, column);
   else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
   else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
-  describe(lab);
   tell(lab);
 }
 

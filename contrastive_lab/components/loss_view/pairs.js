@@ -38,6 +38,21 @@ export function isFar(lab) {
 }
 
 /**
+ * Where an axis ends. It grows while a knob is dragged and never shrinks, so that what becomes shorter is a value that
+ * becomes smaller.
+ *
+ * @param {LossViewState} lab
+ * @param {string} name of the axis
+ * @param {number} most the largest value that is shown
+ */
+export function steadyTop(lab, name, most) {
+  const key = `${name} ${lab.anchor}`,
+    tops = (lab.tops ??= {});
+  tops[key] = lab.dragging ? Math.max(tops[key] ?? 0, most) : most;
+  return tops[key];
+}
+
+/**
  * The chosen anchor's positives; like its ranking, they don't change with the knob.
  *
  * @param {LossViewState} lab

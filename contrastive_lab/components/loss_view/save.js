@@ -10,7 +10,7 @@ import { _ } from "../shared/locale.js";
  * @param {LossViewState} lab
  */
 export function savePng(lab) {
-  const panel = lab.panelBox.querySelector("canvas:not([hidden])");
+  const curves = ["curves", "grads", "scores"].map((key) => [lab.panels[key].canvas]);
   const { knob, title, names } = lab.meta,
     told = isHinge(lab) ? _("negatives still pushed") : _("negatives that matter");
   const words = [
@@ -22,7 +22,7 @@ export function savePng(lab) {
     _("anchor {anchor}", { anchor: names[lab.anchor] }),
   ];
   offerPicture(
-    [[lab.matrix, lab.bars], ...(panel && lab.panel !== "none" ? [[panel]] : [])],
+    { star: [[lab.scene.canvas, lab.bars]], matrix: [[lab.matrix, lab.bars]], curves }[lab.stage],
     lab.paper,
     "loss-lab.png",
     words.filter(Boolean).join(" · "),
@@ -48,7 +48,7 @@ export function saveCsv(lab) {
       ],
     ],
     o = lab.out;
-  const second = lab.panel === "two" && lab.two && lab.two.out;
+  const second = lab.pinned && lab.two && lab.two.out;
   if (second) rows[0].push("second_weight", "second_gradient", "second_anchor_loss");
   for (let i = 0; i < lab.n; i++)
     for (let j = 0; j < lab.w; j++) {

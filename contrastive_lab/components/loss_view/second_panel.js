@@ -33,7 +33,45 @@ export function readSecond(lab, data) {
     lab.given.M = data.second.mask.slice();
     lab.given.out = meta.kernel ? null : library(lab.given.M, lab.n, lab.w, data.second.computed, meta);
   }
-  if (lab.panel === "two" && !lab.secondHeld) openTwo(lab);
+  if (lab.pinned && !lab.secondHeld) openTwo(lab);
+}
+
+/**
+ * Keep the setting of this moment as A, or let it go.
+ *
+ * @param {LossViewState} lab
+ */
+export function pin(lab) {
+  lab.pinned = !lab.pinned;
+  lab.second = { choice: "same", value: lab.value ?? null };
+  showTwo(lab);
+  schedule(lab, true);
+  report(lab);
+}
+
+/**
+ * The panel, where a setting is pinned.
+ *
+ * @param {LossViewState} lab
+ */
+export function showTwo(lab) {
+  lab.panelBox.hidden = !lab.pinned;
+  lab.pin.setAttribute("aria-pressed", String(lab.pinned));
+  if (lab.pinned) openTwo(lab);
+}
+
+/**
+ * A pinned loss stays pinned when the page takes another one.
+ *
+ * @param {LossViewState} lab
+ * @param {string} name of the loss that comes
+ */
+export function keepPinned(lab, name) {
+  const { second, meta } = lab;
+  if (!lab.pinned || !meta || meta.name === name) return;
+  if (second.choice === `loss:${name}`) second.choice = "same";
+  else if (!second.choice.includes(":")) second.choice = `loss:${meta.name}`;
+  report(lab);
 }
 
 /**
@@ -42,7 +80,8 @@ export function readSecond(lab, data) {
  * @param {LossViewState} lab
  */
 export function openTwo(lab) {
-  const forms = formsOf(lab),
+  const { canvas, note } = lab.panels.two,
+    forms = formsOf(lab),
     others = lab.meta.alternatives;
   const groups = [
     [_("This loss, on the same rows"), Object.entries(forms).map(([key, [text]]) => [key, _(text)])],
@@ -56,7 +95,7 @@ export function openTwo(lab) {
   }
   const select = el(
     "select",
-    { "aria-label": _("what the second setting is") },
+    { "aria-label": _("what is pinned as A") },
     ...groups
       .filter(([, all]) => all.length)
       .map(([title, all]) =>
@@ -72,7 +111,7 @@ export function openTwo(lab) {
     report(lab);
   };
   const two = (lab.two = settingOf(lab, forms)),
-    controls = [el("span", {}, _("Second setting")), select];
+    controls = [el("span", {}, "A"), select];
   if (two.knob) controls.push(...knobOfTwo(lab, two));
   lab.table = el(
     "table",
@@ -88,23 +127,20 @@ export function openTwo(lab) {
         "tr",
         {},
         el("th", { scope: "row" }, name),
-        ...["first", "second", "difference"].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
+        ...[_("now"), "A", _("difference")].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
       ),
     ),
   );
-  lab.extra.onpointermove = lab.extra.onpointerdown = (e) =>
+  canvas.onpointermove = canvas.onpointerdown = (e) =>
     light(lab, [
-      lab.rows[Math.floor((e.offsetY / lab.extra.clientHeight) * lab.n)] ?? null,
-      lab.columns[Math.floor((e.offsetX / lab.extra.clientWidth) * lab.w)] ?? null,
+      lab.rows[Math.floor((e.offsetY / canvas.clientHeight) * lab.n)] ?? null,
+      lab.columns[Math.floor((e.offsetX / canvas.clientWidth) * lab.w)] ?? null,
     ]);
-  lab.extra.onpointerleave = lab.matrix.onpointerleave;
-  lab.extra.tabIndex = 0;
-  lab.extra.onkeydown = (e) => matrixKeys(lab, e);
-  lab.extra.onkeyup = lab.matrix.onkeyup;
-  lab.panelBox.replaceChildren(
-    el("div", { class: "bar knob" }, ...controls),
-    el("div", { class: "body" }, lab.extra, el("div", {}, lab.table, lab.note)),
-  );
+  canvas.onpointerleave = lab.matrix.onpointerleave;
+  canvas.tabIndex = 0;
+  canvas.onkeydown = (e) => matrixKeys(lab, e);
+  canvas.onkeyup = lab.matrix.onkeyup;
+  lab.panelBox.replaceChildren(el("div", { class: "bar knob" }, ...controls), lab.table, note, canvas);
 }
 
 function knobOfTwo(lab, two) {
@@ -123,9 +159,9 @@ function knobOfTwo(lab, two) {
     min: 0,
     max: 1000,
     step: 1,
-    "aria-label": _("{label} of the second setting", { label: knob.label }),
+    "aria-label": _("{label} of A", { label: knob.label }),
   });
-  readout.setAttribute("aria-label", _("{label} of the second setting, as a number", { label: knob.label }));
+  readout.setAttribute("aria-label", _("{label} of A, as a number", { label: knob.label }));
   const change = (v, stamp) => {
     lab.pending ||= stamp;
     lab.secondHeld = true;
@@ -146,21 +182,19 @@ function knobOfTwo(lab, two) {
 
 /**
  * @param {LossViewState} lab
- * @param {CanvasRenderingContext2D} g
- * @param {number} width
- * @param {number} height
  */
-export function drawTwo(lab, g, width, height) {
-  const two = lab.two,
+export function drawTwo(lab) {
+  if (!lab.pinned || !lab.two) return;
+  const { canvas, note } = lab.panels.two,
+    two = lab.two,
     a = lab.out;
-  lab.extra.hidden = lab.table.hidden = !two.S || !a;
+  canvas.hidden = lab.table.hidden = !two.S || !a;
   if (!two.S) {
-    say(lab.note, two.reason || (lab.second.choice ? _("The server computes it…") : _("Nothing to compare with.")));
+    say(note, two.reason || (lab.second.choice ? _("The server computes it…") : _("Nothing to compare with.")));
     return;
   }
   if (!a) return;
-  if (lab.extra.width !== Math.round(lab.extra.clientWidth * (devicePixelRatio || 1)))
-    [g, width, height] = sizeCanvas(lab.extra);
+  const [g, width, height] = sizeCanvas(canvas);
   if (two.stale && two.kernel) {
     // the kernel whose knob did not move is not computed again
     if (two.kernel.knob && two.knob) two.kernel[two.kernel.knob] = two.value;
@@ -173,7 +207,7 @@ export function drawTwo(lab, g, width, height) {
     paintDifference(lab, two);
   }
   if (moved || lab.tableOf !== lab.anchor) fillTable(lab, two, a, two.out);
-  g.imageSmoothingEnabled = lab.w > 1.2 * lab.extra.width;
+  g.imageSmoothingEnabled = lab.w > 1.2 * canvas.width;
   g.drawImage(two.buffer, 0, 0, width, height);
   const [row, column] = lab.hover || [lab.anchor, null],
     ch = height / lab.n,
@@ -186,5 +220,5 @@ export function drawTwo(lab, g, width, height) {
       column === null ? width : Math.max(cw, 3),
       Math.max(ch, 2),
     );
-  say(lab.note, differenceWords(two));
+  say(note, differenceWords(two));
 }

@@ -1,4 +1,4 @@
-"""Images that a map lacks, brought where pointer or view rest; the part itself is unseen."""
+"""Images that a map lacks, brought where pointer or view rest, and the nearest of a sample; the part is unseen."""
 
 from collections.abc import Callable
 
@@ -26,3 +26,11 @@ def bring_pictures(content: str, n: int, sheet_of: Callable[[np.ndarray], Thumbn
             mount("map_pictures", blob, "wanted", own)
 
     st.fragment(bring)()
+
+
+def tell_nearest(content: str, row: int, rows: list[int], similarity: list[float], key: str = "map") -> None:
+    """Tell a map which of its rows are the nearest of a selected one, the most similar first."""
+    import streamlit as st
+
+    with st.container(key="map-nearest"):
+        mount("map_pictures", pack(key=content, row=row, rows=rows, similarity=similarity), None, f"{key}-nearest")

@@ -1,6 +1,8 @@
-// An unseen part beside a map: asks the server for the images that the map lacks, and hands them over.
+// An unseen part beside a map: asks the server for the images that the map lacks, and hands them over, or says which
+// samples are nearest to the selected one.
 
 import { BROUGHT, WANTED } from "../scatter/more.js";
+import { tellNear } from "../scatter/near.js";
 import { unpack } from "../shared/transport.js";
 
 let turn = 0;
@@ -10,6 +12,10 @@ let turn = 0;
  */
 export default function ({ data, setStateValue }) {
   const { meta, thumbnails } = unpack(data);
+  if (meta.similarity) {
+    tellNear(meta);
+    return;
+  }
   if (meta.rows.length)
     createImageBitmap(new Blob([thumbnails], { type: "image/png" })).then((picture) => {
       const places = new Map(meta.rows.map((row, place) => [row, place]));

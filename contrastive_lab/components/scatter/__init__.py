@@ -1,8 +1,9 @@
 """A map of many points with their pictures; a selection comes back as row numbers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -44,11 +45,17 @@ class ScatterData:
     partners: np.ndarray | None = None  # (m, 2) rows that lines connect once they are asked for
     partner_count: int = 0  # pairs of partners, of which these are a share
     medoids: Sequence[int] = ()  # rows whose images stand on the map while it is seen whole
+    crowds: Sequence[Mapping[str, Any]] = ()  # `row` above which a crowd's `name` stands, the largest first
+    rows_key: str = ""  # of maps with the same rows: from one to the next the points move
     title: str = "map"
     file: str = ""  # what its pictures are called; else as its title
     note: str = ""
     panels: Panels | None = None
     target: np.ndarray | None = None  # (n, 2), where the slider moves the points of panels to
+    frames: np.ndarray | None = (
+        None  # (k, n, 2) maps of the same rows over time, xy the last; a strip goes through them
+    )
+    frame_names: Sequence[str] = ()  # (k)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Colors of points: by category, or by a number cut into eight steps. The color-blind can tell the eight apart
-(tests/lab/test_palette.py); with more categories, the shape of a point tells them apart (points.js)."""
+(tests/app/test_palette.py); with more categories, the shape of a point tells them apart (points.js)."""
 
 import itertools
 from collections.abc import Sequence

@@ -1,16 +1,16 @@
 // Many points as a density: how many fall on each pixel. A pixel's color is the mean of its points' colors, and it is
 // the stronger the more there are, by the logarithm of their number.
 
+import { PALE } from "./points.js";
 import { view } from "./view.js";
-import { GRAY, fromHex, packed, sizeCanvas } from "../shared/canvas.js";
+import { fromHex, sizeCanvas } from "../shared/canvas.js";
 
 const FAINTEST = 0.4; // alpha of a pixel with one point
-const PALE = 0.35; // times as strong what is not selected
 const TABLE = 4096; // numbers of points whose alpha is looked up
 
 /**
- * Sums over the points of each pixel (4·width·height): red, green, blue and their number; with `lit`, also how many
- * are not lit (width·height), which are in no sum.
+ * Sums over the points of each pixel (4·width·height): red, green, blue and their number; with `lit`, those of the
+ * points that are not lit in a second array.
  *
  * @param {any} cells as sortIntoCells gives them, with `color` (n) in the same order
  * @param {number[]} slices of them
@@ -20,7 +20,7 @@ const TABLE = 4096; // numbers of points whose alpha is looked up
  */
 export function binned(cells, slices, { place, width, height, colors, lit }, used) {
   const sums = used?.length === 4 * width * height ? used.fill(0) : new Uint32Array(4 * width * height),
-    rest = lit ? new Uint32Array(width * height) : null,
+    rest = lit ? new Uint32Array(sums.length) : null,
     shown = Uint8Array.from(colors, (c) => Number(c !== null)),
     channel = (a) => Uint32Array.from(colors, (c) => (c ? c[a] : 0)),
     [red, green, blue] = [channel(0), channel(1), channel(2)],
@@ -32,15 +32,12 @@ export function binned(cells, slices, { place, width, height, colors, lit }, use
         px = xy[2 * q] * scale + x,
         py = y - xy[2 * q + 1] * scale;
       if (!shown[k] || !(px >= 0 && py >= 0 && px < width && py < height)) continue;
-      const at = (py | 0) * width + (px | 0);
-      if (rest && !lit[order[q]]) {
-        rest[at]++;
-        continue;
-      }
-      sums[4 * at] += red[k];
-      sums[4 * at + 1] += green[k];
-      sums[4 * at + 2] += blue[k];
-      sums[4 * at + 3]++;
+      const at = 4 * ((py | 0) * width + (px | 0)),
+        into = rest && !lit[order[q]] ? rest : sums;
+      into[at] += red[k];
+      into[at + 1] += green[k];
+      into[at + 2] += blue[k];
+      into[at + 3]++;
     }
   return { sums, rest };
 }
@@ -88,18 +85,16 @@ export function drawDensity(map, slices) {
   if (map.image?.width !== width || map.image.height !== height) map.image = new ImageData(width, height);
   const pixels = new Uint32Array(map.image.data.buffer).fill(0),
     strong = strengths(sums, 4, 3),
-    weak = rest && strengths(rest, 1, 0);
+    weak = rest && strengths(rest, 4, 3);
   for (let at = 0; at < across * down; at++) {
-    const count = sums[4 * at + 3];
-    let ink;
-    if (count) {
-      const alpha = 255 * strong(count), // by hand: an array for each pixel would double the time
-        red = sums[4 * at] / count,
-        green = sums[4 * at + 1] / count,
-        blue = sums[4 * at + 2] / count;
+    const of = rest && !sums[4 * at + 3] ? rest : sums,
+      count = of[4 * at + 3];
+    if (!count) continue;
+    const alpha = 255 * (of === rest ? PALE * weak(count) : strong(count)), // by hand: an array for each pixel
+      red = of[4 * at] / count, // would double the time
+      green = of[4 * at + 1] / count,
+      blue = of[4 * at + 2] / count,
       ink = (alpha << 24) | (blue << 16) | (green << 8) | red;
-    } else if (rest?.[at]) ink = packed(GRAY, PALE * weak(rest[at]));
-    else continue;
     if (block === 1) pixels[at] = ink;
     else fill(pixels, width, height, (at % across) * block, Math.floor(at / across) * block, block, ink);
   }

@@ -4,9 +4,11 @@ import { drawDensity } from "./density.js";
 import { slicesIn } from "./grid.js";
 import { followView } from "./in_view.js";
 import { drawMedoids } from "./medoids.js";
+import { drawCrowds } from "./names.js";
 import { drawPartners } from "./partners.js";
 import { COLORS, DENSE, drawPoints, pointSize } from "./points.js";
 import { drawNames } from "./side_by_side.js";
+import { drawNear } from "./ties.js";
 import { outline, view } from "./view.js";
 import { line, sizeCanvas, theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
@@ -74,9 +76,11 @@ function drawOver(map) {
     g.arc(map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale, size + 1, 0, 2 * Math.PI);
     g.stroke();
   };
-  drawMedoids(map, g);
+  drawNear(map, g);
+  drawCrowds(map, g);
   if (map.picked.length <= RINGED) for (const row of map.picked) for (let i = row; i < map.n; i += map.rows) ring(i, 1);
-  if (map.hover >= 0) ring(map.hover, 2);
+  drawMedoids(map, g);
+  if (map.hover >= 0) for (let i = map.hover % map.rows; i < map.n; i += map.rows) ring(i, 2);
   if (map.path && map.path.length > 1) {
     const path = outline(map);
     line(g, [...path, path[0]], accent, 1.5);

@@ -1,39 +1,59 @@
 // The map as it is seen, as SVG or PDF of a chosen width and font, with its legend inside.
 
 import { partnerPaths } from "./partners.js";
-import { pointSize, shapeOf } from "./points.js";
-import { fileName } from "./save.js";
+import { PALE, pointSize, shapeOf } from "./points.js";
+import { fileName, offerPng } from "./save.js";
 import { view } from "./view.js";
-import { GRAY, rgb } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
-import { FAMILIES, offerFigure, pixelsOf, shape, sheet } from "../shared/figure_file.js";
+import { endings, FAMILIES, offerFigure, pixelsOf, shape, sheet } from "../shared/figure_file.js";
 import { _ } from "../shared/locale.js";
 
 const LAYERS = 16; // of points, in each a path for every category: none covers the others
 
+export const SAVE = "contrastive-lab:save-map"; // an event of the window, for the map on the stage
+
 /**
- * The options of a figure and its two buttons, unseen at first.
+ * The options of a figure, and a button for each kind of file.
  *
- * @param {ScatterState} map
+ * @param {(wanted: any) => void} save
+ * @param {string[]} [further] kinds of files besides SVG and PDF
  */
-export function figureOptions(map) {
+export function fileOptions(save, further = []) {
   const field = (label, node) => el("label", {}, `${label} `, node),
     width = el("input", { type: "number", min: 40, max: 400, value: 180 }),
     size = el("input", { type: "number", min: 4, max: 24, value: 8 }),
     font = el("select", {}, ...Object.keys(FAMILIES).map((name) => el("option", {}, name)));
   const within = (node) => Math.min(Number(node.max), Math.max(Number(node.min), Number(node.value) || 0));
-  const save = (ending) => {
-    const name = fileName(map);
-    offerFigure(figureOf(map, pixelsOf(within(width)), FAMILIES[font.value], (within(size) * 96) / 72), name, ending);
-  };
+  const button = (ending) =>
+    el(
+      "button",
+      {
+        type: "button",
+        onclick: () => save({ ending, width: within(width), family: FAMILIES[font.value], size: within(size) }),
+      },
+      ending.toUpperCase(),
+    );
   return el(
     "div",
-    { class: "tools", hidden: "" },
+    { class: "tools" },
+    ...further.map(button),
     field(_("Width, mm"), width),
     field(_("Font"), font),
     field(_("Size, pt"), size),
-    ...["svg", "pdf"].map((e) => el("button", { type: "button", onclick: () => save(e) }, e.toUpperCase())),
+    ...endings().map(button),
   );
+}
+
+/**
+ * Offer the map as it is seen as a file.
+ *
+ * @param {ScatterState} map
+ * @param {any} wanted as `fileOptions` says it
+ */
+export function saveMap(map, { ending, width, family, size }) {
+  const figure = figureOf(map, pixelsOf(width), family, (size * 96) / 72);
+  if (ending === "png") offerPng(figure, fileName(map));
+  else offerFigure(figure, fileName(map), ending);
 }
 
 /**
@@ -79,12 +99,12 @@ function pointsOf(map, place, k, [width, high]) {
     const isLit = !some || map.lit[i],
       layer = isLit ? 1 + Math.floor((LAYERS * turn) / map.n) : 0,
       id = [layer, c].join();
-    if (!paths.has(id)) paths.set(id, { layer, fill: isLit ? map.meta.palette[c] : rgb(GRAY), isLit, d: "" });
+    if (!paths.has(id)) paths.set(id, { layer, fill: map.meta.palette[c], isLit, d: "" });
     paths.get(id).d += shapeOf(c).path(x, y, r);
   });
   return [...paths.values()]
     .sort((a, b) => a.layer - b.layer)
-    .map(({ fill, isLit, d }) => shape("path", { d, style: `fill: ${fill}; fill-opacity: ${isLit ? 0.9 : 0.25}` }));
+    .map(({ fill, isLit, d }) => shape("path", { d, style: `fill: ${fill}; fill-opacity: ${isLit ? 0.9 : PALE}` }));
 }
 
 /** The legend's elements, line by line below the maps, and its height. */

@@ -9,13 +9,16 @@ import { schedule, view } from "./view.js";
 import { _ } from "../shared/locale.js";
 
 /**
+ * The box of all places that are shown: of the points as they are, or also of those they move to.
+ *
  * @param {ScatterState} map
+ * @param {Float32Array} [xy]
  */
-export function bounds(map) {
+export function bounds(map, xy = map.xy) {
   let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let i = 0; i < map.n; i++) {
-    const x = map.xy[2 * i],
-      y = map.xy[2 * i + 1];
+  for (let i = 0; i < xy.length / 2; i++) {
+    const x = xy[2 * i],
+      y = xy[2 * i + 1];
     if (x < x0) x0 = x;
     if (x > x1) x1 = x;
     if (y < y0) y0 = y;

@@ -1,45 +1,21 @@
-// A line of images below the map: some of those in view, the same ones as long as they are in view.
+// Which rows are in view, and whose images the view lacks: the same ones as long as they are in view.
 
-import { idOf } from "./ids.js";
 import { mixed } from "./grid.js";
 import { want } from "./more.js";
-import { imageOf, picture } from "./pictures.js";
-import { choose } from "./selection.js";
-import { schedule, view } from "./view.js";
-import { drawGallery } from "../gallery/grid.js";
+import { view } from "./view.js";
 
-const SIDE = 40, // pixels along an image
-  STEP = SIDE + 8; // from one to the next
+export const MOST = 60; // images on the map, however near
 const REST = 250; // milliseconds that the view has to rest
 
 /**
- * Draw the line anew once the view rests.
+ * Ask for the images that the view lacks once it rests.
  *
  * @param {ScatterState} map
  */
 export function followView(map) {
   clearTimeout(map.resting);
-  if (map.sprite && map.meta.gallery === false) map.resting = setTimeout(() => drawLine(map), REST);
-}
-
-/**
- * @param {ScatterState} map
- */
-export function drawLine(map) {
-  if (!map.root.isConnected || !map.stage.clientWidth || map.meta.gallery !== false) return;
-  const seen = rowsInView(map, Math.floor(map.stage.clientWidth / STEP)),
-    rows = seen.filter((i) => imageOf(map, i));
-  want(map, seen);
-  map.inView = rows;
-  drawGallery(map.line, rows, {
-    make: (i) => picture(map, i, SIDE),
-    name: (i) => idOf(map.ids, i),
-    point: (i) => {
-      map.hover = i;
-      schedule(map);
-    },
-    click: (i) => choose(map, [i]),
-  });
+  if (map.sprite && map.pictured && map.withImages)
+    map.resting = setTimeout(() => map.root.isConnected && want(map, rowsInView(map, MOST)), REST);
 }
 
 /**
@@ -65,14 +41,24 @@ export function rowsInView(map, most) {
  * @param {number} most
  */
 function some(map, n, row, most) {
-  const v = view(map),
+  const isSeen = seenIn(map),
     rows = [];
-  for (let q = 0; q < n && rows.length < most; q++) {
-    const i = row(q),
-      x = map.xy[2 * i] * v.scale + v.x,
-      y = v.y - map.xy[2 * i + 1] * v.scale;
-    if (x >= 0 && y >= 0 && x < map.stage.clientWidth && y < map.stage.clientHeight && !map.hidden.has(map.color[i]))
-      rows.push(i);
-  }
+  for (let q = 0; q < n && rows.length < most; q++) if (isSeen(row(q))) rows.push(row(q));
   return rows;
+}
+
+/**
+ * Tell whether a point is on the stage now, and not hidden.
+ *
+ * @param {ScatterState} map
+ * @returns {(i: number) => boolean}
+ */
+export function seenIn(map) {
+  const v = view(map),
+    { clientWidth, clientHeight } = map.stage;
+  return (i) => {
+    const x = map.xy[2 * i] * v.scale + v.x,
+      y = v.y - map.xy[2 * i + 1] * v.scale;
+    return x >= 0 && y >= 0 && x < clientWidth && y < clientHeight && !map.hidden.has(map.color[i]);
+  };
 }

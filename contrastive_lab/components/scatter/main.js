@@ -2,19 +2,20 @@
 // what is selected or in view. Only row numbers of a selection go to the server.
 
 import { draw } from "./draw.js";
-import { figureOptions } from "./figure.js";
+import { epochStrip, loadEpochs } from "./epochs.js";
+import { fileOptions, SAVE, saveMap } from "./figure.js";
 import { bounds, colorCells, find, grid } from "./find.js";
 import { mixed } from "./grid.js";
 import { idsIn } from "./ids.js";
-import { drawLine } from "./in_view.js";
 import { drawLegend } from "./legend.js";
 import { receive } from "./more.js";
+import { glideFromLast } from "./motion.js";
 import { loadPartners, partnersButton } from "./partners.js";
-import { listen } from "./pointer.js";
+import { listen, zoomBy } from "./pointer.js";
 import { packRows, unpackRows } from "./rows.js";
-import { savePng } from "./save.js";
 import { choose, drawPictures, light } from "./selection.js";
 import { arranged, columnsFor, loadMorph, morphSlider, move } from "./side_by_side.js";
+import { receiveNear } from "./ties.js";
 import { tip } from "./tip.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
@@ -23,6 +24,7 @@ import { _, mountIn, N_ } from "../shared/locale.js";
 
 const STACKED = 360; // pixels of each of several maps below each other
 const MODES = { lasso: N_("lasso"), box: N_("box"), pan: N_("pan") };
+const ICONS = ["◌", "▭", "✥", "⤢", "▦", "⇄"]; // of the tools where they stand on the stage
 
 /**
  * @param {any} parent the element that it fills
@@ -81,55 +83,78 @@ function build(parent) {
   map.count = el("span", { role: "status" });
   const button = (text, onclick) => el("button", { type: "button", onclick }, text);
   map.morph = morphSlider(map, () => schedule(map, true));
+  map.epochs = epochStrip(map);
   map.images = button(_("images"), () => {
     map.withImages = !map.withImages;
     map.images.setAttribute("aria-pressed", String(map.withImages));
     schedule(map);
   });
-  map.images.title = _("some images on the whole map, until points are selected");
+  map.images.title = _("images on the map; more appear as you zoom in");
   map.images.setAttribute("aria-pressed", "true");
   map.lines = partnersButton(map);
   map.legend = el("div", { class: "legend", role: "group", "aria-label": _("categories") });
-  map.figure = figureOptions(map);
   map.gallery = el("div", {});
-  map.line = el("div", { class: "gallery", role: "group", "aria-label": _("images in view") });
+  const rail = el(
+    "span",
+    { class: "rail", role: "toolbar", "aria-label": _("tools of the map") },
+    ...choices(MODES, map.mode, (m) => {
+      map.mode = m;
+    }),
+    button(_("whole map"), () => seeWhole(map)),
+    map.images,
+    map.lines,
+  );
+  [...rail.children].forEach((tool, k) => {
+    tool.dataset.icon = ICONS[k];
+    tool.title ||= tool.textContent;
+  });
+  const nearer = (sign, name, factor) => {
+    const b = button(sign, () => zoomBy(map, factor));
+    b.setAttribute("aria-label", name);
+    return b;
+  };
   map.root = el(
     "div",
     { class: "map" },
     el(
       "div",
       { class: "tools" },
+      rail,
+      map.search,
       el(
         "span",
-        { class: "modes" },
-        ...choices(MODES, map.mode, (m) => {
-          map.mode = m;
+        { class: "files" },
+        button(_("clear"), () => choose(map, [])),
+        button(_("files"), () => {
+          if (!map.figure?.isConnected) {
+            map.figure = fileOptions((wanted) => saveMap(map, wanted), ["png"]);
+            map.legend.before(map.figure);
+          } else map.figure.remove();
         }),
       ),
-      button(_("whole map"), () => seeWhole(map)),
-      map.search,
-      button(_("clear"), () => choose(map, [])),
-      button("PNG", () => savePng(map)),
-      button("SVG, PDF", () => {
-        map.figure.hidden = !map.figure.hidden;
-      }),
-      map.images,
-      map.lines,
       map.morph,
+      map.epochs,
       map.count,
     ),
-    map.figure,
     map.legend,
     map.stage,
-    el("div", { class: "in-view" }, map.line),
+    el("div", { class: "zoom" }, nearer("−", _("zoom out"), 0.8), nearer("+", _("zoom in"), 1.25)),
     map.gallery,
   );
   parent.append(map.root);
   listen(map);
-  map.ignore = receive(map, () => {
-    drawLine(map);
+  const save = (e) => map.meta.fits && saveMap(map, e.detail);
+  window.addEventListener(SAVE, save);
+  const ignoreNear = receiveNear(map);
+  const ignore = receive(map, () => {
+    schedule(map);
     if (map.hover >= 0 && !map.tip.hidden) tip(map, map.hover);
   });
+  map.ignore = () => {
+    ignore();
+    ignoreNear();
+    window.removeEventListener(SAVE, save);
+  };
   map.observer = new ResizeObserver(() => {
     if (!map.moved) map.view = null;
     schedule(map, true);
@@ -167,8 +192,9 @@ function load(map, data) {
     map.ids = idsIn(data.ids, map.rows);
     map.pictured = data.pictured?.length ? new Uint32Array(data.pictured.slice().buffer) : null;
     map.mixed = mixed(map.n);
-    bounds(map);
+    bounds(map, loadEpochs(map, data.frames));
     grid(map);
+    if (map.epochs.hidden || map.epochs.at === map.meta.frameNames.length - 1) glideFromLast(map);
     map.sprite = null;
     map.brought = [];
     map.wanted = [];
@@ -186,7 +212,6 @@ function load(map, data) {
   map.root.style.setProperty("--map-shape", String(map.box.wide / map.box.high));
   map.gallery.hidden = meta.gallery === false;
   map.images.hidden = !meta.medoids?.length;
-  map.root.classList.toggle("pictured", meta.gallery === false && Boolean(data.thumbnails.length));
   if (String(map.names) !== String(meta.names)) map.hidden.clear(); // of other categories
   map.names = meta.names;
   if (map.stamp !== meta.stamp) {
@@ -201,7 +226,7 @@ function load(map, data) {
   map.canvas.setAttribute(
     "aria-label",
     _(
-      "{title}: {rows} points. Arrow keys pan, plus and minus zoom, n and p walk through the " +
+      "{title}: {rows} points. Arrow keys pan, plus and minus or Ctrl and the wheel zoom, n and p walk through the " +
         "points, Enter selects, a selects all, Escape clears.",
       { title: meta.title, rows: map.rows },
     ),

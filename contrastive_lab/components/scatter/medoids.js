@@ -1,31 +1,37 @@
-// Images on the map itself, each at the middle of a crowd of points, as long as the whole map is looked at and nothing
-// is selected: nearer by, the image under the pointer takes over. They are drawn; a screen reader meets none of them.
+// Images on the map itself: each at the middle of a crowd of points, and more of them the nearer the map is looked at.
+// They are drawn; a screen reader meets none of them.
 
-import { tileOf } from "./pictures.js";
+import { MOST, rowsInView, seenIn } from "./in_view.js";
+import { nearOf } from "./near.js";
+import { imageOf } from "./pictures.js";
+import { PALE } from "./points.js";
 import { view } from "./view.js";
+import { theme } from "../shared/canvas.js";
 
 const SIDES = [24, 30]; // pixels along an image, on a stage less or more wide than
 const NARROW = 500;
+const CHOSEN = 2; // times as large is the image of the selected sample beside its nearest
+const RING = 100; // pixels from it to the images of its nearest
 const RIM = 2; // in its point's color
 const GAP = 2 * RIM + 2; // between two of them, their rims included
 const TURNS = 200; // of pushing apart
-const FAR = 1.5; // times as near as the whole map: no longer the whole map
+const NEARER = 1.5; // times as near as the whole map: others than the middles of crowds are shown too
 
 /**
  * Places (2·m) of squares that lie as near as they can to where they belong, inside the stage, without overlap; NaN
  * for one that found no room. Two that overlap are pushed apart along the axis on which less is wanting.
  *
  * @param {ArrayLike<number>} wanted (2·m) their middles
- * @param {number} side
+ * @param {number[]} sides (m)
  * @param {number} width
  * @param {number} height
  */
-export function spread(wanted, side, width, height) {
+export function spread(wanted, sides, width, height) {
   const at = Float64Array.from(wanted),
     m = at.length / 2,
     room = [width, height];
   const keepInside = (k) => {
-    const half = side / 2;
+    const half = sides[k >> 1] / 2;
     at[k] = Math.min(room[k % 2] - half, Math.max(half, at[k]));
   };
   for (let k = 0; k < at.length; k++) keepInside(k);
@@ -33,7 +39,8 @@ export function spread(wanted, side, width, height) {
     moved = false;
     for (let i = 0; i < m; i++)
       for (let j = i + 1; j < m; j++) {
-        const want = [0, 1].map((a) => side - Math.abs(at[2 * i + a] - at[2 * j + a]));
+        const side = (sides[i] + sides[j]) / 2,
+          want = [0, 1].map((a) => side - Math.abs(at[2 * i + a] - at[2 * j + a]));
         if (want[0] <= 1e-6 || want[1] <= 1e-6) continue;
         const a = want[0] === want[1] ? (i + j) % 2 : Number(want[1] < want[0]),
           toward = at[2 * i + a] <= at[2 * j + a] ? -1 : 1;
@@ -46,7 +53,7 @@ export function spread(wanted, side, width, height) {
   }
   for (let i = 1; i < m; i++)
     for (let j = 0; j < i; j++)
-      if (Math.abs(at[2 * i] - at[2 * j]) < side - 0.5 && Math.abs(at[2 * i + 1] - at[2 * j + 1]) < side - 0.5) {
+      if ([0, 1].every((a) => Math.abs(at[2 * i + a] - at[2 * j + a]) < (sides[i] + sides[j]) / 2 - 0.5)) {
         at[2 * i] = at[2 * i + 1] = NaN;
         break;
       }
@@ -60,9 +67,29 @@ export function spread(wanted, side, width, height) {
  */
 function areShown(map) {
   const { medoids } = map.meta;
-  return Boolean(
-    map.sprite && medoids?.length && map.withImages && !map.picked.length && view(map).scale <= FAR * map.whole,
-  );
+  return Boolean(map.sprite && medoids?.length && map.withImages);
+}
+
+/** The rows whose images are shown: the middles of crowds, and nearer by others in view. */
+function pictured(map, nearness) {
+  const near = nearOf(map);
+  if (near) return [near.row, ...near.rows].filter((i) => imageOf(map, i) && !map.hidden.has(map.color[i]));
+  const middles = map.meta.medoids.filter(nearness > NEARER ? seenIn(map) : (i) => !map.hidden.has(map.color[i]));
+  if (nearness <= NEARER) return middles;
+  const others = rowsInView(map, MOST).filter((i) => imageOf(map, i));
+  return [...new Set([...middles, ...others])].slice(0, MOST);
+}
+
+/** Places of the images of the nearest: those whose points are close stand in a ring around the first, by direction. */
+function around([first, ...others]) {
+  const far = ([x, y]) => Math.hypot(x - first[0], y - first[1]),
+    angle = ([x, y]) => Math.atan2(y - first[1], x - first[0]),
+    close = others.filter((place) => far(place) < RING).sort((a, b) => angle(a) - angle(b)),
+    turn = (k) => angle(close[0]) + (2 * Math.PI * k) / close.length;
+  return [first, ...others].map((place) => {
+    const k = close.indexOf(place);
+    return k < 0 ? place : [first[0] + RING * Math.cos(turn(k)), first[1] + RING * Math.sin(turn(k))];
+  });
 }
 
 /** Where the images are now, found anew when the view is another. */
@@ -70,12 +97,17 @@ function places(map) {
   const v = view(map),
     w = map.stage.clientWidth,
     h = map.stage.clientHeight,
-    side = SIDES[Number(w >= NARROW)],
-    rows = map.meta.medoids.filter((i) => !map.hidden.has(map.color[i]));
-  const key = `${map.key} ${v.scale} ${v.x} ${v.y} ${w} ${h} ${rows}`;
+    usual = SIDES[Number(w >= NARROW)],
+    rows = pictured(map, v.scale / map.whole),
+    chosen = nearOf(map)?.row;
+  const key = `${map.key} ${map.moves} ${v.scale} ${v.x} ${v.y} ${w} ${h} ${rows}`;
   if (map.laidOut?.key !== key) {
-    const wanted = rows.flatMap((i) => [map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale]);
-    map.laidOut = { key, rows, wanted, side, at: spread(wanted, side + GAP, w, h) };
+    const points = rows.map((i) => [map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale]),
+      wanted = points.flat(),
+      asked = rows[0] === chosen ? around(points).flat() : wanted,
+      sides = rows.map((row) => (row === chosen ? CHOSEN * usual : usual)),
+      room = sides.map((side) => side + GAP);
+    map.laidOut = { key, rows, wanted, sides, at: spread(asked, room, w, h) };
   }
   return map.laidOut;
 }
@@ -88,28 +120,33 @@ function places(map) {
  */
 export function drawMedoids(map, g) {
   if (!areShown(map)) return;
-  const { rows, wanted, at, side } = places(map),
+  const { rows, wanted, at, sides } = places(map),
     { palette } = map.meta,
-    { tile, across } = map.meta.thumbnails;
+    near = nearOf(map);
   g.lineWidth = 1;
   rows.forEach((row, k) => {
-    if (Math.hypot(at[2 * k] - wanted[2 * k], at[2 * k + 1] - wanted[2 * k + 1]) < side / 2) return;
+    const side = sides[k];
+    if (near || Math.hypot(at[2 * k] - wanted[2 * k], at[2 * k + 1] - wanted[2 * k + 1]) < side / 2) return;
     g.strokeStyle = palette[map.color[row]];
     g.beginPath();
     g.moveTo(at[2 * k], at[2 * k + 1]);
     g.lineTo(wanted[2 * k], wanted[2 * k + 1]);
     g.stroke();
   });
-  g.imageSmoothingEnabled = tile > side;
   rows.forEach((row, k) => {
-    const x = Math.round(at[2 * k] - side / 2),
+    const side = sides[k],
+      x = Math.round(at[2 * k] - side / 2),
       y = Math.round(at[2 * k + 1] - side / 2);
     if (Number.isNaN(x)) return;
-    g.fillStyle = palette[map.color[row]];
+    const { sheet, parts, place } = imageOf(map, row),
+      { tile, across } = parts;
+    g.imageSmoothingEnabled = tile > side;
+    g.globalAlpha = !map.picked.length || map.lit[row] ? 1 : PALE;
+    g.fillStyle = row === near?.row ? theme(map.root).ink : palette[map.color[row]];
     g.fillRect(x - RIM, y - RIM, side + 2 * RIM, side + 2 * RIM);
-    const place = tileOf(map, row);
-    g.drawImage(map.sprite, (place % across) * tile, Math.floor(place / across) * tile, tile, tile, x, y, side, side);
+    g.drawImage(sheet, (place % across) * tile, Math.floor(place / across) * tile, tile, tile, x, y, side, side);
   });
+  g.globalAlpha = 1;
 }
 
 /**
@@ -121,7 +158,35 @@ export function drawMedoids(map, g) {
  */
 export function medoidAt(map, x, y) {
   if (!areShown(map)) return -1;
-  const { rows, at, side } = places(map),
-    k = rows.findIndex((_, q) => Math.abs(at[2 * q] - x) <= side / 2 && Math.abs(at[2 * q + 1] - y) <= side / 2);
-  return k < 0 ? -1 : rows[k];
+  const { rows, at, sides } = places(map),
+    isOn = (q, side) => Math.abs(at[2 * q] - x) <= side / 2 && Math.abs(at[2 * q + 1] - y) <= side / 2;
+  return rows.find((_, q) => isOn(q, sides[q])) ?? -1;
+}
+
+/**
+ * The middle of a row's image on the stage; null where it has none there.
+ *
+ * @param {ScatterState} map
+ * @param {number} row
+ * @returns {[number, number] | null}
+ */
+export function imagePlace(map, row) {
+  if (!areShown(map)) return null;
+  const { rows, at } = places(map),
+    k = rows.indexOf(row);
+  return k < 0 || Number.isNaN(at[2 * k]) ? null : [at[2 * k], at[2 * k + 1]];
+}
+
+/**
+ * The images on the stage as boxes, their rims included.
+ *
+ * @param {ScatterState} map
+ */
+export function imageBoxes(map) {
+  if (!areShown(map)) return [];
+  const { rows, at, sides } = places(map);
+  return rows.map((_, k) => {
+    const [x, y, half] = [at[2 * k], at[2 * k + 1], sides[k] / 2 + RIM];
+    return { x0: x - half, x1: x + half, y0: y - half, y1: y + half };
+  });
 }

@@ -3,17 +3,27 @@
 import { hover, inside, shownRows } from "./find.js";
 import { choose } from "./selection.js";
 import { placeTip, tip } from "./tip.js";
-import { outline, schedule, seeWhole, view } from "./view.js";
+import { clampedScale, outline, schedule, seeWhole, view } from "./view.js";
+import { _ } from "../shared/locale.js";
 
 /**
  * @param {ScatterState} map
  */
 export function listen(map) {
   const c = map.canvas;
-  c.onwheel = (e) => {
-    e.preventDefault();
-    zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp);
-  };
+  c.addEventListener(
+    "wheel",
+    (e) => {
+      if (!e.ctrlKey && !e.metaKey) {
+        map.missed = _("Hold Ctrl or ⌘ to zoom with the wheel");
+        schedule(map);
+        return; // the page scrolls; a pinch comes with Ctrl
+      }
+      e.preventDefault();
+      zoom(map, e.offsetX, e.offsetY, Math.exp(-e.deltaY * 0.0015), e.timeStamp);
+    },
+    { passive: false },
+  );
   c.onpointerdown = (e) => start(map, e);
   c.onpointermove = (e) => move(map, e);
   c.onpointerup = () => finish(map);
@@ -23,6 +33,7 @@ export function listen(map) {
   };
   c.onpointerleave = () => {
     map.hover = -1;
+    map.missed = "";
     map.tip.hidden = true;
     schedule(map);
   };
@@ -30,14 +41,26 @@ export function listen(map) {
   c.onkeydown = (e) => keys(map, e);
 }
 
-function zoom(map, x, y, factor, stamp) {
-  const v = view(map);
+function zoom(map, x, y, wanted, stamp) {
+  const v = view(map),
+    factor = clampedScale(map, v.scale * wanted) / v.scale;
   map.moved = true;
+  map.missed = "";
   v.x = x - (x - v.x) * factor;
   v.y = y - (y - v.y) * factor;
   v.scale *= factor;
   map.pending ||= stamp || performance.now();
   schedule(map, true);
+}
+
+/**
+ * Look at the middle of the stage from so many times as near.
+ *
+ * @param {ScatterState} map
+ * @param {number} factor
+ */
+export function zoomBy(map, factor) {
+  zoom(map, map.stage.clientWidth / 2, map.stage.clientHeight / 2, factor);
 }
 
 function start(map, e) {
@@ -75,17 +98,15 @@ function finish(map) {
 
 function keys(map, e) {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
-  const v = view(map),
-    w = map.stage.clientWidth / 2,
-    h = map.stage.clientHeight / 2;
+  const v = view(map);
   const pan = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] }[e.key];
   if (pan) {
     v.x += pan[0];
     v.y += pan[1];
     map.moved = true;
     schedule(map, true);
-  } else if (e.key === "+" || e.key === "=") zoom(map, w, h, 1.25);
-  else if (e.key === "-") zoom(map, w, h, 0.8);
+  } else if (e.key === "+" || e.key === "=") zoomBy(map, 1.25);
+  else if (e.key === "-") zoomBy(map, 0.8);
   else if (e.key === "Escape") choose(map, []);
   else if (e.key === "a") choose(map, shownRows(map));
   else if (e.key === "n" || e.key === "p") walk(map, e.key === "n" ? 1 : -1);

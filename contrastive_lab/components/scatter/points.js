@@ -1,9 +1,9 @@
 // Points as pixels: 50,000 rectangles would take a canvas 50 ms. Of more in view a density is drawn (density.js).
 
 import { view } from "./view.js";
-import { GRAY, fromHex, packed, sizeCanvas } from "../shared/canvas.js";
+import { fromHex, packed, sizeCanvas } from "../shared/canvas.js";
 
-const PALE = 0.22; // alpha of what is not selected
+export const PALE = 0.3; // alpha of what is not selected
 export const DENSE = 50_000; // points in view, above which their density is drawn
 
 /**
@@ -117,7 +117,7 @@ export function drawPoints(map, slices) {
     vy = v.y * dpr - half;
   const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
-    const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], ...(pass ? [fromHex(hex), 0.9] : [GRAY, PALE])));
+    const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], fromHex(hex), pass ? 0.9 : PALE));
     for (let s = 0; s < slices.length; s += 2)
       for (let q = slices[s]; q < slices[s + 1]; q++) {
         const k = color[q];

@@ -3,6 +3,7 @@
 import { idOf } from "./ids.js";
 import { picture, tileOf } from "./pictures.js";
 import { drawGallery } from "../gallery/grid.js";
+import { nearOf } from "./near.js";
 import { schedule } from "./view.js";
 
 /**
@@ -12,7 +13,7 @@ import { schedule } from "./view.js";
 export function light(map, rows) {
   map.picked = rows;
   map.lit.fill(0);
-  for (const row of rows) for (let i = row; i < map.n; i += map.rows) map.lit[i] = 1;
+  for (const row of [...rows, ...(nearOf(map)?.rows ?? [])]) for (let i = row; i < map.n; i += map.rows) map.lit[i] = 1;
   drawPictures(map);
   schedule(map, true);
 }

@@ -2,31 +2,72 @@
 // is lit in all, and a slider moves every map's points to where the first map has them.
 
 import { grid } from "./find.js";
+import { schedule } from "./view.js";
 import { placesIn } from "./grid.js";
 import { theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
+import { onPointedAt } from "../shared/pointed_at.js";
+import { ease } from "../star/layout.js";
 import { _ } from "../shared/locale.js";
 
+const MOVE = 700; // milliseconds from one end of the slider to the other
+
 /**
- * The slider from the maps as they are (0) to all as the first (1).
+ * The slider from the maps as they are (0) to all as the first (1), and a button that moves it there and back.
  *
  * @param {ScatterState} map
  * @param {() => void} moved
  */
 export function morphSlider(map, moved) {
-  const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0 });
-  const label = el("span", {}),
-    box = el("label", { class: "morph", hidden: "" }, label, slider);
-  slider.oninput = () => {
-    morph(map, Number(slider.value));
+  const slider = el("input", { type: "range", min: 0, max: 1, step: 0.01, value: 0 }),
+    play = el("button", { type: "button" }, "▶"),
+    [before, after] = [0, 1].map(() => el("span", { "aria-hidden": "true" }));
+  const show = (share) => {
+    slider.value = String(share);
+    morph(map, share);
     moved();
   };
-  slider.onchange = () => {
+  const rest = () => {
     grid(map);
     moved();
   };
-  Object.assign(box, { slider, label });
-  return box;
+  play.onclick = () => glide(map, Number(slider.value), show, rest);
+  slider.oninput = () => {
+    map.gliding = null;
+    show(Number(slider.value));
+  };
+  slider.onchange = rest;
+  const stop = onPointedAt((key, row) => {
+    if (!map.root.isConnected) stop();
+    if (key !== map.key) return;
+    map.hover = row;
+    schedule(map);
+  });
+  const box = el("div", { class: "morph", hidden: "" }, play, before, slider, after);
+  return Object.assign(box, { slider, play, before, after });
+}
+
+/**
+ * From a share to the farther end, at once for those who want no motion.
+ *
+ * @param {ScatterState} map
+ * @param {number} from
+ * @param {(share: number) => void} show
+ * @param {() => void} rest
+ */
+export function glide(map, from, show, rest) {
+  const turn = (map.gliding = {}),
+    to = from < 0.5 ? 1 : 0,
+    begun = performance.now(),
+    length = matchMedia("(prefers-reduced-motion: reduce)").matches ? 1 : MOVE;
+  const step = (now) => {
+    if (map.gliding !== turn || !map.root.isConnected) return;
+    const t = Math.min(1, Math.max(0, (now - begun) / length));
+    show(from + (to - from) * ease(t));
+    if (t < 1) requestAnimationFrame(step);
+    else rest();
+  };
+  requestAnimationFrame(step);
 }
 
 /**
@@ -36,15 +77,19 @@ export function morphSlider(map, moved) {
 export function loadMorph(map, target) {
   map.home = map.xy.slice();
   map.target = target && target.length ? new Float32Array(target.slice().buffer) : null;
+  map.gliding = null;
+  const { slider, play, before, after } = map.morph;
   map.morph.hidden = !map.target;
-  map.morph.slider.value = 0;
-  if (map.target) {
-    map.morph.label.textContent = _("all placed as in {map}", { map: map.meta.panels.names[0] });
-    map.morph.slider.setAttribute(
-      "aria-label",
-      _("from the maps as they are to all as {map}", { map: map.meta.panels.names[0] }),
-    );
-  }
+  slider.value = 0;
+  if (!map.target) return;
+  const { names } = map.meta.panels,
+    shapes = names.map((name) => [...name][0]);
+  before.textContent = shapes.join(" ");
+  after.textContent = shapes.map(() => shapes[0]).join(" ");
+  slider.title = _("all placed as in {map}", { map: names[0] });
+  slider.setAttribute("aria-label", _("from the maps as they are to all as {map}", { map: names[0] }));
+  play.title = _("move every point to where {map} has it, and back", { map: names[0] });
+  play.setAttribute("aria-label", play.title);
 }
 
 const NARROW = 560; // pixels, below which maps stand below each other
@@ -95,7 +140,20 @@ export function move(xy, rows, moves) {
 }
 
 function morph(map, share) {
-  for (let k = 0; k < map.xy.length; k++) map.xy[k] = map.home[k] + share * (map.target[k] - map.home[k]);
+  placeBetween(map, map.home, map.target, share);
+}
+
+/**
+ * Put every point between two places.
+ *
+ * @param {ScatterState} map
+ * @param {Float32Array} from
+ * @param {Float32Array} to
+ * @param {number} share of the way
+ */
+export function placeBetween(map, from, to, share) {
+  for (let k = 0; k < map.xy.length; k++) map.xy[k] = from[k] + share * (to[k] - from[k]);
+  map.moves = (map.moves ?? 0) + 1;
   map.cells.xy = placesIn(map.cells, map.xy);
   map.cells.isStale = true; // points are in other cells than they were
 }
@@ -111,7 +169,7 @@ export function drawNames(map, g, v) {
   const { names, at, cell } = map.meta.panels,
     most = cell * v.scale - 8;
   g.fillStyle = theme(map.root).ink;
-  g.font = "600 13px sans-serif";
+  g.font = `600 14px ${getComputedStyle(map.root).fontFamily}`;
   g.textAlign = "center";
   names.forEach((name, k) =>
     g.fillText(cut(g, name, most), at[k][0] * v.scale + v.x, Math.max(14, v.y - at[k][1] * v.scale)),

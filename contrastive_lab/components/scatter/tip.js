@@ -27,12 +27,27 @@ export function tip(map, i) {
   );
 }
 
+const AWAY = 14; // pixels from the pointer
+
+/**
+ * Where the card begins along one side of the stage: behind the pointer, or before it where it would be cut off.
+ *
+ * @param {number} pointer
+ * @param {number} size of the card
+ * @param {number} room
+ */
+export function besidePointer(pointer, size, room) {
+  const behind = pointer + AWAY;
+  return Math.max(0, behind + size <= room ? behind : Math.min(pointer - AWAY - size, room - size));
+}
+
 /**
  * @param {ScatterState} map
  * @param {number} x
  * @param {number} y
  */
 export function placeTip(map, x, y) {
-  map.tip.style.left = `${Math.max(0, Math.min(x + 14, map.stage.clientWidth - 130))}px`;
-  map.tip.style.top = `${Math.max(0, Math.min(y + 14, map.stage.clientHeight - 130))}px`;
+  const { clientWidth, clientHeight } = map.stage;
+  map.tip.style.left = `${besidePointer(x, map.tip.offsetWidth, clientWidth)}px`;
+  map.tip.style.top = `${besidePointer(y, map.tip.offsetHeight, clientHeight)}px`;
 }

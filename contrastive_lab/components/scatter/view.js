@@ -1,13 +1,18 @@
 // Where the map is looked at, and its next frame. `map.whole` is the scale at which all of it is seen.
 
+const PLAIN = 40, // pixels at both edges together
+  NAMED = 112,
+  BAR = 56; // of the slider between maps, which lies on the stage, or of the strip of epochs
+
 /**
  * @param {ScatterState} map
  */
 export function view(map) {
   const w = map.stage.clientWidth,
-    h = map.stage.clientHeight;
+    h = map.stage.clientHeight - (map.meta.fits && (map.target || map.meta.frameNames?.length) ? BAR : 0);
   if (!map.view) {
-    const scale = (map.whole = Math.min(Math.max(1, w - 40) / map.box.wide, Math.max(1, h - 40) / map.box.high));
+    const edges = map.meta.crowds?.length ? NAMED : PLAIN, // names stand above points
+      scale = (map.whole = Math.min(Math.max(1, w - PLAIN) / map.box.wide, Math.max(1, h - edges) / map.box.high));
     map.view = {
       scale,
       x: w / 2 - (map.box.x0 + map.box.span / 2) * scale,
@@ -15,6 +20,18 @@ export function view(map) {
     };
   }
   return map.view;
+}
+
+const LIMITS = [0.8, 500]; // scales, as multiples of that of the whole map
+
+/**
+ * The nearest scale that still shows something of the map.
+ *
+ * @param {ScatterState} map
+ * @param {number} scale
+ */
+export function clampedScale(map, scale) {
+  return Math.min(LIMITS[1] * map.whole, Math.max(LIMITS[0] * map.whole, scale));
 }
 
 /**

@@ -15,7 +15,7 @@ from pathlib import Path
 
 COMPONENTS = Path(__file__).resolve().parents[1]
 IMPORT = re.compile(r'^import \{ ([\w$, ]+) \} from "([^"]+)";$', re.M)
-EXPORT = re.compile(r"^export (?=(?:const|function) ([\w$]+))", re.M)
+EXPORT = re.compile(r"^export (?=(?:const|(?:async )?function) ([\w$]+))", re.M)
 DEFAULT_FUNCTION = re.compile(r"^export default function (?=\()", re.M)
 DEFAULT = re.compile(r"^export default (?!function|class|async)", re.M)
 OTHER = re.compile(r"^\s*(import|export)\b(?!\s*\().*|.*\bimport(\(|\.meta).*", re.M)

@@ -45,7 +45,7 @@ export function theme(root) {
   return {
     ink: style.color,
     paper: style.getPropertyValue("--st-background-color") || "#fff",
-    accent: style.getPropertyValue("--st-primary-color") || "#2f6db5",
+    accent: style.getPropertyValue("--st-primary-color") || "#18222d",
   };
 }
 

@@ -22,6 +22,16 @@ export function el(tag, attributes, ...children) {
 export const isTouched = () => globalThis.matchMedia?.("(pointer: coarse)").matches ?? false;
 
 /**
+ * Press one of a row of buttons.
+ *
+ * @param {Iterable<any>} buttons
+ * @param {string} chosen
+ */
+export function press(buttons, chosen) {
+  for (const b of buttons) b.setAttribute("aria-pressed", String(b.dataset.key === chosen));
+}
+
+/**
  * A row of buttons of which one is pressed, their names in the session's language; `then(key)` hears of a change.
  *
  * @param {Record<string, string>} names
@@ -37,7 +47,7 @@ export function choices(names, chosen, then) {
         "data-key": key,
         "aria-pressed": String(key === chosen),
         onclick: () => {
-          for (const b of all) b.setAttribute("aria-pressed", String(b.dataset.key === key));
+          press(all, key);
           then(key);
         },
       },

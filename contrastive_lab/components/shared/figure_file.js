@@ -1,13 +1,12 @@
-// A drawing of SVG elements as a file: SVG, or PDF made of it.
+// A drawing of SVG elements as a file: SVG, or PDF that the server makes of it (contrastive_lab/pdf.py).
 
 import { offer } from "./download.js";
-import { pdfOf } from "./pdf.js";
 
 export const NS = "http://www.w3.org/2000/svg";
 export const FAMILIES = {
-  Helvetica: "Helvetica, Arial, sans-serif",
-  Times: "'Times New Roman', Times, serif",
-  Courier: "'Courier New', Courier, monospace",
+  Helvetica: "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif",
+  Times: "'Times New Roman', Times, 'Liberation Serif', serif",
+  Courier: "'Courier New', Courier, 'Liberation Mono', monospace",
 };
 export const pixelsOf = (mm) => (mm * 96) / 25.4;
 
@@ -38,37 +37,27 @@ export function sheet(width, height, elements) {
   return shape("svg", { xmlns: NS, ...size, viewBox: `0 0 ${width} ${height}` }, paper, ...elements);
 }
 
+/** Text without the characters that XML forbids: a label may come from any file. */
+export const withoutControls = (/** @type {string} */ text) =>
+  text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "");
+
+/** Whether the app's server is there, which makes PDF of SVG; a notebook or a saved page has none. */
+export const endings = () => (document.querySelector(".stApp") ? ["svg", "pdf"] : ["svg"]);
+
+/** A sheet as the text of an SVG file. */
+export const textOf = (/** @type {any} */ svg) => withoutControls(new XMLSerializer().serializeToString(svg));
+
 /**
  * Offer a sheet as a file.
  *
  * @param {any} svg
  * @param {string} name without an ending
- * @param {"svg" | "pdf"} ending
+ * @param {string} ending
  */
 export const offerFigure = async (svg, name, ending) => {
-  const { width, height } = svg.viewBox.baseVal;
-  if (ending === "svg")
-    return offer(new Blob([new XMLSerializer().serializeToString(svg)], { type: "image/svg+xml" }), `${name}.svg`);
-  const place = document.createElement("div"); // where text has a size
-  place.style.cssText = `position: fixed; left: -10000px; top: 0; width: ${width}px; height: ${height}px`;
-  place.append(svg);
-  document.body.append(place);
-  try {
-    await Promise.all([...svg.querySelectorAll("image")].map(bringPicture));
-    offer(await pdfOf(svg, width, height), `${name}.pdf`);
-  } finally {
-    place.remove();
-  }
+  const text = textOf(svg);
+  if (ending === "svg") return offer(new Blob([text], { type: "image/svg+xml" }), `${name}.svg`);
+  const answer = await fetch("figure.pdf", { method: "POST", body: text });
+  if (!answer.ok) throw new Error(await answer.text());
+  offer(await answer.blob(), `${name}.pdf`);
 };
-
-/** The picture behind an image element, on a canvas that a PDF is made of. */
-async function bringPicture(node) {
-  const picture = new Image();
-  picture.src = node.getAttribute("href") ?? node.getAttributeNS("http://www.w3.org/1999/xlink", "href");
-  await picture.decode();
-  const canvas = document.createElement("canvas");
-  canvas.width = picture.naturalWidth;
-  canvas.height = picture.naturalHeight;
-  canvas.getContext("2d").drawImage(picture, 0, 0);
-  node._picture = canvas;
-}

@@ -62,7 +62,13 @@ function rowOf(further, knob) {
   row.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: knob.label }));
   row.slider.oninput = (e) => turn(fromSlider(knob, row.slider.value), e.timeStamp);
   row.slider.onchange = () => further.told();
-  row.root = el("div", { class: "knob" }, switchOf(further, row, turn), row.slider, row.readout);
+  row.root = el(
+    "div",
+    { class: knob.first === null ? "knob" : "knob optional" },
+    switchOf(further, row, turn),
+    row.slider,
+    row.readout,
+  );
   return row;
 }
 
@@ -83,6 +89,7 @@ function set(further, row, v) {
   further.values[row.knob.name] = v;
   if (!isOff) row.last = v;
   if (row.box) row.box.checked = !isOff;
+  row.root.classList.toggle("on", !isOff);
   row.slider.disabled = row.readout.disabled = isOff;
   row.slider.value = String(toSlider(row.knob, row.last));
   row.slider.setAttribute("aria-valuetext", isOff ? _("off") : knobText(v));

@@ -1,43 +1,45 @@
-// A lesson beside a live view: what is asked, how far one is, and what was seen once it is done.
+// A lesson beside a live view: its task, how far one is, and what was seen once it is done.
 
 import { choices, el, say } from "./dom.js";
-import { judge } from "./lesson_checks.js";
+import { gaugeOf, judge } from "./lesson_checks.js";
+
+const FRAME = 304; // pixels of a frame of the stamp
 
 /**
- * The panel, empty as long as there is no lesson. `send` tells the host what was pressed.
+ * The panel, empty as long as there is no lesson. `send` tells the host what was pressed, and that a goal was met.
  *
  * @param {(pressed: { go?: number, set?: Record<string, string>, press?: number }) => void} send
  */
 export function buildLesson(send) {
   /** @type {any} */
-  const panel = { send, lesson: null, done: false, met: [], pressed: {}, presses: 0 };
+  const panel = { send, lesson: null, done: false, met: [], first: [], taken: [], pressed: {}, presses: 0 };
   panel.title = el("h2", { id: "lesson-title" });
+  panel.task = el("p", { class: "task" });
   panel.question = el("p", { class: "question", id: "lesson-question" });
   panel.choices = el("div", { class: "bar", hidden: "" });
   panel.goals = el("p", { class: "goals" });
+  panel.gauge = el("div", { class: "gauge", "aria-hidden": "true" }, el("i", { class: "zone" }), el("i", {}));
   panel.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  panel.captions = [0, 1].map(() => el("figcaption", {}));
+  panel.frames = panel.captions.map(() => el("canvas", { width: FRAME, height: FRAME, "aria-hidden": "true" }));
+  panel.stamp = el("figure", { class: "stamp", hidden: "" }, ...panel.frames, ...panel.captions);
   panel.buttons = el("div", { class: "bar steps" });
   panel.root = el(
     "section",
     { class: "lesson", tabindex: -1, hidden: "", "aria-labelledby": "lesson-title" },
-    panel.title,
-    panel.question,
-    panel.choices,
-    panel.goals,
-    panel.said,
-    panel.buttons,
+    ...["title", "task", "question", "choices", "goals", "gauge", "stamp", "said", "buttons"].map((k) => panel[k]),
   );
   panel.root.setAttribute("aria-describedby", "lesson-question");
   return panel;
 }
 
 /**
- * The number of the lesson that is done; 0 for none.
+ * What the server keeps of a lesson: its number, and what each goal that was met read; `isDone` once all were.
  *
  * @param {any} panel
  */
-export function doneOf(panel) {
-  return panel.done && panel.lesson ? panel.lesson.number : 0;
+export function doneOf({ lesson, met, done }) {
+  return lesson && met.length ? { number: lesson.number, met: Array.from(met, (now) => now ?? null), isDone: done } : 0;
 }
 
 /**
@@ -53,8 +55,7 @@ export function showLesson(panel, lesson) {
   panel.root.hidden = !lesson;
   panel.root.parentElement?.classList.toggle("taught", Boolean(lesson));
   if (!lesson) return;
-  say(panel.title, lesson.title);
-  say(panel.question, lesson.question);
+  for (const name of ["title", "task", "question"]) say(panel[name], lesson[name]);
   if (panel.presses > lesson.heard)
     // an older answer may not take back what was pressed
     for (const choice of lesson.choices) choice.chosen = panel.pressed[choice.name];
@@ -64,7 +65,11 @@ export function showLesson(panel, lesson) {
   // at once: a key pressed before the next frame would be lost
   if (focused) panel.choices.querySelector(`[data-choice="${focused}"]`)?.focus();
   if (!first) return;
+  lesson.met.forEach((now, k) => {
+    if (now !== null) panel.met[k] = now;
+  });
   drawSteps(panel);
+  if (lesson.finished) say(panel.said, lesson.words.before);
   if (lesson.focus) requestAnimationFrame(() => panel.root.getRootNode().activeElement || panel.root.focus());
 }
 
@@ -85,9 +90,9 @@ function group(panel, choice) {
 function drawSteps(panel) {
   const { number, words, next } = panel.lesson,
     button = (text, go) => el("button", { type: "button", onclick: () => leave(panel, go) }, text);
-  const forward = next ? button(words.next.replace("{title}", next), number + 1) : button(words.end, 0);
+  const forward = button(next.text, next.number);
   forward.className = "forward";
-  const steps = [button(words.again, number), button(words.leave, 0)];
+  const steps = [button(words.again, number)];
   if (number > 1) steps.unshift(button(words.back, number - 1));
   panel.forward = forward;
   panel.buttons.replaceChildren(forward, ...steps);
@@ -107,28 +112,73 @@ function away(panel, leaving) {
 }
 
 /**
- * Look at the state at each frame: a goal is met the moment it is reached, and stays met.
+ * Look at the state at each frame: a goal that is reached while nothing is dragged is met, and stays met. A value that
+ * is only passed on the way does not count.
  *
  * @param {any} panel
  * @param {() => any} factsOf the state; asked for only while there is a lesson
- * @param {Record<string, Element>} regions parts of the picture by name
+ * @param {Record<string, HTMLElement>} regions parts of the picture by name
+ * @param {boolean} [isDragged]
  */
-export function checkLesson(panel, factsOf, regions) {
-  const { lesson } = panel;
+export function checkLesson(panel, factsOf, regions, isDragged) {
+  const { lesson, met } = panel;
   if (!lesson) return;
   const facts = factsOf(),
-    each = judge(lesson.checks, facts);
+    each = judge(lesson.checks, facts),
+    before = met.filter(Boolean).length;
   if (panel.root.classList.contains("leaving")) return;
   each.forEach(({ holds, now }, k) => {
-    if (holds) panel.met[k] = now;
+    if (now !== "–") panel.first[k] ??= now;
+    if (holds && !isDragged) met[k] = now;
   });
-  panel.done = each.every((_check, k) => panel.met[k] !== undefined);
+  panel.done = each.every((_check, k) => met[k] !== undefined);
   if (panel.done) say(panel.said, `${lesson.words.done} ${lesson.said.replace("{hardest}", facts.hardest || "–")}`);
-  const shown = each.map(({ now }, k) => (now === "–" ? (panel.met[k] ?? now) : now));
-  const mark = (k) => (panel.met[k] === undefined ? "" : " ✓");
-  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", shown[k]) + mark(k)).join(" "));
+  const shown = each.map(({ now }, k) => (now === "–" ? (met[k] ?? now) : now));
+  const mark = (k) => (met[k] === undefined && !each[k].holds ? "" : " ✓");
+  say(panel.goals, lesson.goals.map((text, k) => text.replace("{now}", shown[k]) + mark(k)).join("\n"));
+  showGauge(panel, facts);
+  showStamp(panel, each);
   panel.root.classList.toggle("done", panel.done);
-  panel.forward.hidden = !panel.done;
-  for (const [name, node] of Object.entries(regions))
+  panel.forward.hidden = !panel.done && !lesson.finished;
+  for (const [name, node] of Object.entries(regions)) {
+    node.classList.toggle("asked", lesson.region.includes(name));
     node.classList.toggle("lit", !panel.done && lesson.region.includes(name));
+    if (lesson.region[0] === name) node.dataset.finger = panel.done ? "" : lesson.finger;
+  }
+  if (met.filter(Boolean).length > before) panel.send({});
+}
+
+/** From now to the goal, of the first goal that is not met. */
+function showGauge({ gauge, lesson, met, done }, facts) {
+  const open = lesson.checks.findIndex((_check, k) => met[k] === undefined),
+    found = gaugeOf(lesson.checks[done ? lesson.checks.length - 1 : open], facts);
+  gauge.hidden = !found;
+  if (!found) return;
+  const [zone, bar] = gauge.children;
+  Object.assign(zone.style, { left: `${100 * found.from}%`, width: `${100 * (found.to - found.from)}%` });
+  bar.style.width = `${100 * found.now}%`;
+}
+
+/** Two frames: the picture as it was at first, and as it is when the lesson is done. */
+function showStamp(panel, each) {
+  const { taken, first, met, lesson } = panel,
+    isBegun = each.some(({ now }, k) => now !== "–" && now !== first[k]),
+    last = lesson.checks.length - 1;
+  if (panel.done ? !taken[1] : !isBegun) taken[Number(panel.done)] = takeFrame(panel, Number(panel.done));
+  panel.stamp.hidden = !(taken[0] && taken[1]);
+  [first[last], met[last]].forEach((now, k) => say(panel.captions[k], now ?? ""));
+}
+
+/** The largest canvas of the view, made small; whether there is one. */
+function takeFrame({ root, frames }, k) {
+  const all = [...(root.closest(".lab")?.querySelectorAll("canvas") ?? [])].filter((c) => !frames.includes(c)),
+    size = (c) => c.clientWidth * c.clientHeight,
+    picture = all.sort((a, b) => size(b) - size(a))[0];
+  if (!picture?.width || !size(picture)) return false;
+  const side = Math.min(picture.width, picture.height),
+    from = [(picture.width - side) / 2, (picture.height - side) / 2, side, side],
+    g = frames[k].getContext("2d");
+  g.clearRect(0, 0, FRAME, FRAME);
+  g.drawImage(picture, ...from, 0, 0, FRAME, FRAME);
+  return true;
 }

@@ -89,10 +89,12 @@ export function listedRow(S, M, at, w, kernel, i, out) {
   out.effective[i] = count ? Math.exp(Math.log(sums.negative) - sums.spread / sums.negative) : 0;
   out.weight[i] = positives && (count || kernel.positive !== "out") ? 1 : 0;
   out.loss[i] = 0;
-  const logAll = logAddExp(sums.logPositive, count ? top + Math.log(sums.negative) : -Infinity),
-    share = positives ? Math.exp(top - logAll) : 1 / sums.negative;
+  const lift = count / sums.flat, // a hard negative stands for more than one, the rest for less
+    all = lift * sums.tilted,
+    logAll = logAddExp(sums.logPositive, count ? top + Math.log(all) : -Infinity),
+    share = lift * (positives ? Math.exp(top - logAll) : 1 / all);
   for (let k = at, j = 0; k < at + w; k++)
-    if (M[k] === 2) out.pair[k] = exponentials[j++] * share;
+    if (M[k] === 2) out.pair[k] = tilts[j] * exponentials[j++] * share;
     else if (M[k] === 1) out.pair[k] = Math.exp(scale * S[k] - logAll);
   if (beta && count) out.effective[i] = countPushed(sums, count);
   if (!out.weight[i] || !count) return;

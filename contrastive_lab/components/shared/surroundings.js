@@ -19,7 +19,7 @@ export function colorsOf(element) {
     "--st-background-color": css(paper),
     "--st-secondary-background-color": css(mix(readable, paper, 0.06)),
     "--st-border-color": css(mix(readable, paper, 0.25)),
-    "--st-primary-color": dark ? "rgb(122, 176, 240)" : "rgb(38, 98, 171)",
+    "--st-primary-color": dark ? "rgb(227, 232, 237)" : "rgb(24, 34, 45)",
   };
 }
 

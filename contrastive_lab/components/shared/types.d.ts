@@ -74,6 +74,7 @@ interface Knob {
 /** Where a part stands: in the app, in a notebook, or in a file. */
 interface Host {
   report: (name: string, value: unknown) => void; // hears of what was let go
+  settings?: string; // what its address holds, where that is the host's
 }
 
 /** What Streamlit gives to a part's main function. */
@@ -115,6 +116,8 @@ interface CircleState {
   out: KernelOutput;
   kernel: Kernel;
   meta: any; // as circle/__init__.py packs it
+  spots: any[]; // [x, y] of each point as it is drawn
+  trail: Float64Array[]; // angles of the last steps
   [element: string]: any;
 }
 

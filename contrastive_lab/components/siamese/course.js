@@ -4,11 +4,13 @@ import { drawCurves, drawRing } from "./draw.js";
 import { COLLAPSED, advance, begin, places, spreadOf } from "./training.js";
 import { checkLesson } from "../shared/lesson.js";
 import { report } from "./save.js";
+import { isStill, showRunning } from "../shared/stage.js";
 
 /** @import { Settings } from "./training.js" */
 
 const SPEEDS = [1, 500], // steps a second, slowest and fastest
   MOST = 40, // steps in a frame, so that a slow machine keeps drawing
+  AT_ONCE = 500, // steps of a run without motion
   HISTORY = 400, // points of a curve; of a longer course every second, fourth, … step is kept
   EARLIER = 3; // curves of earlier courses that stay in sight
 
@@ -49,9 +51,7 @@ function labelOf({ method, predictor, stopGradient, seed }) {
   return JSON.stringify({ method, predictor, stopGradient, seed });
 }
 
-/**
- * @param {any} part
- */
+/** @param {any} part */
 export function step(part) {
   advance(part.training, settingsOf(part));
   look(part);
@@ -78,7 +78,11 @@ export function tick(part) {
   part.frame = requestAnimationFrame((now) => {
     part.frame = 0;
     if (!part.root.isConnected) return;
-    if (part.running) {
+    if (part.running && isStill()) {
+      for (let k = 0; k < AT_ONCE; k++) step(part);
+      part.running = false;
+      showRunning(part.run, false);
+    } else if (part.running) {
       part.due += ((now - (part.last ?? now)) / 1000) * speedOf(part);
       part.last = now;
       for (let k = 0; k < MOST && part.due >= 1; k++, part.due--) step(part);

@@ -2,17 +2,17 @@
 
 import { restart, speedOf, step, tick } from "./course.js";
 import { report, saveCourse, savePicture } from "./save.js";
+import { buildCourse } from "../shared/course.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
+import { footOf, playButtons, setting, showRunning, stageOf } from "../shared/stage.js";
 
 const METHODS = { simsiam: "SimSiam", byol: "BYOL" };
 const SEEDS = 9999;
 
-/**
- * @param {any} parent
- */
+/** @param {any} parent */
 export function build(parent) {
   /** @type {any} */
   const part = { running: false, earlier: [], due: 0 };
@@ -32,10 +32,6 @@ export function build(parent) {
     },
   });
   part.canvas = el("canvas", { class: "ring", role: "img" });
-  part.canvas.style.cursor = "default";
-  part.canvas.style.touchAction = "auto";
-  part.curves = el("canvas", { class: "ringcurves", role: "img" });
-  part.note = el("p", { class: "hint" });
   part.methods = el("span", { class: "group" }, ...choices(METHODS, "simsiam", choose("method")));
   part.boxes = {
     predictor: checkbox(choose("predictor")),
@@ -48,9 +44,16 @@ export function build(parent) {
     el("label", {}, part.boxes.predictor, " ", _("Predictor")),
     el("label", {}, part.boxes.stopGradient, " ", _("Stop-gradient")),
   );
-  part.further.root.classList.add("later"); // on a narrow screen below the circle
-  const view = el("div", { class: "view" }, part.switches, buttonsOf(part), part.further.root, bodyOf(part));
-  part.root = el("div", { class: "lab" }, el("div", { class: "frame" }, part.lesson.root, view));
+  const play = playOf(part),
+    about = _(
+      "Points: both views of an image, joined by a line; a ring: a target that stands still. " +
+        "Circles on the inner ring: what the predictor makes of them.",
+    ),
+    foot = footOf({ PNG: () => savePicture(part), CSV: () => saveCourse(part) }, () => report(part, { next: true }));
+  part.root = stageOf(
+    [part.canvas, play, el("p", { class: "status" }, about)],
+    [part.lesson.root, part.switches, ...courseOf(part), settingsOf(part), foot],
+  );
   parent.append(part.root);
   part.observer = new ResizeObserver(() => tick(part));
   part.observer.observe(part.root);
@@ -63,54 +66,52 @@ function checkbox(then) {
   return box;
 }
 
-/** Run, steps, seeds, speed and what is saved. */
-function buttonsOf(part) {
-  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
-  part.run = button(_("Run"), () => {
+/** What stands in the middle: the buttons, and the meter of the collapse. */
+function playOf(part) {
+  const toggle = () => {
     part.running = !part.running;
     show(part);
     tick(part);
-  });
+  };
   const one = () => {
     part.running = false;
     step(part);
     show(part);
     tick(part);
   };
-  part.seedField = el("input", { type: "number", min: 0, max: SEEDS, step: 1, "aria-label": _("seed") });
+  const then = { toggle, step: one, restart: () => again(part) },
+    play = playButtons(then, _("Start again"), _("16 images, no negatives: do they stay apart?"));
+  part.run = play.run;
+  part.meter = el("meter", { min: 0, max: 1, low: 0.1, "aria-label": _("spread") });
+  part.spreadShown = el("strong", {});
+  play.root.append(el("div", { class: "spread" }, part.meter, part.spreadShown));
+  return play.root;
+}
+
+/** The course in words and as curves. */
+function courseOf(part) {
+  const names = [[_("spread")], [_("mean resultant length")], [_("loss")]];
+  part.note = el("p", { class: "hint" });
+  part.course = buildCourse(names, _("spread, mean resultant length and loss over the steps"));
+  return [part.note, part.course.root];
+}
+
+/** Seed, speed, and the rates of the training. */
+function settingsOf(part) {
+  part.seedField = el("input", { type: "number", min: 0, max: SEEDS, step: 1 });
   part.seedField.onchange = () => plant(part, part.seedField.valueAsNumber);
-  part.speedSlider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": _("steps per second") });
+  part.speedSlider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
   part.speedSlider.oninput = () => show(part);
   part.speedSlider.onchange = () => report(part);
   part.speedShown = el("output", {});
+  const another = () => plant(part, (part.seed + 1) % (SEEDS + 1));
   return el(
     "div",
-    { class: "bar" },
-    part.run,
-    button(_("Step"), one),
-    button(_("Start again"), () => again(part)),
-    button(_("Another seed"), () => plant(part, (part.seed + 1) % (SEEDS + 1))),
-    el("label", {}, _("seed"), " ", part.seedField),
-    el("label", {}, _("steps per second"), " ", part.speedSlider, " ", part.speedShown),
-    el("span", { class: "space" }),
-    el(
-      "span",
-      { class: "group" },
-      button("PNG", () => savePicture(part)),
-      button("CSV", () => saveCourse(part)),
-    ),
-  );
-}
-
-function bodyOf(part) {
-  const about = _(
-    "Points: both views of an image, joined by a line. Circles on the inner ring: what the predictor makes of them.",
-  );
-  return el(
-    "div",
-    { class: "body" },
-    part.canvas,
-    el("div", {}, part.note, part.curves, el("p", { class: "hint" }, about)),
+    { class: "settings" },
+    setting(_("seed"), part.seedField),
+    el("button", { type: "button", onclick: another }, _("Another seed")),
+    setting(_("steps per second"), part.speedSlider, part.speedShown),
+    part.further.root,
   );
 }
 
@@ -137,7 +138,7 @@ export function show(part) {
   for (const button of part.methods.children)
     button.setAttribute("aria-pressed", String(button.dataset.key === part.method));
   for (const [name, box] of Object.entries(part.boxes)) box.checked = part[name];
-  part.run.textContent = part.running ? _("Pause") : _("Run");
+  showRunning(part.run, part.running);
   part.seedField.value = String(part.seed);
   part.speedShown.textContent = String(Number(speedOf(part).toPrecision(3)));
   for (const { knob, root } of part.further.rows) {

@@ -37,9 +37,7 @@ export function mount(parent, blob, host) {
   };
 }
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data, setStateValue }) {
   return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }

@@ -21,12 +21,10 @@ export function report(part, pressed = {}) {
   });
 }
 
-/**
- * @param {any} part
- */
+/** @param {any} part */
 export function savePicture(part) {
   const { ink, paper } = theme(part.root);
-  offerPicture([part.canvas, part.curves], paper, "collapse.png", part.note.textContent, ink);
+  offerPicture([part.canvas, part.course.canvas], paper, "collapse.png", part.note.textContent, ink);
 }
 
 /**

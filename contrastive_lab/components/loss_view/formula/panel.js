@@ -1,5 +1,4 @@
-// The chosen anchor's numbers put into its loss, term by term. It follows the knob at each frame; the
-// loss in letters stands below, from the server.
+// The chosen anchor's numbers put into its loss, term by term. It follows the knob at each frame.
 
 import { drawDerivative } from "./derivative.js";
 import { pairLines, tripletLines } from "./hinge.js";
@@ -14,10 +13,11 @@ import { _ } from "../../shared/locale.js";
  * @param {LossViewState} lab
  */
 export function drawFormula(lab) {
-  const i = lab.anchor,
+  const { canvas, note } = lab.panels.formula,
+    i = lab.anchor,
     o = lab.out,
     curve = Boolean(lab.kernel) && lab.kernel.form === "pair";
-  lab.extra.hidden = !curve;
+  canvas.hidden = !curve;
   const lines =
     !o || !(o.weight[i] > 0)
       ? []
@@ -29,9 +29,9 @@ export function drawFormula(lab) {
             ? pairLines(lab)
             : tripletLines(lab);
   say(
-    lab.note,
+    note,
     lines.length
-      ? _("The numbers of anchor {anchor}, largest terms of each sum first. The formula is below.", {
+      ? _("The numbers of anchor {anchor}, largest terms of each sum first.", {
           anchor: lab.meta.names[i],
         })
       : _("The loss is undefined for anchor {anchor}: it lacks a partner. Choose another row of the matrix.", {
@@ -49,9 +49,9 @@ export function drawFormula(lab) {
     ),
   );
   if (!curve) return;
-  const [g, width, height] = sizeCanvas(lab.extra);
+  const [g, width, height] = sizeCanvas(canvas);
   drawDerivative(lab, g, width, height);
-  lab.extra.setAttribute(
+  canvas.setAttribute(
     "aria-label",
     _("Loss of a positive and of a negative pair, and their derivatives, over the distance."),
   );

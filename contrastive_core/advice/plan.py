@@ -1,0 +1,268 @@
+"""An adviser's plan, its folder and its answer, as pages read them. Torch-free."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypedDict
+
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.paths import runs_home
+from contrastive_core.base.regular_files import FileCache
+from contrastive_core.runs import checked_name
+
+START = "start"  # the question whether to train at all, which is asked alone
+QUESTIONS = {
+    "temperature": N_("how sharp the softmax is (or, of a margin loss, how wide the margin)"),
+    "method": N_("pairs that are compared"),
+    "augmentation": N_("positive views"),
+    "head": N_("layers between the encoder and the loss"),
+    "batch": N_("how many images are compared at once"),
+    START: N_("whether to train at all: raw pixels, a frozen encoder, going on from it, or training from scratch"),
+}
+NEEDS_LABELS = N_(
+    "The adviser compares settings by kNN on held-out images. This needs labels of at least two classes. Scores "
+    "without labels can reward a bad encoder."
+)
+CRITERION = N_("kNN on held-out images")
+SEEDS = (0, 1, 2)
+FINALISTS = 2  # settings besides the default that are trained with every seed
+OVERHEAD = 2.0  # seconds around a training: loading the images, and scoring it
+RESERVE = 0.95  # of the time; the rest is for the test images and the answer
+NO_TIME = N_("no time for it")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings to try, {} for the default. `value`: where they stand on an axis, if they are one number."""
+
+    label: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    value: float | None = None
+    epochs: int = 0
+
+    @property
+    def key(self) -> str:
+        """A part of the names of its runs."""
+        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()[:6]
+
+    @property
+    def is_default(self) -> bool:
+        return not self.settings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an adviser tries: its candidates, the default first, which all get the same time."""
+
+    name: str
+    dataset: str
+    root: str | None
+    method: str
+    choose: tuple[str, ...]
+    minutes: float
+    candidates: tuple[Candidate, ...]
+    seconds: float  # of each training
+    train: int
+    held_out: int
+    device: str = "auto"
+    batch_size: int | None = None  # of every training, where the usual one leaves too few steps
+    frozen: tuple[str, ...] = ()  # encoders that are judged as they are, as a user writes them
+    left_out: Mapping[str, str] = field(default_factory=dict)  # why settings are not tried, by label
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it asks if training is worth it at all."""
+        return self.choose == (START,)
+
+    @property
+    def budget(self) -> float:
+        """Seconds for all trainings."""
+        return RESERVE * 60 * self.minutes
+
+    @property
+    def settings(self) -> JsonObject:
+        """Settings that all tries share."""
+        shared = {"root": self.root, "batch_size": self.batch_size}
+        return {"method": self.method, "dataset": self.dataset, **{k: v for k, v in shared.items() if v is not None}}
+
+    def sentence(self) -> str:
+        """Describe the candidates, the time and the held-out images."""
+        low, high = (bound(one.epochs for one in self.candidates) for bound in (min, max))
+        said = N_(
+            "Compares {count} settings of {choose} on {dataset}: {labels}. The default and the best {finalists} others "
+            "train with {seeds} seeds. The test images are evaluated once, at the end, for the best and the default."
+        )
+        if self.is_start:
+            said = N_(
+                "Compares raw pixels, frozen encoders ({frozen}), going on from the best of these, and training from "
+                "scratch with {method} on {dataset}. Both trainings have {seeds} seeds."
+            )
+        said = message(
+            said,
+            count=len(self.candidates),
+            choose=", ".join(self.choose),
+            dataset=self.dataset,
+            labels=join("; ", [one.label for one in self.candidates]),
+            finalists=FINALISTS,
+            seeds=len(SEEDS),
+            frozen=len(self.frozen),
+            method=self.method,
+        )
+        time = message(
+            "Each training takes about {seconds} s (epochs: {epochs}), and all of it about {needed} of {minutes} min. "
+            "{held_out} of {all} training images are held out to compare by kNN.",
+            seconds=f"{self.seconds:.0f}",
+            epochs=f"{low}" if low == high else f"{low}–{high}",
+            needed=f"{max(1, self.duration / 60):.0f}",
+            minutes=f"{self.minutes:g}",
+            held_out=f"{self.held_out:,}",
+            all=f"{self.train + self.held_out:,}",
+        )
+        parts = [said, time]
+        if self.batch_size is not None:
+            parts.append(message("All train in batches of {batch_size}.", batch_size=self.batch_size))
+        if self.left_out:
+            why = join("; ", [message("{name}: {why}", name=name, why=why) for name, why in self.left_out.items()])
+            parts.append(message("Left out: {why}.", why=why))
+        return join(" ", parts)
+
+    @property
+    def duration(self) -> float:
+        """Seconds of all trainings, as planned."""
+        count = 1 + bool(self.frozen) if self.is_start else len(self.candidates)
+        return trainings(count) * (self.seconds + OVERHEAD)
+
+    def to_dict(self) -> JsonObject:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> "Plan":
+        """The plan that `to_dict` gave. Raises KeyError, TypeError for anything else."""
+        values: JsonObject = {name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()}
+        return cls(**{**values, "candidates": tuple(Candidate(**one) for one in raw["candidates"])})
+
+
+def trainings(count: int) -> int:
+    """Trainings of so many candidates: one seed of each, and the other seeds of the default and the best."""
+    return count + (len(SEEDS) - 1) * min(count, FINALISTS + 1)
+
+
+# --- its folder --------------------------------------------------------------------------------------
+
+
+def folder_of(name: str) -> Path:
+    """The folder of an adviser's files."""
+    return runs_home() / ".advice" / checked_name(name)
+
+
+def lock_of(name: str) -> Path:
+    """The lock that a working adviser holds."""
+    return folder_of(name) / "lock"
+
+
+def adviser_names() -> list[str]:
+    """Advisers that were begun, the newest first."""
+    found = (runs_home() / ".advice").glob("*/plan.json")
+    return [p.parent.name for p in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)]
+
+
+def adviser_of(run: str) -> str | None:
+    """The adviser whose try a run of that name is; None of another run."""
+    found = re.fullmatch(r"(.+)-[0-9a-f]{6}-e\d+-s\d+", run)
+    return found[1] if found is not None and (runs_home() / ".advice" / found[1]).is_dir() else None
+
+
+def is_trial(run: str) -> bool:
+    """Whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
+    return adviser_of(run) is not None
+
+
+def load_plan(name: str) -> Plan | None:
+    """The plan of an adviser that was begun; None where there is none. Raises BadSetting for a damaged one."""
+    path = folder_of(name) / "plan.json"
+    try:
+        return Plan.from_dict(json_files.read_object(path))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise BadSetting(
+            "{path} is damaged or of an earlier version ({error}); remove its folder to start again",
+            path=path,
+            error=error,
+        ) from None
+
+
+def save_plan(plan: Plan) -> None:
+    """Write it into the adviser's folder: whoever starts the adviser of this name follows it."""
+    json_files.write_json(folder_of(plan.name) / "plan.json", plan.to_dict())
+
+
+# --- its answer --------------------------------------------------------------------------------------
+
+
+class AnswerRow(TypedDict):
+    """Settings, or what needs no training (no epochs), on the held-out images. `basis`: of the interval; `is_chosen`:
+    whether the answer is to take it."""
+
+    label: str
+    settings: JsonObject
+    is_default: bool
+    is_chosen: bool
+    value: float | None
+    epochs: int
+    seeds: int
+    values: list[float]
+    mean: float
+    interval: tuple[float, float] | None
+    basis: str
+    seconds: float
+    runs: list[str]
+
+
+class Answer(TypedDict):
+    """The answer so far; `done` after the evaluation on the test images. `comparisons`: what the verdict rests on, each
+    in a sentence; `recommended`: the row to train for longer; `test`: a sentence."""
+
+    plan: JsonObject
+    rows: list[AnswerRow]
+    references: list[AnswerRow]
+    verdict: str
+    is_shown: bool
+    comparisons: list[str]
+    recommended: AnswerRow | None
+    untried: list[str]
+    failed: dict[str, str]
+    classes: dict[str, list[JsonObject]]
+    test: str
+    done: bool
+
+
+def read_answer(name: str) -> Answer | None:
+    """The answer so far; None before the first scored run, or where it is damaged or of an earlier version."""
+    try:
+        found = json_files.read_object(folder_of(name) / "answer.json")
+        return Answer(**found) if found.keys() >= Answer.__required_keys__ else None  # type: ignore[typeddict-item]
+    except (OSError, ValueError):
+        return None
+
+
+def trial_score(run: str) -> float | None:
+    """The share of held-out images that kNN names right after one of an adviser's tries; None of another run, and of a
+    try that was not scored."""
+    name = adviser_of(run)
+    with contextlib.suppress(OSError, ValueError, TypeError):  # none, or it is damaged
+        share = None if name is None else _trial_score(folder_of(name) / "scores" / f"{run}.json")
+        return float(share) if share is not None and math.isfinite(share) else None
+    return None
+
+
+_trial_score = FileCache(lambda path: json_files.read_object(path).get("knn"), 5000)

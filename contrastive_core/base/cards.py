@@ -1,0 +1,183 @@
+"""Cards of the registered losses and methods: titles, sources and the texts that their pages show."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypedDict
+
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import ROOT
+
+PACKAGE = ROOT / "contrastive_core"
+
+
+class Kernel(TypedDict, total=False):
+    """How the browser computes a loss while a knob is dragged. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
+
+    - softmax: mean over p of log(e^ℓ_p + G) − ℓ_p, and what its keys below change;
+    - hinge: pairs or triplets;
+    - sigmoid: Σ over positives of log(1 + e^−(ℓ + bias)) plus Σ over negatives of log(1 + e^(ℓ + bias));
+    - robust: mean over p of ((density_weight · (e^ℓ_p + G))^q − e^(q ℓ_p)) / q.
+    """
+
+    family: str  # "softmax", "hinge", "sigmoid" or "robust"
+    knob: str | None  # the one that is dragged
+    temperature: float
+    sign: int  # of the scores
+    # softmax
+    denominator: str  # "all" or "own_positive"
+    aggregate: str  # of positives: "out", "in" or "sum"
+    scale: str  # "none" or "tau_over_base"
+    base: float | None
+    negative_margin: float | None  # a negative with s_k > max_p s_p + margin is left out; None: all stay
+    positive: str  # "in" or "out" of its denominator; out: mean over p of log G − c_p ℓ_p, undefined without a negative
+    weighting: str  # c_p: "none" is 1; "von_mises" is 2 − e^(s_p/sigma) / mean over all positive pairs of e^(s/sigma)
+    sigma: float
+    negatives: str  # "plain", or "hard": G = K max((Σ_k ω_k e^ℓ_k − tau_plus e^ℓ_p) / (1 − tau_plus), e^(−1/τ))
+    beta: float  # ω = softmax over negatives of beta · ℓ; K = |N|
+    tau_plus: float
+    # sigmoid
+    bias: float
+    # robust
+    q: float
+    density_weight: float  # the paper's λ
+    # hinge
+    margin: float
+    form: str  # "pair" or "triplet"
+    squared: bool
+    mining: str
+    average: str
+
+
+class LossTerm(NamedTuple):
+    """A term of a loss: the knob that weighs it, the value at which it is absent, and what is missing then."""
+
+    knob: str
+    absent_at: float
+    missing: str
+
+
+@dataclass(frozen=True)
+class LossCard:
+    """A loss's title, source and formula, and the facts that decide where it can be used."""
+
+    title: str
+    year: int
+    paper: str  # URL
+    formula: str  # LaTeX of L_i
+    summary: str  # two sentences
+    family: str = "softmax"  # or "hinge", "sigmoid", "robust", "other"
+    by_label: bool = False  # the paper pairs rows of a class, not views of an image
+    matrix: str = ""  # what is shown of dimensions: their "correlation" or "covariance", or "gaussian" projections
+    per_sample: str = "whole"  # what a sample's own value is: the whole loss, a "share" of it, or "none"
+    terms: tuple[LossTerm, ...] = ()  # those with a weight; what keeps the embedding from collapsing comes first
+
+
+class KnobEntry(TypedDict):
+    """A setting of a loss or method, as the catalog has it."""
+
+    default: Any
+    low: Any  # a number, or None
+    high: Any
+    choices: Sequence[str]
+    help: str
+    log: bool
+
+
+class LossEntry(TypedDict, total=False):
+    """A loss, as the catalog has it: its card, what it compares, and how the browser computes it."""
+
+    title: str
+    year: int
+    paper: str
+    formula: str
+    summary: str
+    family: str
+    matrix: str
+    per_sample: str
+    terms: Sequence[Sequence[Any]]
+    score: str
+    knobs: dict[str, KnobEntry]
+    kernel: Kernel | None
+    across: bool  # whether it runs between two towers
+    values: dict[str, Any]  # of its knobs, where some were chosen
+
+
+USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))
+
+
+@dataclass(frozen=True)
+class Published:
+    """How a method was trained where it was published, on images and for epochs like these."""
+
+    source: str
+    optimizer: str
+    lr: float  # at `per` images in a batch
+    per: int
+    weight_decay: float
+    batch_size: int
+    epochs: int
+    schedule: str = "cosine"
+    warmup: float = 0.0  # epochs
+    method_knobs: Mapping[str, object] = field(default_factory=dict)
+    loss_knobs: Mapping[str, object] = field(default_factory=dict)
+    views: Mapping[str, object] = field(default_factory=dict)  # augmentations that differ from those of `Recipe`
+
+
+@dataclass(frozen=True)
+class MethodCard:
+    """A method's title and sources, its diagram, and the facts that its defaults start from."""
+
+    title: str
+    year: int
+    paper: str  # URL
+    idea: str  # two sentences
+    compared: str  # which rows are compared with which
+    flow: tuple[tuple[str, ...], ...]  # lanes of boxes
+    measured_by_paper: str
+    differences: str  # between the paper, its published code and this implementation
+    paper_recipe: str
+    default_loss: str
+    updates: tuple[tuple[str, str, str], ...] = ()  # memory that changes after a step
+    loss_knobs: Mapping[str, object] = field(default_factory=dict)
+    needs_labels: bool = False
+    needs_captions: bool = False
+    batch: str = "shuffled"  # a kind of batch sampler
+    least_batch: int = 2  # images, for data sets smaller than the usual batch
+    uses: tuple[str, ...] = ()  # of USES
+    builds_on: tuple[tuple[str, str], ...] = ()  # an older method, and what was taken from it
+    published: Mapping[str, Published] = field(default_factory=dict)  # by the names of the recipes
+
+
+def read_card(kind: str, name: str) -> dict[str, Any]:
+    """The plain values of a card: the file NAME.toml beside the module of one of the `methods` or `losses`."""
+    return tomllib.loads((PACKAGE / kind / f"{name}.toml").read_text("utf-8"))
+
+
+def read_loss_card(name: str) -> LossCard:
+    """The card of a loss."""
+    card = read_card("losses", name)
+    terms = tuple(LossTerm(*term) for term in card.get("terms", ()))
+    return LossCard(**card | {"formula": card["formula"].replace("\n", " "), "terms": terms})
+
+
+def read_method_card(name: str) -> MethodCard:
+    """The card of a method, with what its published recipes share with others."""
+    card, shared = read_card("methods", name), read_card("methods", "_published")
+    lists = {key: tuple(map(tuple, card.get(key, ()))) for key in ("flow", "updates", "builds_on")}
+    published = {}
+    for kind, own in card.pop("published", {}).items():
+        values: dict[str, Any] = {**shared.get(own.pop("like", ""), {}), **own}
+        views = values.get("views", {})
+        published[kind] = Published(**values | {"views": shared["views"][views] if isinstance(views, str) else views})
+    return MethodCard(**card | lists | {"uses": tuple(card.get("uses", ())), "published": published})
+
+
+def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
+    """`size` images for this reason; of a set of `n_train` that is too small for it a quarter, but `least`."""
+    if size <= n_train // 4:
+        return size, reason
+    fits = max(least, n_train // 4)
+    return fits, message(
+        "{fits}: a quarter of the {n_train} training images, instead of {size}", fits=fits, n_train=n_train, size=size
+    )

@@ -1,0 +1,128 @@
+"""Where tensors live: CUDA, MPS or CPU chosen by itself, and what is switched on there. bf16 autocast is on only
+where it was measured to help (benchmarks/train_step.py): on CUDA from compute capability 8.0, and on CPUs with AMX
+tiles, where a step of the small encoder took half the time. Elsewhere a CPU emulates bf16 and loses."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import torch
+
+from contrastive_core.base.errors import CannotGoOn, NoDevice
+from contrastive_core.base.messages import N_, message
+
+KNOWN = N_("auto, cpu, cuda, cuda:N, mps")
+
+
+def choose(name: str = "auto") -> torch.device:
+    """The device called `name`; "auto" takes CUDA, else MPS, else the CPU. Raises NoDevice."""
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if _present(kind))
+    kind = name.split(":")[0]
+    try:
+        device = torch.device(name) if kind in ("cpu", "cuda", "mps") else None
+    except RuntimeError:  # cuda:x
+        device = None
+    if device is None:
+        raise NoDevice("unknown device {name}; known: {known}", name=repr(name), known=KNOWN)
+    if kind != "cpu" and not _present(kind):
+        here = ", ".join(kind for kind in ("cpu", "cuda", "mps") if _present(kind))
+        raise NoDevice("this machine has no {kind} device (available: {here}); use --device auto", kind=kind, here=here)
+    if kind == "cuda" and (device.index or 0) >= (count := torch.cuda.device_count()):
+        template = N_("there is no {name}; this machine has {device_count} GPUs")
+        if count == 1:
+            template = N_("there is no {name}; this machine has 1 GPU")
+        raise NoDevice(template, name=name, device_count=count)
+    return device
+
+
+def _present(kind: str) -> bool:
+    if kind == "cuda":
+        return torch.cuda.is_available()
+    return torch.backends.mps.is_available() if kind == "mps" else kind == "cpu"
+
+
+def for_process(name: str, local_rank: int, local_size: int) -> torch.device:
+    """The device called `name` for one of `local_size` processes on this machine: a GPU each.
+    Raises: NoDevice, also for one numbered GPU that several processes would share."""
+    if local_size == 1:
+        return choose(name)
+    check_shared(name, local_size)
+    kind = choose(name).type
+    return choose(f"cuda:{local_rank}" if kind == "cuda" else kind)
+
+
+def check_shared(name: str, local_size: int) -> None:
+    """Refuse one numbered GPU for several processes of a machine. Raises NoDevice."""
+    if local_size > 1 and name.startswith("cuda:"):
+        raise NoDevice(
+            "{name} is one GPU, but this machine has {local_size} processes; use --device cuda for one GPU per "
+            "process, or start one process",
+            name=name,
+            local_size=local_size,
+        )
+
+
+def describe(device: torch.device) -> str:
+    """The device in words, for the run's manifest."""
+    if device.type == "cuda":
+        return f"{device} ({torch.cuda.get_device_name(device)})"
+    if device.type == "cpu":
+        threads = torch.get_num_threads()
+        return message("{device} ({threads} threads)", device=device, threads=threads)
+    return str(device)
+
+
+def wants_bf16(device: torch.device) -> bool:
+    """Whether bf16 autocast is worth switching on there."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)  # x86 builds of torch have it
+    return device.type == "cpu" and tiles is not None and bool(tiles())
+
+
+def is_free_to_read(x: torch.Tensor) -> bool:
+    """Whether the host reads numbers of a tensor without waiting for a device, and outside a compiled graph."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def send(x: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor on a device. Nothing waits for the copy: on CUDA it starts from pinned memory."""
+    if x.device == device:
+        return x
+    return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Peak bytes: allocated on a CUDA device, or resident in this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # Windows keeps the peak elsewhere
+        about = psutil.Process().memory_info()
+        return int(getattr(about, "peak_wset", about.rss))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@contextmanager
+def enough_memory(device: torch.device, count: int, height: int, width: int) -> Iterator[None]:
+    """Raises CannotGoOn where the device has too little memory to encode so many images of a size at once."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        values = {"device": device, "count": count, "width": width, "height": height}
+        raise CannotGoOn(
+            "{device} has too little memory for {count} images of {width} × {height} pixels; close other programs on "
+            "it, use the CPU, or choose a smaller encoder",
+            **values,
+        ) from error
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    """The device to compute on: the one of that name, else CUDA if there is one. In the place of
+    MPS, which lacks exact sorting and float64, the CPU. Raises NoDevice."""
+    device = choose(name)
+    return torch.device("cpu") if device.type == "mps" else device

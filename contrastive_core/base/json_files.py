@@ -1,0 +1,212 @@
+"""What this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the old
+file or the new (atomic.py). JSON files may be edited by hand: their values are checked against a schema
+(json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py)."""
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.base import npz
+from contrastive_core.base.atomic import check_links, sync_file, write_bytes, writing
+from contrastive_core.base.errors import Damaged, NotRegular, explained
+from contrastive_core.base.json_schema import Schema, fields, plain, problem
+from contrastive_core.base.memory_limits import most_memory
+from contrastive_core.base.messages import N_, Message, decode, encode, message, sentence
+from contrastive_core.base.regular_files import NO_WAIT, open_regular, read_regular
+
+JsonObject = dict[str, Any]
+Shapes = Mapping[str, tuple[str, int]]
+OBJECT = fields()
+MAX_JSON = 64 << 20  # bytes of one document
+MAX_RECORD = 4 << 20  # of one that is read at each look, such as a run's
+MAX_LINES = 4 << 30
+MAX_NPZ = 4 << 30  # bytes of an archive that are held in memory
+HELD = 128  # bytes of memory for each value of a line
+TAIL = 1 << 16  # bytes looked through for a last line, at first
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write JSON, whole or not at all. NaN becomes null."""
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: Any) -> bytes:
+    """The text of a JSON file. NaN becomes null."""
+    text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def read_json(path: str | Path, schema: Schema = plain, limit: int | None = None) -> Any:
+    """A JSON file's value. Raises Damaged naming the file, also above `limit` bytes (default: MAX_JSON) and where it
+    does not fit the schema; OSError."""
+    data = read_bytes(path, MAX_JSON if limit is None else limit)
+    try:
+        value = json.loads(data, object_hook=_hook(data))
+        why = problem(value, schema)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Damaged("{path} is damaged: {error}", path=path, error=explained(error)) from None
+    if why:
+        raise Damaged("{path} is damaged: {why}", path=path, why=why)
+    return value
+
+
+def read_object(path: str | Path, schema: Schema = OBJECT, limit: int | None = None) -> JsonObject:
+    """A JSON file's object. Raises as `read_json` does."""
+    value: JsonObject = read_json(path, schema, limit)
+    return value
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """An ordinary file's bytes. Raises Damaged for another, or too large a one; OSError."""
+    try:
+        return read_regular(path, limit)
+    except (NotRegular, IsADirectoryError) as error:
+        raise Damaged(sentence(error)) from None
+
+
+def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
+    """Add a line of JSON per object, all or none. A torn last line is cut off first. Raises OSError on a full disk;
+    NotRegular for a link in a folder of runs."""
+    check_links(Path(path))
+    with open(path, "ab+", 0, opener=lambda name, flags: os.open(name, flags | NO_WAIT, 0o600)) as file:
+        end = file.seek(0, os.SEEK_END)
+        start, length = b"", TAIL
+        while True:  # as much of the end as holds a line break
+            file.seek(max(0, end - length))
+            tail: bytes = file.read()
+            if b"\n" in tail or length >= end:
+                break
+            length *= 16
+        torn = tail[tail.rfind(b"\n") + 1 :]
+        if torn and object_of(torn) is not None:  # only its end is missing
+            start = b"\n"
+        elif torn:
+            end = file.truncate(end - len(torn))
+        data = memoryview(start + lines_bytes(values))
+        try:
+            while data:
+                data = data[file.write(data) :]
+            sync_file(file)
+        except OSError:
+            file.truncate(end)
+            raise
+
+
+def read_lines(path: str | Path, schema: Schema = plain) -> list[JsonObject]:
+    """The objects of a file of JSON lines; [] where there is none. Damaged lines, those of another
+    schema, and a torn last one are left out; `damaged_lines` names them. Raises OSError."""
+    return [value for _, value in _numbered(path, schema) if value is not None]
+
+
+def damaged_lines(path: str | Path, schema: Schema = plain) -> list[int]:
+    """Numbers, from 1, of lines that cannot be used. A last line that a kill has torn is none."""
+    return [number for number, value in _numbered(path, schema) if value is None]
+
+
+def lines_bytes(values: Iterable[JsonObject]) -> bytes:
+    """The text of a file of JSON lines. NaN becomes null."""
+    return b"".join(json.dumps(_plain(v), allow_nan=False).encode() + b"\n" for v in values)
+
+
+def _numbered(path: str | Path, schema: Schema) -> Iterator[tuple[int, JsonObject | None]]:
+    try:
+        file = open_regular(path, MAX_LINES)
+    except FileNotFoundError:
+        return
+    except (NotRegular, IsADirectoryError) as error:
+        raise Damaged(sentence(error)) from None
+    with file:
+        number, held = 0, 0
+        while line := file.readline(MAX_RECORD):
+            number += 1
+            is_cut = not line.endswith(b"\n")
+            if len(line) == MAX_RECORD and is_cut:  # no line of ours
+                while (rest := file.readline(MAX_RECORD)) and not rest.endswith(b"\n"):
+                    continue
+                yield number, None
+                continue
+            if not line.strip():
+                continue
+            value = object_of(line, schema)
+            if value is None and is_cut and object_of(line) is None:  # torn
+                return
+            held += HELD * (2 + len(value or ()))
+            if held > most_memory() // 2:
+                raise Damaged("{path} is damaged: {why}", path=path, why=N_("its lines take too much memory"))
+            yield number, value
+
+
+def object_of(line: bytes, schema: Schema = plain) -> JsonObject | None:
+    """The object of a line; None if it holds none of that schema."""
+    try:
+        value = json.loads(line, object_hook=_hook(line))
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict) and not problem(value, schema) else None
+
+
+def write_npz(path: str | Path, **arrays: np.ndarray) -> None:
+    """Write arrays, whole or not at all."""
+    with writing(path) as file:
+        npz.write(file, arrays)
+
+
+def npz_bytes(**arrays: np.ndarray) -> memoryview:
+    """The content of an `.npz` of these arrays."""
+    buffer = io.BytesIO()
+    npz.write(buffer, arrays)
+    return buffer.getbuffer()
+
+
+def read_npz(
+    path: str | Path,
+    limit: int = MAX_NPZ,
+    mapped: int | None = None,
+    shapes: Mapping[str, tuple[str, int]] | None = None,
+) -> dict[str, np.ndarray]:
+    """Arrays of an `.npz`, without pickle; large ones (of `mapped` bytes, if given) are read-only maps.
+    Args: shapes: the kinds (NumPy's letters) and dimensions that arrays must have, by name. Raises: Damaged, also
+    where those in memory would unpack to more than `limit` bytes; FileNotFoundError."""
+    try:
+        with open_regular(path) as file:
+            arrays = npz.read(file, limit, mapped)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
+    for name, (kinds, ndim) in (shapes or {}).items():
+        array = arrays.get(name)
+        if array is None or array.dtype.kind not in kinds or array.ndim != ndim:
+            why = message("it has no {missing}", missing=repr(name))
+            if array is not None:
+                values = {"dtype": array.dtype, "shape": array.shape}
+                why = message("{name} has type {dtype} and shape {shape}", name=repr(name), **values)
+            raise Damaged("{path} is damaged: {why}", path=path, why=why)
+    return arrays
+
+
+def _hook(data: bytes) -> Callable[[JsonObject], Any] | None:
+    """What reads messages again, where there are any: a hook slows down long lists of objects."""
+    return decode if b'"message"' in data else None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, lists and words only, messages with their templates; what is not finite becomes None."""
+    if isinstance(value, Message):
+        return encode(value)
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    if isinstance(value, Path):
+        return str(value)
+    return value

@@ -1,0 +1,66 @@
+"""Large arrays: in memory or memory-mapped from a file without a name, and the part of one process."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from contrastive_core.base import atomic
+from contrastive_core.base.paths import data_home
+
+MAPPED = 1 << 29  # bytes from which on an array lies in a file: eight at once keep 4 GB in memory
+MAPPED_ROWS = 1 << 28  # the same for the rows of an encoder
+ZEROS = 1 << 24  # bytes written at a time where the system cannot reserve space
+
+
+def mapped_zeros(
+    shape: tuple[int, ...], dtype: np.dtype | type = np.float32, folder: Path | None = None, least: int | None = None
+) -> np.ndarray:
+    """Return zeros of a shape, from `least` bytes (default: `MAPPED`) on in a file of a `folder`.
+
+    The system loads only the parts of the file that are used. It has no name, so it disappears with the array, also
+    where the process is killed. The default is `data_home()`, since a system's temporary folder is often kept in
+    memory. Raises OSError where the disk is too full.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if size < (MAPPED if least is None else least):
+        return np.zeros(shape, dtype)
+    with tempfile.TemporaryFile(dir=atomic.make_folder(folder or data_home())) as file:
+        # a file has its size on the disk from the first: writing to a map of a full disk would end the process
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            for start in range(0, size, ZEROS):
+                os.write(file.fileno(), bytes(min(ZEROS, size - start)))
+        return np.memmap(file, dtype, "r+", shape=shape)
+
+
+class RowBuffer:
+    """Collect n rows (n, d) float32 chunk by chunk; with a folder, many of them in a file there."""
+
+    def __init__(self, n: int, folder: Path | None = None) -> None:
+        self.n, self.folder, self.filled = n, folder, 0
+        self.rows: np.ndarray | None = None
+
+    def add(self, chunk: np.ndarray) -> None:
+        """Append rows (r, d). Raises OSError where the disk is too full."""
+        if self.rows is None:
+            shape = (self.n, chunk.shape[1])
+            least = MAPPED_ROWS if self.folder else sys.maxsize
+            self.rows = mapped_zeros(shape, folder=self.folder, least=least)
+        self.rows[self.filled : self.filled + len(chunk)] = chunk
+        self.filled += len(chunk)
+
+    def full(self) -> np.ndarray:
+        """Return all rows (n, d)."""
+        assert self.rows is not None
+        assert self.filled == self.n
+        return self.rows
+
+
+def part_of(n: int, part: tuple[int, int]) -> slice:
+    """The rows of n that belong to part i of k (`part`): contiguous, sizes differ by at most one."""
+    i, of = part
+    return slice(n * i // of, n * (i + 1) // of)

@@ -1,0 +1,123 @@
+"""The processes of one command on this machine. Torch-free.
+
+They meet in a file of a private folder and talk over the loopback interface. torchrun on one machine would listen on
+every interface, without a secret and with a pickle as its state.
+"""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+RENDEZVOUS = "CONTRASTIVE_LAB_RENDEZVOUS"  # the file in which the processes meet; its path is their shared secret
+PATIENCE = 30.0  # seconds to end in good order: after another process failed, or after the parent is gone
+POLL = 0.05  # seconds between two looks at the processes
+# The parent passes signals on, each once. Without a group of their own the children would get Ctrl-C twice.
+OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
+
+
+def environment_of(rank: int, size: int, rendezvous: str | Path) -> dict[str, str]:
+    """Return the variables of one process, in torchrun's words. No socket listens beyond the loopback interface."""
+    interfaces = {(a.family, a.address): name for name, addresses in psutil.net_if_addrs().items() for a in addresses}
+    if (loopback := interfaces.get((socket.AF_INET, "127.0.0.1"))) is None:  # lo, lo0, …
+        raise OSError("several processes need the loopback interface, which this machine does not have")
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(size),
+        RENDEZVOUS: str(rendezvous),
+        "GLOO_SOCKET_IFNAME": loopback,
+        "NCCL_SOCKET_IFNAME": f"={loopback}",
+        "NCCL_RAS_ENABLE": "0",  # NCCL's status service, which listens on a port
+    }
+
+
+def run_processes(count: int, arguments: Sequence[str]) -> int:
+    """Run a command line in `count` processes; returns the exit status. If one fails, the others end too."""
+    command = [sys.executable, "-u", "-m", "contrastive_core", *arguments]
+    shared = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}  # as torchrun
+    children: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="contrastive-lab-") as folder, _noted_signals() as signals:
+        rendezvous = Path(folder, secrets.token_hex())
+        try:
+            for rank in range(count):
+                environment = shared | environment_of(rank, count, rendezvous)
+                # the standard input tells a child that its parent is gone
+                child = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, **OWN_GROUP)
+                children.append(child)
+            passed_on = _wait(children, signals)
+        finally:
+            for child in children:
+                child.kill()
+                child.wait()
+    return _exit_status([child.returncode for child in children], passed_on)
+
+
+@contextmanager
+def _noted_signals() -> Iterator[list[signal.Signals]]:
+    """Collect the signals that would end this process. On Windows, Ctrl-C reaches the children by itself."""
+    noted: list[signal.Signals] = []
+
+    def note(number: int, frame: object) -> None:
+        if sys.platform != "win32":
+            noted.append(signal.Signals(number))
+
+    names = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, note) for number in names}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(children: Sequence[subprocess.Popen[bytes]], signals: list[signal.Signals]) -> set[int]:
+    """Wait until all have ended; returns the signals passed on. After a failure, the others have a limited time."""
+    end: float | None = None
+    passed_on: set[int] = set()
+    while any(child.poll() is None for child in children):
+        while signals:
+            passed_on.add(number := signals.pop(0))
+            for child in children:
+                child.send_signal(number)
+        if end is None and any(child.returncode for child in children):
+            end = time.monotonic() + PATIENCE
+        if end is not None and time.monotonic() > end:
+            break
+        time.sleep(POLL)
+    return passed_on
+
+
+def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
+    """The status of the process that failed: 2 is also that of the processes which stopped because of it."""
+    codes = [128 - code if -code in passed_on else code for code in codes]  # as a shell has it
+    if codes[0] < 0:  # it would have said why
+        reason = signal.Signals(-codes[0]).name
+        sys.stderr.write(f"error: the first process of {len(codes)} was ended by {reason}; continue with --resume\n")
+    failed = [code for code in codes if code > 0]
+    return next((code for code in failed if code != 2), 2) if failed else int(any(codes))
+
+
+def end_with_parent() -> None:
+    """Stop this process as SIGTERM would once the process that started it is gone."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(PATIENCE)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

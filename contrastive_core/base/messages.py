@@ -1,0 +1,121 @@
+"""Sentences of the library that an interface can translate: a template and its values.
+
+    raise BadSetting(message("batch {batch} is larger than the {count} images", batch=b, count=n))
+
+A `Message` is its English sentence, so `str(error)`, files and the command line need nothing else.
+`N_` marks a constant for extraction. The app translates both where it shows them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from string import Formatter
+from typing import Any
+
+DEEPEST, LONGEST = 32, 20_000  # levels and characters of a message that a file holds
+FULL_WIDTH_SPACE = re.compile("(?<=[。，；：！？]) ")  # between joined sentences; the sign brings its own
+
+
+class Message(str):
+    """An English sentence that remembers its template and the values in it."""
+
+    template: str
+    values: Mapping[str, object]
+    stored, depth = 0, 0  # characters and levels in the file that it was read from
+
+    def __new__(cls, template: str, values: Mapping[str, object]) -> Message:
+        sentence = super().__new__(cls, template.format(**values))
+        sentence.template, sentence.values = template, dict(values)
+        return sentence
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Message, (self.template, self.values)
+
+    def __add__(self, other: str) -> Message:
+        return join("", [self, other])
+
+    def __radd__(self, other: str) -> Message:
+        return join("", [other, self])
+
+    def in_language(self, text: Callable[[str], str]) -> str:
+        """The sentence by another language's templates. Args: text: translates one text."""
+        values = {name: translate(value, text) for name, value in self.values.items()}
+        return FULL_WIDTH_SPACE.sub("", text(self.template).format(**values))
+
+
+def message(template: str, /, **values: object) -> Message:
+    """A sentence with named placeholders; Babel extracts its template."""
+    return Message(template, values)
+
+
+def join(separator: str, parts: Iterable[str]) -> Message:
+    """Several sentences as one text, each still translatable."""
+    values = {f"part{k}": part for k, part in enumerate(parts)}
+    return Message(separator.replace("{", "{{").replace("}", "}}").join(f"{{{name}}}" for name in values), values)
+
+
+def sentence(error: BaseException) -> str:
+    """Return the text of an error; a message keeps its template."""
+    said = error.args[0] if len(error.args) == 1 else None
+    return said if isinstance(said, Message) else str(error).strip()
+
+
+def translate(value: object, text: Callable[[str], str]) -> object:
+    """A message, an error or a text in another language; anything else as it is."""
+    if isinstance(value, BaseException):
+        value = value.args[0] if len(value.args) == 1 and isinstance(value.args[0], str) else str(value)
+    if isinstance(value, Message):
+        return value.in_language(text)
+    return text(value) if isinstance(value, str) else value
+
+
+def N_(text: str) -> str:
+    """Mark a constant for extraction."""
+    return text
+
+
+def encode(node: Any) -> Any:
+    """Plain values for JSON, in which messages keep their template and values."""
+    if isinstance(node, Message):
+        return {"message": node.template, "values": {name: _value(v) for name, v in node.values.items()}}
+    if isinstance(node, Mapping):
+        return {key: encode(value) for key, value in node.items()}
+    return [encode(one) for one in node] if isinstance(node, (list, tuple)) else node
+
+
+def _value(value: object) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no nan
+    return encode(value) if isinstance(value, (str, int, float)) or value is None else str(value)
+
+
+def decode(node: dict[str, Any]) -> Any:
+    """The `object_hook` of `json.loads` for what `encode` made; anything else as it is. A file may come from elsewhere,
+    so a template has bare names only: no attribute, index or width. Its length is known before it is formatted: a few
+    bytes of messages in messages could fill the memory."""
+    if node.keys() != {"message", "values"} or not isinstance(node["values"], dict):
+        return node
+    template, values = node["message"], node["values"]
+    try:
+        parts = list(Formatter().parse(template))
+        lengths = {name: len(value if isinstance(value, str) else str(value)) for name, value in values.items()}
+        # a value counts as one character at least: its translation may be longer
+        length = sum(len(literal) + max(1, lengths[name] if name else 0) for literal, name, _, _ in parts)
+        inner = [value for value in values.values() if isinstance(value, Message)]
+        stored = len(template) + sum(lengths.values()) + sum(one.stored - len(one) for one in inner)
+        depth = 1 + max((one.depth for one in inner), default=0)
+        if length > min(LONGEST, 2 * stored) or depth > DEEPEST or not _is_plain(parts, values):
+            return node
+        made = Message(template, values)
+    except (ValueError, KeyError, TypeError):
+        return node
+    made.stored, made.depth = stored, depth
+    return made
+
+
+def _is_plain(parts: Iterable[tuple[str, str | None, str | None, str | None]], values: Mapping[str, object]) -> bool:
+    """Whether a template has bare names only, and values are texts, numbers or None."""
+    are_bare = all(name is None or (name.isidentifier() and not spec and not how) for _, name, spec, how in parts)
+    return are_bare and all(value is None or isinstance(value, (str, int, float)) for value in values.values())

@@ -1,0 +1,113 @@
+"""How far long work is: one callback in process, one JSON line between processes. Torch-free.
+
+Work that lasts takes `on_progress: OnProgress = ignore_progress` and calls it with the stage it is
+at and the fraction of that stage that is done; None where no fraction is known. Work of a single
+stage takes `on_fraction: OnFraction`. What a callback raises stops the work. A child process writes
+each call as a line `{"stage": …, "fraction": …}` into the file that its parent reads.
+"""
+
+import contextlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contrastive_core.base.messages import decode, encode, message
+
+TAIL = 4096  # bytes at a file's end in which its last whole line is looked for
+LONGEST = 200  # characters of a stage that are kept
+SECONDS = 0.1  # between two lines of one stage
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The current stage and its fraction from 0 to 1; None if unknown. `since` (s since 1970) and `begun` are time and
+    fraction of the first report from which fractions have only risen."""
+
+    stage: str
+    fraction: float | None = None
+    since: float = field(default=0.0, compare=False)
+    begun: float = field(default=0.0, compare=False)
+
+
+OnProgress = Callable[[str, float | None], None]
+OnFraction = Callable[[float], None]
+
+
+def ignore_progress(stage: str, fraction: float | None, /) -> None:
+    """Nobody watches."""
+
+
+def ignore_fraction(fraction: float, /) -> None:
+    """Nobody watches."""
+
+
+def fraction_of(on_progress: OnProgress, stage: str) -> OnFraction:
+    """For work of a single stage inside other work: its fractions under the name `stage`."""
+    return lambda fraction: on_progress(stage, fraction)
+
+
+def prefixed(on_progress: OnProgress, prefix: str) -> OnProgress:
+    """The stages of inner work, named as `prefix: stage`."""
+    return lambda stage, fraction: on_progress(message("{prefix}: {stage}", prefix=prefix, stage=stage), fraction)
+
+
+class ProgressFile:
+    """An `OnProgress` that writes lines into a file, a stage's at most ten a second. What cannot be
+    written, on a full disk say, is left out: the work goes on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stage, self._time = "", -math.inf
+        self._last, self._start = math.inf, {"since": 0.0, "begun": 0.0}
+
+    def __call__(self, stage: str, fraction: float | None, /) -> None:
+        now = time.monotonic()
+        if fraction is None or fraction < self._last:
+            self._start = {"since": time.time(), "begun": fraction or 0.0}
+        self._last = math.inf if fraction is None else fraction
+        if stage == self._stage and now - self._time < SECONDS and fraction != 1.0:
+            return
+        self._stage, self._time = stage, now
+        record = {"stage": encode(stage) if len(stage) <= LONGEST else stage[:LONGEST], "fraction": fraction}
+        record |= self._start
+        with contextlib.suppress(OSError), self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def read_progress(path: Path) -> Progress | None:
+    """The last whole line of such a file; None where there is none."""
+    lines = _bytes(path, -TAIL).split(b"\n")[:-1]  # what follows the last newline is not whole
+    return next(filter(None, map(_progress, reversed(lines))), None)
+
+
+def first_progress(path: Path) -> Progress | None:
+    """The first line of such a file; None where there is none."""
+    line, end, _ = _bytes(path, TAIL).partition(b"\n")
+    return _progress(line) if end else None
+
+
+def _bytes(path: Path, count: int) -> bytes:
+    """The first bytes of a file, or with a negative count its last; none where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            if count < 0:
+                file.seek(max(0, os.fstat(file.fileno()).st_size + count))
+            return file.read(abs(count))
+    except OSError:
+        return b""
+
+
+def _progress(line: bytes) -> Progress | None:
+    try:
+        record = json.loads(line, object_hook=decode)
+        stage, fraction = record["stage"], record.get("fraction")
+        is_known = fraction is not None and not math.isnan(fraction)
+        stage = stage if isinstance(stage, str) else str(stage)
+        start = float(record.get("since", 0.0)), float(record.get("begun", 0.0))
+        return Progress(stage, min(1.0, max(0.0, float(fraction))) if is_known else None, *start)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

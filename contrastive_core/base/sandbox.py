@@ -1,0 +1,202 @@
+"""Functions called in a child process with limited memory and time: the one place for foreign files.
+
+A crash of a parser ends there and comes back as one sentence. The function is named by its module,
+its arguments and its result are JSON; anything large goes through files that the arguments name.
+loky and `concurrent.futures` send pickles, and one crash breaks their whole pool.
+
+    python -m contrastive_core.base.sandbox    (reads calls as lines of JSON)
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from contrastive_core.base.errors import LabError, Refused
+from contrastive_core.base.memory_limits import HAS_LIMITS, MemoryWatch, most_memory
+from contrastive_core.base.messages import N_
+from contrastive_core.base.paths import ROOT
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_NUM_THREADS")  # each maps a stack
+ANSWER = "\0answer "  # starts a line that holds a result
+TOO_LARGE = N_("it needs more memory than opening it may take")
+CRASHED = N_("the process that opened it died: it is damaged, or needs too much memory")
+OURS = {error.__name__: error for error in LabError.__subclasses__()}  # which come back as they are
+
+
+class Crashed(Refused):
+    """The child process died."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a child: bytes of memory beyond what its libraries map, at most half of the machine's; seconds of
+    processor time for a call (twice as many to wait), bytes of a file it writes. `preload` are modules imported before
+    memory is counted."""
+
+    memory: int
+    seconds: float = 300
+    file: int = 8 << 30
+    preload: tuple[str, ...] = ()
+
+
+class CallResult(TypedDict, total=False):
+    """The result of a call: a value, or an error's class and text; for an OSError its number and file."""
+
+    value: Any
+    error: str
+    message: str
+    errno: int
+    strerror: str
+    filename: str | None
+
+
+def run_sandboxed(function: Callable[..., Any], *arguments: Any, limits: Limits) -> Any:
+    """`function(*arguments)` in a child process of its own.
+    Args: function: of a module's top level; arguments: JSON values and paths. Returns: its result, through JSON.
+    Raises: the error of `contrastive_core.base.errors`, or the OSError, that it raised; Refused for anything else, for
+    a limit that was reached and for a child that died."""
+    with contextlib.closing(Sandbox(function, limits)) as sandbox:
+        return sandbox.call(*arguments)
+
+
+class Sandbox:
+    """A child process that calls one function repeatedly; it is replaced after a crash."""
+
+    def __init__(self, function: Callable[..., Any], limits: Limits | None = None) -> None:
+        self._memory = min(limits.memory, most_memory()) if limits else most_memory()
+        self._start = [function.__module__, function.__name__, limits and {**asdict(limits), "memory": self._memory}]
+        self._patience = 2 * limits.seconds if limits else threading.TIMEOUT_MAX
+        self._process: subprocess.Popen[str] | None = None
+        self._watch: MemoryWatch | None = None
+
+    def call(self, *arguments: Any) -> Any:
+        """One call. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
+        is_late = threading.Event()
+        try:
+            process = self._process or self._begin()
+
+            def end() -> None:
+                is_late.set()
+                process.kill()
+
+            timer = threading.Timer(self._patience, end)
+            timer.daemon = True
+            timer.start()
+            try:
+                answer = self._ask(process, [str(a) if isinstance(a, Path) else a for a in arguments])
+            finally:
+                timer.cancel()
+        except (OSError, ValueError):
+            is_large = self._watch is not None and self._watch.is_exceeded
+            self.close()
+            if is_large:
+                raise Refused(TOO_LARGE) from None
+            if is_late.is_set():
+                raise Refused("it took over {seconds} s", seconds=f"{self._patience:.0f}") from None
+            raise Crashed(CRASHED) from None
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["strerror"], answer["filename"])
+        if "error" in answer:
+            ours: type[Exception] = OURS.get(answer["error"], Refused)
+            raise ours(answer["message"])
+        return answer["value"]
+
+    def close(self) -> None:
+        """End the child process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _begin(self) -> subprocess.Popen[str]:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "contrastive_core.base.sandbox"],
+            cwd=ROOT,
+            env={**os.environ, **dict.fromkeys(THREADS, "1")},
+            text=True,
+            errors="replace",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._watch = MemoryWatch(self._process, self._memory, not HAS_LIMITS)
+        self._send(self._process, self._start)
+        return self._process
+
+    def _send(self, process: subprocess.Popen[str], value: object) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(value) + "\n")
+        process.stdin.flush()
+
+    def _ask(self, process: subprocess.Popen[str], arguments: list[Any]) -> CallResult:
+        self._send(process, arguments)
+        assert process.stdout is not None
+        while line := process.stdout.readline():
+            if line.startswith(ANSWER):
+                answer: CallResult = json.loads(line.removeprefix(ANSWER))
+                return answer
+        raise ValueError(N_("no answer"))
+
+
+# --- in the child ------------------------------------------------------------------------------
+
+
+def _main() -> None:
+    """Call the function of the first line with the arguments of each further line."""
+    module, name, limits = json.loads(sys.stdin.readline())
+    function = getattr(importlib.import_module(module), name)
+    if limits:
+        for library in limits["preload"]:
+            importlib.import_module(library)
+        _cap(Limits(**limits))
+    for line in sys.stdin:
+        if limits:  # of work from now
+            with contextlib.suppress(ImportError, OSError, ValueError):
+                import resource
+
+                most = int(time.process_time() + limits["seconds"]) + 1
+                resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+        print(f"\n{ANSWER}{json.dumps(_answer(function, json.loads(line)))}", flush=True)
+
+
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> CallResult:
+    try:
+        return {"value": function(*arguments)}
+    except MemoryError:
+        return {"error": "Refused", "message": TOO_LARGE}
+    except Exception as error:
+        kind = type(error).__name__
+        text = " ".join(str(error).split())[:10_000]
+        answer: CallResult = {"error": kind, "message": text if kind in OURS else f"{kind}: {text}"}
+        if isinstance(error, OSError) and error.errno is not None:
+            filename = None if error.filename is None else str(error.filename)
+            answer |= {"errno": error.errno, "strerror": error.strerror or "", "filename": filename}
+        return answer
+
+
+def _cap(limits: Limits) -> None:
+    """No more memory than is mapped by now plus the limit; no large file."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    with contextlib.suppress(OSError, ValueError):
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (mapped + limits.memory,) * 2)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file,) * 2)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    _main()

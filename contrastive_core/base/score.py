@@ -1,0 +1,188 @@
+"""A score as pages, files and commands know it: one type, read from JSON at this one place. What a file says is
+checked when it is read: what has another shape than a score is a score without a value that gives the reason, so
+that no page breaks on it. Torch-free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Annotated, Any
+
+import numpy as np
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.json_schema import fields, list_of, number, optional, plain, problem, schema_of
+from contrastive_core.base.messages import N_, join, message
+
+LONGEST = 500  # characters of a text that are kept
+MOST = 100  # scores that are read
+UNREADABLE = N_("its record cannot be read")
+
+NUMBER = optional(number())
+INTERVAL = optional(list_of(NUMBER, 2))
+COUNT, COUNTS = schema_of(int), schema_of(list[int])
+CLASS = fields({"class": schema_of(str), "n": COUNT, "taken_for": COUNTS}, {"value": NUMBER, "interval": INTERVAL})
+EXTRAS = fields(
+    allowed={
+        **dict.fromkeys(("curve", "log_loss"), schema_of(dict[str, float | None])),
+        **dict.fromkeys(("n", "k", "rank", "width", "folds"), optional(COUNT)),
+        **dict.fromkeys(("temperature", "c", "t"), NUMBER),
+        "spectrum": list_of(NUMBER),
+        "per_class": list_of(CLASS),
+        "sample": schema_of(str),
+    }
+)
+INFLUENCE = "influence"  # the array of how much each sample moves a score whose values depend on each other
+Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
+SEEDS = 3  # so many are needed before their spread says anything
+
+
+@dataclass(frozen=True)
+class ClassShare:
+    """How many rows of a class there are, the share that is right, and what they are taken for."""
+
+    name: str
+    n: int
+    value: float | None
+    interval: tuple[float, float] | None
+    taken_for: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """One figure of one embedding; without a value, `missing` says why.
+
+    `interval` is at 95 %; `unit` is "share" (0 to 1), "nats", "dimensions" or what else the metric
+    counts; `extras` are plain values beside the figure; `arrays` what each sample says of it,
+    `per_sample` (n) among them, NaN where a sample has none. Arrays do not go into JSON.
+    """
+
+    title: str
+    reading: str = ""
+    value: float | None = None
+    interval: Annotated[tuple[float, float] | None, INTERVAL] = None
+    unit: str = ""
+    higher_is_better: bool | None = None
+    settings: JsonObject = field(default_factory=dict)
+    extras: Annotated[JsonObject, EXTRAS] = field(default_factory=dict)
+    missing: str = ""
+    arrays: Annotated[dict[str, np.ndarray], plain] = field(default_factory=dict, repr=False)
+
+    @property
+    def influence(self) -> np.ndarray | None:
+        """How much each sample (n) moves the score, around it: what intervals and paired tests are made of."""
+        return self.arrays.get(INFLUENCE, self.per_sample)
+
+    @property
+    def per_sample(self) -> np.ndarray | None:
+        """The value of each sample (n), of which the score is the mean or the like."""
+        return self.arrays.get("per_sample")
+
+    def number(self, name: str) -> float | None:
+        """A number among the extras; None where there is none."""
+        value = self.extras.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return float(value)
+
+    @property
+    def sample(self) -> str:
+        """Of how many rows it is, in words, where not of all; "" else."""
+        return str(self.extras.get("sample", ""))
+
+    @property
+    def approximation(self) -> str:
+        """What it is made of, as it stands beside the figure; "" for all rows and exact neighbors."""
+        return join(", ", filter(None, [self.sample, recall_text(self.number("recall"))]))
+
+    @property
+    def curve(self) -> dict[int, float]:
+        """The score over k, where it was taken."""
+        values = {str(k): v for k, v in self.extras.get("curve", {}).items() if v is not None}
+        return {int(k): v for k, v in values.items() if k.isascii() and k.isdigit() and len(k) < 10}
+
+    @property
+    def spectrum(self) -> list[float]:
+        """Singular values, the largest being 1, where they were taken."""
+        return [v for v in self.extras.get("spectrum", ()) if v is not None]
+
+    @property
+    def per_class(self) -> list[ClassShare]:
+        """The classes, where the record has them all."""
+        classes = [
+            ClassShare(c["class"], c["n"], c.get("value"), _pair(c.get("interval")), tuple(c["taken_for"]))
+            for c in self.extras.get("per_class", ())
+        ]
+        return classes if all(len(c.taken_for) == len(classes) for c in classes) else []
+
+    def to_json(self) -> JsonObject:
+        """Plain values; `from_json` is the inverse, but for the arrays."""
+        if self.value is None:
+            return {"title": self.title, "reading": self.reading, "missing": self.missing}
+        values = {name: value for name, value in vars(self).items() if name not in ("arrays", "missing")}
+        return values | {"interval": self.interval and list(self.interval)}
+
+    @classmethod
+    def from_json(cls, record: Any, name: str = "") -> Score:
+        """The score that a file tells of. Never raises: what is no score has no value."""
+        if problem(record, SCORE):
+            return cls(name[:LONGEST], missing=UNREADABLE)
+        values = {k: v for k, v in record.items() if k in SCORE.keys and k != "arrays" and v is not None}
+        values |= {k: v[:LONGEST] for k, v in values.items() if isinstance(v, str) and len(v) > LONGEST}
+        score = cls(**{"title": name[:LONGEST], **values, "interval": _pair(values.get("interval"))})
+        if score.value is None:
+            return cls(score.title, score.reading, missing=score.missing or UNREADABLE)
+        return score
+
+
+SCORE = schema_of(Score)
+Scores = dict[str, Score]
+
+
+def recall_text(recall: float | None) -> str:
+    """How good approximate neighbors are, as it stands beside every figure made of them; "" for
+    exact ones. Rounded down: only what misses nothing is 100 %."""
+    if recall is None or not 0 <= recall <= 1:
+        return ""
+    return message("approximate neighbors, recall {recall} %", recall=f"{math.floor(1000 * recall) / 10:.1f}")
+
+
+def scores_to_json(scores: Mapping[str, Score]) -> dict[str, JsonObject]:
+    """Scores of one embedding as plain values, by the names of their metrics."""
+    return {name: score.to_json() for name, score in scores.items()}
+
+
+def scores_from_json(record: object) -> Scores:
+    """Scores of one embedding, by the names of their metrics; none where it is no object."""
+    items = record.items() if isinstance(record, dict) else ()
+    return {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
+
+
+def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:
+    low, high = ends or (None, None)
+    return None if low is None or high is None else (low, high)
+
+
+def wilson(right: float, n: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share. Source: Wilson 1927, J. Am. Stat. Assoc. 22, 209."""
+    if not n:
+        return 0.0, 1.0
+    share, z = right / n, Z95**2 / n
+    center = (share + z / 2) / (1 + z)
+    half = math.sqrt(z * share * (1 - share) + z * z / 4) / (1 + z)
+    return 0.0 if not right else center - half, 1.0 if right == n else center + half
+
+
+def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % interval of the mean of runs that differ in their seed, by Student's t; None for fewer than three."""
+    from scipy.special import stdtrit
+
+    n = len(values)
+    if n < SEEDS:
+        return None
+    mean = math.fsum(values) / n
+    spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
+    half = float(stdtrit(n - 1, 0.975)) * spread / math.sqrt(n)
+    return mean - half, mean + half

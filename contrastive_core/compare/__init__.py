@@ -1,0 +1,1 @@
+"""Embed, score, compare and project spaces."""

@@ -1,0 +1,160 @@
+"""The result of a comparison: correct samples, differences, matrices and a verdict in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.score import Z95, Scores, scores_from_json, scores_to_json
+from contrastive_core.compare.difference_sentence import say_best
+from contrastive_core.compare.verdicts import Difference, PairedTest
+from contrastive_core.spaces.space import Space
+
+NOTHING_IN_COMMON = N_(
+    "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
+)
+FORM = 3  # of the answer; a change makes kept ones stale
+CLAIMED = N_(
+    "A difference is shown if its 95 % interval excludes zero and its p, corrected for the number of pairs and "
+    "accuracies, is below 0.05. Trained with another seed, a run may come out differently."
+)
+
+
+def comparison_request(spaces: Sequence[Space], every_score: bool = True) -> JsonObject:
+    """The values of the question "comparison"; a group is a method with all its settings, and a seed.
+
+    Args: every_score: else the kNN accuracy alone, on which the first verdict rests; the rest takes much longer."""
+    groups: list[list[Any]] = [[space.title, 0] for space in spaces]
+    for group, run in zip(groups, (space.run for space in spaces), strict=True):
+        if run:
+            config = {k: v for k, v in run.config.items() if k not in ("seed", "device", "threads")}
+            digest = hashlib.sha256(repr((sorted(config.items(), key=str),)).encode()).hexdigest()
+            group[:] = f"{config.get('method')} {digest[:4]}", int(run.config.get("seed") or 0)
+    return {
+        "names": [s.title for s in spaces],
+        "spaces": [s.values for s in spaces],
+        "groups": groups,
+        "form": FORM,
+        "every_score": every_score,
+    }
+
+
+@dataclass(frozen=True)
+class ClassDifference:
+    """Accuracies of two runs on the samples of one class, and their difference."""
+
+    label: int
+    n: int
+    accuracies: tuple[float, float]
+    value: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything that the Compare page draws. Matrices are (runs, runs)."""
+
+    names: list[str]
+    ids: tuple[str, ...]
+    labels: np.ndarray | None
+    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right
+    accuracy: dict[str, list[float]]  # by accuracy: of each run
+    differences: list[Difference]  # of each accuracy and pair of runs
+    cka: np.ndarray
+    overlap: np.ndarray
+    procrustes: np.ndarray
+    k: int
+    graphs: np.ndarray  # (runs, n, k): the nearest rows of each sample
+    tests: list[PairedTest]  # paired tests of every score, corrected together
+    scores: list[Scores]  # every score of each run, if they were asked for
+    seeds: dict[str, str] = field(default_factory=dict)  # what the seeds say of two methods
+    made_of: dict[str, list[str]] = field(default_factory=dict)  # by accuracy: what each run's is
+    # made of, where some are of a sample or of approximate neighbors (Score.approximation)
+    recall: float | None = None  # of the graphs, where they are approximate
+    judged: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (n), whether all runs are judged on it
+    predicted: dict[str, np.ndarray] = field(default_factory=dict)  # by accuracy: (runs, n) classes, where known
+
+    @property
+    def right(self) -> np.ndarray | None:
+        """(runs, n): who is right by the first accuracy; None without labels."""
+        return next(iter(self.correct.values()), None)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: the winner by the first accuracy, or that there is none."""
+        return next(iter(self.verdicts.values()), "") or (
+            N_("Without labels, accuracy cannot tell which space is better. Below is how alike they are.")
+        )
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """By accuracy: the winner, the difference and its interval, or that there is none."""
+        verdicts: dict[str, str] = {}
+        for metric, accuracy in self.accuracy.items():
+            best = self.names[int(np.argmax(accuracy))]
+            found = [d.contrast.of(best) for d in self.differences if d.metric == metric and best in (d.a, d.b)]
+            verdicts[metric] = say_best(sorted(found, key=lambda one: one.difference))
+        return verdicts
+
+    @property
+    def n_judged(self) -> int:
+        """How many samples the verdict rests on; all where none is judged."""
+        judged = next(iter(self.judged.values()), None)
+        return len(self.ids) if judged is None else int(judged.sum())
+
+    def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
+        """The difference of an accuracy between runs a and b for each class, with its own 95 % interval by Agresti and
+        Min (2005, Stat. Med. 24, 729): half a sample is added to each of the four outcomes."""
+        assert self.labels is not None
+        right, found = self.correct[metric], []
+        labels = np.where(self.judged[metric], self.labels, -1)
+        for label in np.unique(labels[labels >= 0]).tolist():
+            first, second = right[a][labels == label], right[b][labels == label]
+            n, only_a, only_b = len(first) + 2, (first & ~second).sum() + 0.5, (second & ~first).sum() + 0.5
+            middle = (only_a - only_b) / n
+            half = Z95 * np.sqrt(((only_a + only_b) / n - middle**2) / n)
+            accuracies = float(first.mean()), float(second.mean())
+            interval = max(-1.0, float(middle - half)), min(1.0, float(middle + half))
+            found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval))
+        return sorted(found, key=lambda d: -abs(d.value))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What is not plain values, by name."""
+        names = ("labels", "cka", "overlap", "procrustes", "graphs")
+        arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
+        by_accuracy = {"correct": self.correct, "judged": self.judged, "predicted": self.predicted}
+        return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
+
+    def plain(self) -> JsonObject:
+        """The rest, as plain values."""
+        names = ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")
+        return {
+            **{k: getattr(self, k) for k in names},
+            "scores": [scores_to_json(scores) for scores in self.scores],
+            "differences": [dataclasses.asdict(d) for d in self.differences],
+            "tests": [dataclasses.asdict(test) for test in self.tests],
+        }
+
+    @classmethod
+    def of(cls, plain: JsonObject, arrays: Mapping[str, Any]) -> Comparison:
+        """The comparison that gave `plain()` and `arrays()`."""
+        fields = {
+            **plain,
+            "ids": tuple(plain["ids"]),
+            "scores": [scores_from_json(scores) for scores in plain["scores"]],
+            "tests": [PairedTest(**test) for test in plain["tests"]],
+            "differences": [Difference(**{**d, "interval": tuple(d["interval"])}) for d in plain["differences"]],
+        }
+        names = ("correct", "judged", "predicted")
+        found: dict[str, Any] = {
+            k: {m: arrays[f"{k}:{m}"] for m in plain["accuracy"] if f"{k}:{m}" in arrays} for k in names
+        }
+        matrices = {k: arrays[k] for k in ("cka", "overlap", "procrustes", "graphs")}
+        return cls(labels=arrays.get("labels"), **found, **fields, **matrices)

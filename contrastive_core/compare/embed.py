@@ -1,0 +1,224 @@
+"""A run's encoder on a whole split: h or z of every image, in evaluation mode, cached.
+
+Raw pixels and the untrained encoder, which stand beside it, are of all images, or of a sample that is said: of so many
+as have REFERENCE_BYTES in float32.
+
+The cache lies in the run's folder (for shipped runs: in `data_home()`) under the hash of weights and data, so a page
+that only reads needs no torch.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import adaptive_avg_pool2d
+
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.device import choose, enough_memory
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.large_arrays import RowBuffer
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnFraction, ignore_fraction
+from contrastive_core.data import datasets
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.caption_sources import captions_of
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.data.overrides import take
+from contrastive_core.models.encoders import forward_batch_size
+from contrastive_core.ops.sampling import rows_of_sample, sample_text
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig, from_dict
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import TOWERS, cached, path_of
+from contrastive_core.spaces.towers import with_captions
+from contrastive_core.train.settings import facts_of, resolve
+from contrastive_core.train.setup import create_method, weights_lock
+
+__all__ = [
+    "data_of",
+    "embed_run",
+    "encode_texts",
+    "from_weights",
+    "load_model",
+    "random_encoder",
+    "raw_pixels",
+    "tower_rows",
+]
+
+CHUNK = 500  # images per forward pass, at most
+PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
+REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color
+
+
+def embed_run(
+    run: Run,
+    split: str = "test",
+    layer: str = "h",
+    device: str = "auto",
+    progress: OnFraction = ignore_fraction,
+    method: Any = None,
+) -> EmbeddingSet:
+    """The embedding of a split, computed once and kept. Of the layer "towers": z of its images, then of its captions.
+    `method`: the run's, if it is opened already.
+
+    Raises ValueError without weights or data.
+    """
+    if (embedding := cached(run, split, layer)) is not None:
+        return embedding
+    if layer == TOWERS and not run.has_towers:
+        raise ValueError(message("{name} has no text tower", name=run.name))
+    dataset, folder = data_of(run, split), atomic.make_folder(path_of(run, split, layer).parent)
+    method = method or load_model(run, dataset, device)
+    if layer == TOWERS:
+        sets = {layer: tower_rows(method, embed_run(run, split, "z", device, progress, method), dataset)}
+    else:
+        both = _forward(method, dataset, progress, folder)
+        sets = {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
+    for name, rows in sets.items():
+        json_files.write_npz(path_of(run, split, name), **rows.arrays())
+    return cached(run, split, layer) or sets[layer]  # large ones as a map of the file
+
+
+def tower_rows(method: Any, images: EmbeddingSet, dataset: Dataset) -> EmbeddingSet:
+    """Both towers in one set, z of images and of their captions; a caption has the label and the factors of its image.
+    Raises BadSetting where captions cannot be read."""
+    captions = captions_of(dataset)
+    return with_captions(images, encode_texts(method, captions.texts), captions.image, captions.texts)
+
+
+def encode_texts(method: Any, texts: Sequence[str]) -> np.ndarray:
+    """z (m, e) of texts."""
+    device = next(method.parameters()).device
+    with torch.no_grad(), full_precision(device):
+        parts = [method.encode_texts(texts[i : i + CHUNK]) for i in range(0, len(texts), CHUNK)]
+    return torch.cat(parts).float().cpu().numpy()
+
+
+def from_weights(run: Run, dataset: Dataset, device: str = "auto") -> dict[str, EmbeddingSet]:
+    """ "h" and "z" of a data set as the run's weights give them now, whatever has been kept."""
+    both = _forward(load_model(run, dataset, device), dataset)
+    return {k: _as_set(v, dataset, k, _origin(run)) for k, v in both.items()}
+
+
+def _origin(run: Run) -> JsonObject:
+    return {"run": run.name, "weights": run.weights_hash()}
+
+
+def load_model(run: Run, dataset: Dataset | None = None, device: str = "auto") -> Any:
+    """The run's method with its encoder and head, and its text tower if it has one, in evaluation mode, on the device.
+
+    Memory (queue, bank, key encoder) is left as it was made: nothing is encoded with it.
+    """
+    method = create_method(from_dict(run.config), dataset or data_of(run, "test"))
+    method.load_parts(checkpoints.load_weights(run))
+    return method.eval().to(choose(device))
+
+
+def untrained_rows(config: TrainConfig, dataset: Dataset, device: str = "auto") -> np.ndarray:
+    """h (n, d) of an encoder as a training with these settings would begin with."""
+    where = choose(device)
+    resolved = resolve(config, facts_of(dataset), where).config
+    return _forward(_untrained(resolved, dataset).to(where), dataset)["h"]
+
+
+def random_encoder_of(run: Run, dataset: Dataset) -> Any:
+    """The run's method as it was before training, in evaluation mode."""
+    return _untrained(from_dict(run.config), dataset)
+
+
+def _untrained(config: TrainConfig, dataset: Dataset) -> Any:
+    """The method that a training with these settings begins with, in evaluation mode."""
+    with weights_lock, torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        return create_method(config, dataset).eval()
+
+
+def data_of(run: Run, split: str) -> Dataset:
+    """The data set a run was trained on. Raises ValueError for a recording."""
+    if run.is_recording:
+        run.weights_hash()  # its sentence: there is nothing to embed with
+    return datasets.of_config(run.config, split)
+
+
+def raw_pixels(dataset: Dataset) -> EmbeddingSet:
+    """The images themselves, centered at mid-gray, larger ones averaged to PIXELS a side: what any encoder has to
+    beat."""
+    shape = dataset.images.shape[1:]
+    sides = min(shape[1], PIXELS), min(shape[2], PIXELS)
+    width = shape[0] * math.prod(sides)
+    dataset, about = _reference(dataset, N_("raw pixels"), width)
+    if is_averaged := sides != shape[1:]:
+        averaged = message("pixels averaged to {sides} × {first}", sides=sides[1], first=sides[0])
+        about["sample"] = ", ".join(filter(None, [about.get("sample"), averaged]))
+    flat = np.empty((len(dataset), width), np.float32)
+    chunk = forward_batch_size(CHUNK, dataset.images)
+    for start in range(0, len(dataset), chunk):
+        some = np.asarray(dataset.images[start : start + chunk])
+        if is_averaged:
+            some = adaptive_avg_pool2d(torch.from_numpy(some.astype(np.float32)), sides).numpy()
+        flat[start : start + len(some)] = some.reshape(len(some), -1)
+    flat /= 255
+    flat -= 0.5
+    return _as_set(flat, dataset, "loaded", about)
+
+
+def random_encoder(
+    run: Run, dataset: Dataset, device: str = "auto", progress: OnFraction = ignore_fraction
+) -> tuple[EmbeddingSet, EmbeddingSet]:
+    """h and z of the run's encoder as it was before training."""
+    dataset, about = _reference(dataset, N_("random encoder"))
+    both = _forward(random_encoder_of(run, dataset).to(choose(device)), dataset, progress)
+    h, z = (_as_set(v, dataset, k, about) for k, v in both.items())
+    return h, z
+
+
+def _reference(dataset: Dataset, source: str, width: int | None = None) -> tuple[Dataset, JsonObject]:
+    """The images that references are taken of, read when they are asked for, and what is said; width: the numbers that
+    each becomes, where they are not its pixels."""
+    n = len(dataset)
+    most = max(1, REFERENCE_BYTES // (4 * (width or math.prod(dataset.images.shape[1:]))))
+    chosen = rows_of_sample(n, most)
+    if not (sample := sample_text(len(chosen), n, message("{split} images", split=dataset.split))):
+        return dataset, {"source": source}
+    return take(dataset, chosen), {"source": source, "sample": sample}
+
+
+def _forward(
+    method: Any, dataset: Dataset, progress: OnFraction = ignore_fraction, folder: Path | None = None
+) -> dict[str, np.ndarray]:
+    """h and z of all images, in float32 and without TF32, whatever the training used; large ones lie in files without a
+    name in `folder`, if one is given. Raises CannotGoOn where the device has too little memory."""
+    device = next(method.parameters()).device
+    chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
+    memory = enough_memory(device, min(chunk, len(dataset)), *dataset.images.shape[-2:])
+    h, z = (RowBuffer(len(dataset), folder) for _ in range(2))
+    tf32 = torch.backends.cudnn.flags(enabled=True, allow_tf32=False)
+    with torch.no_grad(), full_precision(device), tf32, memory:
+        for start in range(0, max(len(dataset), 1), chunk):
+            part = torch.from_numpy(np.array(dataset.images[start : start + chunk])).to(device)
+            features = method.features(to_float(part))
+            h.add(features.float().cpu().numpy())
+            z.add(method.project(features).float().cpu().numpy())
+            progress(min(1.0, (start + chunk) / (len(dataset) or 1)))
+    return {"h": h.full(), "z": z.full()}
+
+
+def _as_set(features: np.ndarray, dataset: Dataset, layer: str, about: JsonObject) -> EmbeddingSet:
+    is_labeled, form = bool((dataset.labels >= 0).any()), dataset.form
+    brought_to = {"image_size": form.size, "resize": form.resize} if form is not None else {}  # the images of a folder
+    return EmbeddingSet(
+        features=np.ascontiguousarray(features, np.float32),
+        labels=np.asarray(dataset.labels, np.int64) if is_labeled else None,
+        ids=tuple(dataset.ids),
+        split=dataset.split,
+        layer=layer,
+        classes=tuple(dataset.classes),
+        columns={k: np.asarray(v) for k, v in dataset.factors.items()},
+        views=None,
+        provenance={"dataset": dataset.name, "fingerprint": dataset.fingerprint, **brought_to, **about},
+    )

@@ -1,0 +1,131 @@
+"""Two to eight spaces of the same samples: which is better, and how alike they are.
+
+Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe:
+McNemar's exact test on who is right gives p values, corrected by Holm for the number of pairs and accuracies; the 95 %
+interval of a difference is a paired bootstrap. A difference is claimed only if its interval excludes zero and its
+corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three seeds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.score import Scores
+from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
+from contrastive_core.compare.evaluate import evaluate_sets, metric_names
+from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
+from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compare_runs, paired_tests
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+
+__all__ = ["Entry", "check_accuracies", "common", "compare"]
+
+MOST = 8
+NEAREST = 20  # rows by which neighborhoods are compared
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A space to compare: its test rows, training rows that teach, if there are any, method and seed of its run, and
+    scores of these very rows that need not be taken again."""
+
+    name: str
+    train: EmbeddingSet | None
+    test: EmbeddingSet
+    group: tuple[str, int] = ("", 0)
+    scores: Scores = field(default_factory=dict)
+
+
+def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
+    """The sets, cut to the samples that all have, in the order of the first.
+
+    Raises: ValueError for fewer than two or more than eight sets, or nothing in common.
+    """
+    if not 2 <= len(sets) <= MOST:
+        raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
+    shared = set.intersection(*(set(s.ids) for s in sets))
+    if len(shared) < 2:
+        raise ValueError(NOTHING_IN_COMMON)
+    order = tuple(i for i in sets[0].ids if i in shared)
+    places = [{name: row for row, name in enumerate(s.ids)} for s in sets]
+    return [s if s.ids == order else s.take([at[i] for i in order]) for s, at in zip(sets, places, strict=True)]
+
+
+def compare(
+    entries: Sequence[Entry],
+    metrics: Sequence[str] = tuple(ACCURACIES),
+    every_score: bool = False,
+    device: str = "auto",
+    seed: int = 0,
+    on_progress: OnProgress = ignore_progress,
+) -> Comparison:
+    """Compare spaces on their common test samples.
+
+    Args: metrics: the accuracies that are compared; every_score: take and test all scores; seed: of
+        the bootstrap. Raises: ValueError for entries with nothing in common, unknown accuracies.
+    """
+    check_accuracies(metrics)
+    sets = common([entry.test for entry in entries])
+    kept, scored = Graphs(device, on_progress=on_progress), metric_names(None) if every_score else metrics
+    scores: list[Scores] = []
+    for entry, rows in zip(entries, sets, strict=True):
+        is_whole = rows is entry.test  # what is known of an entry is of all its samples
+        if is_whole and entry.scores.keys() >= set(scored):
+            scores.append({name: entry.scores[name] for name in scored})
+        else:
+            scores.append(evaluate_sets(scored, entry.train, rows, kept))
+    on_progress(N_("how alike they are"), None)
+    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
+    labels = sets[0].labels
+    names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
+    taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
+    values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
+    correct = {m: v == 1 for m, v in values.items()}
+    labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
+    judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
+    features = [s.features for s in sets]
+    with_classes = [m for m in taken if all("predicted" in s[m].arrays for s in scores)]
+    return Comparison(
+        names=names,
+        ids=sets[0].ids,
+        labels=labels,
+        correct=correct,
+        accuracy={m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
+        differences=compare_runs(names, judged, seed),
+        cka=ckas(features),
+        overlap=overlaps(graphs),
+        procrustes=matrix(features, procrustes),
+        k=graphs[0].shape[1],
+        graphs=np.stack(graphs),
+        tests=paired_tests(names, [_tested(s) for s in scores]) if every_score else [],
+        scores=scores if every_score else [],
+        seeds={m: compare_methods(groups, right) for m, right in judged.items()},
+        made_of={m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
+        recall=recall,
+        judged=is_judged,
+        predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
+    )
+
+
+def _tested(scores: Scores) -> dict[str, tuple[float, np.ndarray]]:
+    """The scores of a space that each sample has a part in."""
+    return {
+        name: (s.value, s.influence) for name, s in scores.items() if s.value is not None and s.influence is not None
+    }
+
+
+def check_accuracies(metrics: Sequence[str]) -> None:
+    """Raises ValueError for names that are no accuracies."""
+    unknown = [m for m in metrics if m not in ACCURACIES]
+    if unknown or not metrics:
+        raise ValueError(
+            message(
+                "runs are compared by {accuracies}; got {unknown}",
+                accuracies=" and ".join(ACCURACIES),
+                unknown=", ".join(unknown) or "none",
+            )
+        )

@@ -1,0 +1,139 @@
+"""Scores of embeddings, and of vectors in a file.
+
+Nothing is selected on the test set. Embeddings are taken in evaluation mode and in float32, however the run was
+trained. Without labels the label-free scores take the place of the accuracies. Without a file of training rows a file
+is split as pages split loaded vectors: by its column `split`, or a fixed fifth of each class is scored.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from contrastive_core import metrics
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import sentence
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.score import Score, Scores, scores_to_json
+from contrastive_core.compare.towers import tower_record
+from contrastive_core.metrics import Metric
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.loaded_vectors import check_usable
+from contrastive_core.spaces.space import train_test_split
+from contrastive_core.spaces.towers import towers_of
+
+__all__ = ["evaluate_sets", "evaluate_vectors", "metric_names"]
+
+
+def metric_names(chosen: Sequence[str] | None) -> list[str]:
+    """The names asked for, or all. Raises UnknownName."""
+    names = list(chosen) if chosen else metrics.names()
+    for name in names:
+        metrics.get(name)
+    return names
+
+
+def evaluate_sets(
+    names: Sequence[str],
+    train: EmbeddingSet | None,
+    test: EmbeddingSet,
+    graphs: Graphs | None = None,
+    on_metric: Callable[[str, float], None] = lambda title, fraction: None,
+) -> Scores:
+    """Each metric's score with its default settings, or the sentence why it has no value.
+
+    Args: on_metric: called with the title of each metric before it is taken, and the share of all that was taken
+        before.
+    """
+    graphs = graphs or Graphs()
+    scores: Scores = {}
+    for number, name in enumerate(names):
+        metric = metrics.create(name)
+        on_metric(metric.title, number / len(names))
+        scores[name] = _score(metric, train, test, graphs)
+    return scores
+
+
+def evaluate_split(
+    names: Sequence[str],
+    split: tuple[EmbeddingSet | None, EmbeddingSet],
+    every: EmbeddingSet,
+    graphs: Graphs | None = None,
+) -> Scores:
+    """Scores of rows, some of which teach: the metrics that need training rows judge the test rows of `split`, all
+    others judge every row."""
+    scores: Scores = {}
+    for name in names:
+        train, judged = split if metrics.get(name).needs_train else (None, every)
+        scores |= evaluate_sets([name], train, judged, graphs)
+    return scores
+
+
+def scored_rows(names: Sequence[str], test: EmbeddingSet, every: EmbeddingSet) -> dict[str, int]:
+    """The number of rows that each score of `evaluate_split` rests on: those with a label where it needs labels."""
+    judged = {name: test if metrics.get(name).needs_train else every for name in names}
+    return {k: rows.n_labeled if metrics.get(k).needs_labels else len(rows) for k, rows in judged.items()}
+
+
+def _score(metric: Metric, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> Score:
+    try:
+        result = metric(train, test, graphs)
+    except CannotScore as error:
+        return Score(metric.title, metric.reading, missing=sentence(error))
+    sets = (train, test) if train is not None and metric.needs_train else (test,)
+    samples = [result.extras.get("sample"), *(rows.provenance.get("sample") for rows in sets)]  # of drawn rows
+    if sample := ", ".join(filter(None, samples)):
+        result.extras["sample"] = sample
+    per_sample = {} if result.per_sample is None else {"per_sample": result.per_sample}
+    return Score(
+        title=metric.title,
+        reading=metric.reading,
+        value=result.value,
+        interval=result.interval,
+        unit=result.unit,
+        higher_is_better=metric.higher_is_better,
+        settings=dataclasses.asdict(metric),
+        extras=result.extras,
+        arrays={**per_sample, **result.arrays},
+    )
+
+
+def evaluate_vectors(
+    name: str,
+    vectors: EmbeddingSet,
+    train: tuple[str, EmbeddingSet] | None = None,
+    chosen: Sequence[str] | None = None,
+    device: str = "auto",
+    on_progress: OnProgress = ignore_progress,
+) -> JsonObject:
+    """Score the vectors of a file, or recall between its two towers.
+
+    Args: name: of the file; train: the name and the rows of a file that teaches; default: as `train_test_split`
+        says; chosen: names of metrics, default all. Raises: UnknownName; UnusableEmbedding.
+    """
+    names = metric_names(chosen)
+    if chosen is None and (towers := towers_of(vectors)) is not None:
+        return tower_record(towers, name)
+    every, taught = _usable(name, vectors), None if train is None else _usable(*train)
+    test = every
+    if taught is None and every.labels is not None:
+        taught, test, _, _ = train_test_split(every)
+    on_progress("scoring", None)
+    scores = evaluate_split(names, (taught, test), every, Graphs(device, on_progress=on_progress))
+    return {
+        "file": name,
+        "train": train[0] if train else None,
+        "n": len(every),
+        "left_out": {reason: len(at) for reason, at in vectors.problems.items()},
+        "rows": scored_rows(names, test, every),
+        "n_test": len(test),
+        "n_train": len(taught) if taught else 0,
+        "scores": scores_to_json(scores),
+    }
+
+
+def _usable(name: str, vectors: EmbeddingSet) -> EmbeddingSet:
+    """The rows that are finite and not zero. Raises UnusableEmbedding where there are too few."""
+    usable = vectors.usable
+    check_usable(name, len(usable), {reason: len(at) for reason, at in vectors.problems.items()})
+    return vectors if len(usable) == len(vectors) else vectors.take(usable)

@@ -1,0 +1,156 @@
+"""The scores of a run as one record: of h and z, beside raw pixels and the untrained encoder, and of its two towers.
+
+They are put together from the store of results, the one place a figure comes from: pages, tables and commands show the
+same, and differences between runs are those of the very figures that are shown. Torch-free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, sentence
+from contrastive_core.base.score import Score, Scores, scores_from_json, scores_to_json
+from contrastive_core.runs import load
+from contrastive_core.runs.references import PREFIX, source_title
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import results
+from contrastive_core.spaces.results import Result
+from contrastive_core.spaces.space import LAYERS, TOWERS, Space
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
+
+SOURCES = {
+    "h": N_("encoder output (h)"),
+    "z": N_("after the head (z)"),
+    "raw": N_("raw pixels"),
+    "random": N_("untrained encoder"),
+}
+BESIDE = ("raw", "random")  # references of every run
+OF_TOWERS = N_("image and text z")
+ACCURACIES = ("knn", "linear_probe")  # of the table of all runs
+ZERO_SHOT = N_("Zero-shot accuracy")
+
+Read = Callable[[str, JsonObject], Result | None]  # the result of a kind and its values
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores by source ("h", "z", "raw", "random", "towers") of one split of a run."""
+
+    run: str
+    split: str
+    scores: dict[str, Scores] = field(default_factory=dict)
+    n_train: int = 0
+    n_test: int = 0
+
+    def score(self, source: str, name: str) -> Score | None:
+        """One score, if it was taken and has a value."""
+        score = self.scores.get(source, {}).get(name)
+        return None if score is None or score.value is None else score
+
+    def value(self, source: str, name: str) -> float | None:
+        """Its value."""
+        score = self.score(source, name)
+        return None if score is None else score.value
+
+    def only(self, names: Collection[str]) -> Evaluation:
+        """The scores of these metrics alone."""
+        scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
+        return dataclasses.replace(self, scores=scores)
+
+    def to_json(self) -> JsonObject:
+        """Plain values, arrays left out."""
+        return {**vars(self), "scores": {k: scores_to_json(s) for k, s in self.scores.items()}}
+
+
+def name_of(source: str) -> str:
+    """The name of a source of scores, a reference run among them; "" for others."""
+    return source_title(source) if source.startswith(PREFIX) else {**SOURCES, TOWERS: OF_TOWERS}.get(source, "")
+
+
+def read_evaluation(run: Run, split: str = "test", metrics: Sequence[str] = ()) -> Evaluation | None:
+    """The scores of a split with the run's current weights; None where they were not taken.
+    Args: metrics: those asked for, as they were taken; default: all."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # no weights, or damaged
+        return gather(run, split, results.read, metrics)
+    return None
+
+
+def read_accuracies(run: Run, split: str = "test") -> Evaluation | None:
+    """The accuracies and scores of towers alone, without what they give each sample; without an evaluation what a
+    comparison has scored. They stay in memory: of thousands of runs only those are read that have changed."""
+    for read, path_of in ((_accuracies, evaluation_path), (_compared, comparison_path)):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            path = path_of(run, split)
+            return read(run.name, split, path, path.stat().st_mtime_ns)
+    return None
+
+
+@lru_cache(maxsize=20_000)
+def _compared(name: str, split: str, path: Path, changed: int) -> Evaluation:
+    meta = results.read_meta(path)
+    counts = {key: int(meta[key]) for key in ("n_train", "n_test")}
+    return Evaluation(name, split, {"h": scores_from_json(meta["scores"])}, **counts)
+
+
+@lru_cache(maxsize=20_000)  # some kilobytes each
+def _accuracies(name: str, split: str, path: Path, changed: int) -> Evaluation | None:
+    def read(kind: str, values: JsonObject) -> Result | None:
+        if not (place := results.path(kind, values)).exists():
+            return None
+        meta = results.read_meta(place)
+        kept = {k: {n: s for n, s in v.items() if n in ACCURACIES} or v for k, v in meta["scores"].items()}
+        return Result({**meta, "scores": kept})
+
+    return gather(load(name), split, read)
+
+
+def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Evaluation | None:
+    """The scores of a split from the results that `read` gives; None where there is none of h or z.
+    Args: metrics: those asked for; default: all, and the scores of two towers. Raises ValueError without weights."""
+    scores, counts = dict[str, Scores](), dict[str, int]()
+    if run.has_towers and not metrics:
+        scores[TOWERS] = _of_towers(run, split, read)
+    for layer in LAYERS:
+        values = {"space": Space.of_run(run, split, layer).values}
+        result = read("scores", {**values, "metrics": list(metrics)} if metrics else values)
+        if result is None:
+            return None
+        of = {source: scores_from_json(plain) for source, plain in result.meta["scores"].items()}
+        scores = {layer: with_arrays(of.pop("own"), result)} | of | scores
+        counts = {name: int(result.meta[name]) for name in ("n_train", "n_test")}
+    return Evaluation(run.name, split, {k: scores[k] for k in (*SOURCES, TOWERS) if k in scores}, **counts)
+
+
+def _of_towers(run: Run, split: str, read: Read) -> Scores:
+    """Recall, gap and zero-shot accuracy; the reason where the captions cannot be read."""
+    try:
+        space = {"space": Space.of_run(run, split, TOWERS).values}
+        found = (read("zero_shot", {**space, "templates": list(DEFAULT_TEMPLATES)}), read("towers", space))
+    except (ValueError, OSError) as error:
+        return {"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}
+    return {k: v for one in found if one for k, v in scores_from_json(one.meta["scores"]["own"]).items()}
+
+
+def with_arrays(scores: Scores, result: Result) -> Scores:
+    """The scores with what a result says of each sample."""
+    for key, array in result.arrays.items():
+        name, _, part = key.partition(":")
+        if name in scores:
+            scores[name].arrays[part] = array
+    return scores
+
+
+def evaluation_path(run: Run, split: str = "test") -> Path:
+    """The result that is made last of an evaluation. Raises ValueError without weights."""
+    return results.path("scores", {"space": Space.of_run(run, split, "z").values})
+
+
+def comparison_path(run: Run, split: str = "test") -> Path:
+    """The accuracies that a comparison has kept of h. Raises ValueError without weights."""
+    return results.path("accuracies", {"space": Space.of_run(run, split, "h").values})

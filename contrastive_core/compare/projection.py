@@ -1,0 +1,291 @@
+"""Maps in the plane: PCA at once, UMAP from a given graph of neighbors; seeded and judged.
+
+UMAP: https://arxiv.org/abs/1802.03426, by umap-learn, started from PCA instead of its spectral layout and given our
+neighbors instead of its approximate ones. Above `MANY` rows it lays out `LANDMARKS` of them, drawn by the seed, and
+each other row is placed amid its nearest landmarks. Scores are never computed on a map. How far it can be believed:
+trustworthiness and continuity (Venna & Kaski 2001), and what maps of several seeds have in common.
+
+Both judge anchors against all rows: exactly up to JUDGED rows, above on a stated sample. Rows are brought to length 1
+block by block, so that a judgment holds no second copy of an embedding.
+"""
+
+import contextlib
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float32
+from torch import Tensor
+
+from contrastive_core.base.device import pick_device
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import OnFraction
+from contrastive_core.ops.neighbors import LIKELY, Neighbors, nearest
+from contrastive_core.ops.sampling import lowest_recall, overlap, rows_of_sample
+from contrastive_core.ops.similarity import unit_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.pca import pca
+
+__all__ = ["Map", "agreement", "judge", "map_of", "project_new", "umap"]
+
+CELLS = 1 << 26  # distances at a time, in each of both spaces: 512 MiB of float64
+BLOCK = 1 << 22  # numbers of an embedding at a time
+JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits
+LARGE_MAP = 200_000  # rows, above which fewer anchors are judged: each is compared with all rows
+JUDGED_OF_LARGE = 500
+JUDGED_K = 15
+Points = Callable[[slice | Tensor], Tensor]  # rows of a space (r, d), float64
+
+
+def judge(
+    features: np.ndarray, xy: np.ndarray, k: int = JUDGED_K, device: str = "auto", landmarks: np.ndarray | None = None
+) -> dict[str, float]:
+    """Trustworthiness (1 when no row is a neighbor on the map without being one in the embedding, by cosine) and
+    continuity (1 when no neighbor in the embedding is torn away on the map) at k, that k, and how many rows they were
+    judged on of how many. Args: landmarks: rows that others were placed by: theirs alone is told too."""
+    n = len(xy)
+    k = max(1, min(k, (n - 2) // 2))
+    trust, continued = _of_anchors(features, xy, k, device)
+    quality = {
+        "trustworthiness": float(trust.mean()),
+        "continuity": float(continued.mean()),
+        "k": k,
+        "judged": len(trust),
+        "n": n,
+    }
+    if landmarks is not None and (of_landmarks := np.isin(_anchors(n), landmarks)).any():
+        quality["trustworthiness_of_landmarks"] = float(trust[of_landmarks].mean())
+    return quality
+
+
+def agreement(maps: list[np.ndarray], k: int = JUDGED_K) -> float:
+    """Mean share of the k nearest rows that two maps have in common, over all pairs of maps."""
+    from scipy.spatial import KDTree  # in the plane no search by products is as fast
+
+    indices = []
+    for xy in maps:
+        near = KDTree(xy).query(xy, k + 1, workers=-1)[1]  # (n, k + 1), itself among them
+        other = near != np.arange(len(xy))[:, None]
+        other[other.all(1), -1] = False  # rows at one place: any of them may be left out
+        indices.append(near[other].reshape(len(xy), k))
+    shares = [float(overlap(a, b).mean()) for i, a in enumerate(indices) for b in indices[:i]]
+    return float(np.mean(shares))
+
+
+def _of_anchors(features: np.ndarray, xy: np.ndarray, k: int, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Trustworthiness and continuity of each anchor (a), computed on the device called `name`.
+
+    1 − 2/(k(2n−3k−1)) Σ_j (rank of j in one space − k), j a k-neighbor in the other only. Rows at one distance share a
+    rank.
+    """
+    n, device = len(xy), pick_device(name)
+
+    def sphere(at: slice | Tensor) -> Tensor:
+        some = features[at if isinstance(at, slice) else at.numpy()]
+        return unit_rows(some).to(device).double()
+
+    plane = torch.from_numpy(xy).to(device).double()
+    excess: list[list[Tensor]] = [[], []]
+    for rows in torch.from_numpy(_anchors(n)).split(max(1, min(512, CELLS // n))):
+        truth = _distances(sphere, rows, n, max(1, BLOCK // features.shape[1]))  # (r, n)
+        drawn = _distances(lambda at: plane[at], rows, n, n)
+        excess[0].append(_excess(truth, drawn, k))
+        excess[1].append(_excess(drawn, truth, k))
+    scale = 2 / (k * (2 * n - 3 * k - 1))
+    trust, continued = (1 - scale * torch.cat(parts).cpu().numpy() for parts in excess)
+    return trust, continued
+
+
+def _excess(ranked: Tensor, other: Tensor, k: int) -> Tensor:
+    """By how much the k nearest of `other` (r, n) lie beyond rank k in `ranked`, summed: (r)."""
+    near = other.topk(k, largest=False).indices  # (r, k)
+    total = torch.zeros(len(ranked), dtype=torch.float64, device=ranked.device)
+    for column in ranked.gather(1, near).T:  # (r)
+        total += ((ranked < column[:, None]).sum(1) + 1 - k).clamp_min(0)
+    return total
+
+
+def _anchors(n: int) -> np.ndarray:
+    """Numbers (a) of the rows that are judged, of n: evenly spaced."""
+    return np.linspace(0, n - 1, min(n, JUDGED if n <= LARGE_MAP else JUDGED_OF_LARGE)).astype(np.int64)
+
+
+def _distances(points: Points, rows: Tensor, n: int, step: int) -> Tensor:
+    """Squared distances (r, n), float64, of some rows to all, `step` of these at a time; a row to itself is infinitely
+    far."""
+    x = points(rows)
+    away = torch.empty(len(rows), n, dtype=torch.float64, device=x.device)
+    for i in range(0, n, step):
+        block = points(slice(i, i + step))
+        torch.mm(x, block.mT, out=away[:, i : i + step])
+        away[:, i : i + step].mul_(-2).add_(block.square().sum(1))
+    away += x.square().sum(1, keepdim=True)
+    away[torch.arange(len(rows)), rows] = torch.inf
+    return away
+
+
+MANY = 200_000  # rows, above which landmarks are laid out in place of all
+LANDMARKS = 100_000
+NEAREST = 15  # of them, amid which another row is placed
+# them, and others as near pull it to about the same place
+PLACED = 1 << 16  # rows that are placed at a time
+STEPS = 20  # of Weiszfeld
+EPOCHS = 200  # umap-learn's own number above 10,000 rows, taken at any size: from a PCA start, 500
+# gain at most 0.002 of trustworthiness and take 2.5 times as long (benchmarks/umap.py)
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """Coordinates (n, 2), how they were made, and how far they can be believed."""
+
+    xy: Float32[np.ndarray, "n 2"]
+    settings: JsonObject
+    quality: dict[str, float] = field(default_factory=dict)
+
+
+def umap(
+    features: np.ndarray,
+    seed: int = 0,
+    neighbors: int = 15,
+    min_dist: float = 0.1,
+    metric: str = "cosine",
+    graph: Neighbors | None = None,
+    progress: OnFraction | None = None,
+) -> np.ndarray:
+    """A UMAP layout (n, 2), float32; the same seed gives the same map on the same machine.
+
+    Args:
+        neighbors: size of the neighborhood, the row itself counted, as in umap-learn.
+        graph: nearest rows in the same set, at least neighbors − 1 of them; computed if missing.
+        progress: called with the share of the layout that is done.
+    Raises: UnusableEmbedding for rows that are all alike.
+    """
+    neighbors = max(2, min(neighbors, len(features) - 1))
+    graph = (graph or nearest(features, None, neighbors - 1, metric)).first(neighbors - 1)
+    start = pca(features)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
+        warnings.simplefilter("ignore")
+        from umap import UMAP  # seconds, and a compiler
+
+        model = UMAP(
+            n_neighbors=neighbors,
+            min_dist=min_dist,
+            metric=metric,
+            random_state=seed,
+            n_jobs=1,
+            n_epochs=EPOCHS,
+            init=start * (10 / (float(np.abs(start).max()) or 1.0)),
+            precomputed_knn=_as_umap_takes(graph, metric),
+            verbose=progress is not None,
+            tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
+        )
+        xy = np.asarray(model.fit_transform(start), np.float32)
+    if not np.isfinite(xy).all():
+        raise UnusableEmbedding(N_("UMAP finds no layout: these rows are (nearly) all alike"))
+    return xy
+
+
+def _as_umap_takes(graph: Neighbors, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbors and their distances (n, k + 1), each row itself at distance 0 before them."""
+    n, away = len(graph.index), 1 - graph.score if metric == "cosine" else graph.score
+    index = np.hstack([np.arange(n)[:, None], graph.index]).astype(np.int32)
+    return index, np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
+
+
+class _ProgressOf(io.TextIOBase):
+    """A file to which a progress bar is written, and which passes on the share that it shows."""
+
+    def __init__(self, on_share: OnFraction | None) -> None:
+        self.on_share = on_share
+
+    def write(self, text: str) -> int:
+        if self.on_share and (match := re.search(r"(\d+)/(\d+)", text)):
+            self.on_share(int(match[1]) / max(1, int(match[2])))
+        return len(text)
+
+
+def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
+    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
+
+    That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which stays with most of
+    them where a mean would fall into the gap between two groups. Weights fall with distance, the k-th neighbor's being
+    the scale; a row of the base keeps its place.
+    """
+    return _amid(nearest(new, base, min(k, len(base)), device=device), xy)
+
+
+def _amid(neighbors: Neighbors, xy: np.ndarray) -> np.ndarray:
+    """The places (m, 2) of `project_new`, amid known neighbors by cosine."""
+    least = 1e-3 * float(np.ptp(xy, axis=0).max()) + 1e-12  # so near is at the place itself
+    places = np.empty((len(neighbors.index), 2), np.float32)
+    for start in range(0, len(places), PLACED):
+        part = slice(start, start + PLACED)
+        away = 1 - neighbors.score[part].astype(np.float64)  # (r, k)
+        weight = np.exp(-away / np.maximum(away[:, -1:], 1e-12))
+        weight[away[:, 0] <= 1e-6, 1:] = 0
+        near = xy[neighbors.index[part]].astype(np.float64)  # (r, k, 2)
+        pull = weight
+        for _ in range(STEPS):
+            at = np.einsum("mk,mkc->mc", pull / pull.sum(1, keepdims=True), near)
+            pull = weight / np.maximum(np.linalg.norm(near - at[:, None], axis=2), least)
+        places[part] = at
+    return places
+
+
+def map_of(
+    rows: EmbeddingSet,
+    kind: str = "pca",
+    graphs: Graphs | None = None,
+    progress: OnFraction | None = None,
+    **settings: Any,
+) -> Map:
+    """The map `kind` ("pca", "umap") of an embedding, judged on the device of the graphs. Its quality says `recall`
+    where its neighbors are approximate, its settings `landmarks` where not all rows were laid out.
+    Raises: UnusableEmbedding."""
+    graphs = graphs or Graphs()
+    if len(rows) < 4 and kind == "umap":
+        raise UnusableEmbedding(message("UMAP needs at least four rows; got {rows}", rows=len(rows)))
+    if count := len(rows.problems["not_finite"]):
+        raise UnusableEmbedding(message("{count} rows hold values that are not finite", count=count))
+    used: JsonObject = {}
+    about: dict[str, float] = {}
+    landmarks = None
+    if kind == "pca":
+        xy = pca(rows.features)
+    elif kind == "umap":
+        used = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine", **settings}
+        if len(rows) > MANY:
+            landmarks = rows_of_sample(len(rows), LANDMARKS, int(used["seed"]))
+        xy, about = _umap_of(rows, landmarks, graphs, progress, used)
+        used |= {} if landmarks is None else {"landmarks": len(landmarks)}
+    else:
+        raise ValueError(message("a map is pca or umap; got {kind}", kind=f"{kind!r}"))
+    graphs.on_progress(N_("trustworthiness and continuity"), None)
+    quality = judge(rows.features, xy, device=graphs.device, landmarks=landmarks) if len(rows) >= 4 else {}
+    return Map(xy, {"kind": kind, **used}, quality | about)
+
+
+def _umap_of(
+    rows: EmbeddingSet, landmarks: np.ndarray | None, graphs: Graphs, progress: OnFraction | None, used: JsonObject
+) -> tuple[np.ndarray, dict[str, float]]:
+    """A UMAP layout (n, 2) by the graphs' neighbors, and what is told of these. Where there are `landmarks`, the
+    numbers of some rows, only these are laid out: the others come amid them."""
+    laid = rows if landmarks is None else rows.take(landmarks)
+    n_neighbors = max(2, min(int(used["neighbors"]), len(laid) - 1)) - 1
+    graph = graphs.get(laid, None, n_neighbors, used["metric"])
+    xy = umap(laid.features, graph=graph, progress=progress, **used)
+    if landmarks is None:
+        return xy, graph.about
+    among = graphs.get(rows, laid, min(NEAREST, len(laid)), approximate=LIKELY)
+    places = _amid(among, xy)
+    places[landmarks] = xy
+    recall = lowest_recall([graph.recall, among.recall])
+    return places, {} if recall is None else {"recall": recall}

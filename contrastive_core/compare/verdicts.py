@@ -1,0 +1,324 @@
+"""Whether A is better than B: the only place where that is decided; difference_sentence.py puts it into words.
+
+The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement:
+
+- **Settings and methods** (`contrast`, `contrasts_of_best`, `compare_methods`) need three seeds of each. The interval
+  contains both variations: over images, and between seeds. The variance between seeds is pooled over all settings
+  that were trained more than once, because three seeds alone say little about it. Student's t with the pooled degrees
+  of freedom and Bonferroni's correction give the half-width. A difference counts if its interval excludes zero.
+- **Single runs** (`compare_runs`, `paired_tests`), which says nothing about other seeds. Right or wrong: McNemar's
+  exact test (1947, Psychometrika 12, 153) and a paired bootstrap over images. Other scores: a t test on the paired
+  differences of what each sample moves the score by (`Score.influence`), because values of samples depend on each
+  other where these are neighbors or pairs. All p values of a table are corrected together by Holm's step-down (1979,
+  Scand. J. Stat. 6, 65).
+
+`python -m benchmarks.coverage` measures how often a difference is claimed where there is none.
+"""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import bdtr, ndtri, stdtr, stdtrit  # scipy.stats takes 50 MB more, and pages test too
+
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.score import SEEDS, Z95, over_seeds, wilson
+from contrastive_core.compare.difference_sentence import ALPHA, Contrast, say_best
+
+__all__ = [
+    "ACCURACIES",
+    "Contrast",
+    "Difference",
+    "PairedTest",
+    "SettingScores",
+    "best_setting",
+    "compare_methods",
+    "compare_runs",
+    "contrast",
+    "contrasts_of_best",
+    "interval_and_basis",
+    "interval_of",
+    "paired_tests",
+]
+
+ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
+DRAWS = 2000  # of the bootstrap
+RIGHT = ("knn", "linear_probe")
+TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity")
+
+
+@dataclass(frozen=True, eq=False)
+class SettingScores:
+    """What a setting scored, by seed: its score, and whether each image was right (n), NaN where that is unknown; no
+    entry where it was not recorded."""
+
+    label: str
+    scores: dict[int, float] = field(default_factory=dict)
+    right: dict[int, np.ndarray] = field(default_factory=dict)
+    is_fixed: bool = False  # made without chance, as pixels and frozen encoders are: one score stands for all seeds
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(self.scores.values()) / len(self.scores)
+
+    @property
+    def is_repeated(self) -> bool:
+        return len(self.scores) >= SEEDS or (self.is_fixed and bool(self.scores))
+
+    @property
+    def mean_right(self) -> np.ndarray | None:
+        """(n) the share of seeds that have each image right; None where some are unknown."""
+        if self.right.keys() != self.scores.keys() or len({v.shape for v in self.right.values()}) != 1:
+            return None
+        return np.mean(list(self.right.values()), 0)
+
+
+def contrast(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores] = (), tests: int = 1) -> Contrast:
+    """Compare setting a with b.
+
+    Args: pool: further settings whose seeds say how much seeds vary; tests: comparisons that are made together.
+    """
+    value = a.mean - b.mean
+    if not (a.is_repeated and b.is_repeated):
+        return Contrast(first=a.label, second=b.label, difference=value, interval=None)
+    of_images, of_seeds = _image_half(a, b, tests), _seed_half(a, b, pool, tests)
+    half = math.hypot(of_images, of_seeds)
+    parts = [N_("images")] if of_images or not of_seeds else []
+    if seeds := [len(one.scores) for one in (a, b) if not one.is_fixed]:
+        parts.append(message("{seeds} seeds", seeds=min(seeds)))
+    basis = message("{images} and {seeds}", images=parts[0], seeds=parts[1]) if len(parts) == 2 else parts[0]
+    if tests > 1:
+        basis = message("{basis}, corrected for {tests} comparisons", basis=basis, tests=tests)
+    interval = value - half, value + half
+    return Contrast(first=a.label, second=b.label, difference=value, interval=interval, basis=basis)
+
+
+def contrasts_of_best(settings: Sequence[SettingScores]) -> list[Contrast]:
+    """The setting that scores highest against each other one, the next first; corrected for every pair of settings,
+    because the scores chose it."""
+    best, *others = sorted(settings, key=lambda one: -one.mean)
+    return [contrast(best, other, settings, len(settings) * len(others) // 2) for other in others]
+
+
+def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str]:
+    """Return the verdict on several settings, and what is missing for one; both "" for fewer than two.
+
+    Args: name: what varies, such as "τ"; "" where that is more than one thing.
+    """
+    settings = sorted((s for s in settings if s.scores), key=lambda one: -one.mean)
+    if len(settings) < 2:
+        return "", ""
+    if not all(s.is_repeated for s in settings):
+        least = min(len(s.scores) for s in settings)
+        return N_("No winner yet."), message(
+            "Train {number} seeds of each setting to compare them; so far the fewest are {least}.",
+            number=SEEDS,
+            least=least,
+        )
+    label = "{name} {label}" if name else "{label}"
+    named = [dataclasses.replace(s, label=label.format(name=name, label=s.label)) for s in settings]
+    return say_best(contrasts_of_best(named)), ""
+
+
+def _image_half(a: SettingScores, b: SettingScores, tests: int) -> float:
+    """Half of the interval over images of the difference between the seeds' means; 0 where it is unknown."""
+    one, two = a.mean_right, b.mean_right
+    if one is None or two is None or one.shape != two.shape:
+        return 0.0
+    d = (one - two)[np.isfinite(one - two)]
+    return float(-ndtri(ALPHA / 2 / tests) * d.std(ddof=1) / math.sqrt(len(d))) if len(d) > 1 else 0.0
+
+
+def _seed_half(a: SettingScores, b: SettingScores, pool: Iterable[SettingScores], tests: int) -> float:
+    """Half of the interval over seeds, from the variance that all settings share; 0 between two fixed ones."""
+    if a.is_fixed and b.is_fixed:
+        return 0.0
+    repeated = {s.label: list(s.scores.values()) for s in (*pool, a, b) if len(s.scores) > 1}.values()  # each once
+    freedom = sum(len(values) - 1 for values in repeated)
+    variance = sum((len(values) - 1) * float(np.var(values, ddof=1)) for values in repeated) / freedom
+    share = sum(1 / len(one.scores) for one in (a, b) if not one.is_fixed)
+    return float(-stdtrit(freedom, ALPHA / 2 / tests)) * math.sqrt(variance * share)
+
+
+def interval_of(setting: SettingScores) -> tuple[float, float] | None:
+    """The 95 % interval of a setting's mean over images and seeds; None with fewer than three seeds."""
+    between, right = over_seeds([*setting.scores.values()]), setting.mean_right
+    if between is None or right is None:
+        return between
+    low, high = _over_images(right)
+    half = math.hypot((high - low) / 2, (between[1] - between[0]) / 2)
+    return setting.mean - half, setting.mean + half
+
+
+def interval_and_basis(setting: SettingScores) -> tuple[tuple[float, float] | None, str]:
+    """The 95 % interval of a setting's mean and what it contains, "" without one: images and seeds as of `interval_of`;
+    with fewer than three seeds the images alone (Wilson's), which says nothing about other seeds."""
+    seeds, right = len(setting.scores), setting.mean_right
+    if (found := interval_of(setting)) is not None:
+        template = N_("{seeds} seeds") if right is None else N_("images and {seeds} seeds")
+        return found, message(template, seeds=seeds)
+    if right is None or not np.isfinite(right).any():
+        return None, ""
+    basis = message("images")
+    if not setting.is_fixed:
+        basis = message("images, one seed") if seeds == 1 else message("images, {seeds} seeds", seeds=seeds)
+    return _over_images(right), basis
+
+
+def _over_images(right: np.ndarray) -> tuple[float, float]:
+    """Wilson's interval of the share of images that are right; right (n): NaN where that is unknown."""
+    return wilson(round(float(np.nansum(right))), int(np.isfinite(right).sum()))
+
+
+def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
+    """What two methods of three seeds or more show together; "" where there are not so many.
+
+    Args: groups: method and seed of each run; right: (runs, n), who is right.
+    """
+    methods: dict[str, SettingScores] = {}
+    for (name, seed), row in zip(groups, right, strict=True):
+        method = methods.setdefault(name, SettingScores(name))
+        method.scores[seed], method.right[seed] = float(row.mean()), row.astype(float)
+    if len(methods) != 2 or not all(method.is_repeated for method in methods.values()):
+        return ""
+    a, b = methods.values()
+    return contrast(a, b).sentence
+
+
+# --- single runs -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Accuracy of `a` less that of `b` on the same samples, with interval and p values."""
+
+    metric: str
+    a: str
+    b: str
+    value: float
+    interval: tuple[float, float]
+    p: float
+    p_corrected: float
+    only_a: int  # samples that a has right and b wrong
+    only_b: int
+
+    @property
+    def contrast(self) -> Contrast:
+        """The difference as a sentence says it."""
+        return Contrast(
+            first=self.a,
+            second=self.b,
+            difference=self.value,
+            interval=self.interval,
+            basis=N_("the samples"),
+            p=self.p_corrected,
+            unit=message("points of {accuracy}", accuracy=ACCURACIES[self.metric]),
+        )
+
+    @property
+    def claimed(self) -> bool:
+        """Whether the data show a difference."""
+        return bool(self.contrast.sign)
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The difference of a score between two runs with its 95 % interval, and p as it is and corrected."""
+
+    score: str
+    a: str
+    b: str
+    value: float
+    low: float
+    high: float
+    p: float
+    p_corrected: float
+    n: int  # samples that both were scored on
+
+
+def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
+    """The exact two-sided p of two vectors of right and wrong (n); 1 where they agree."""
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for their number, in their order."""
+    corrected, so_far = [0.0] * len(p), 0.0
+    for rank, q in enumerate(np.argsort(p, kind="stable")):
+        corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
+    return corrected
+
+
+def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
+    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
+    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
+    counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
+    if counts.sum() == len(d):  # correctness: resample the three outcomes
+        drawn = rng.multinomial(len(d), counts / len(d), DRAWS)
+        means = (drawn[:, 2] - drawn[:, 0]) / len(d)
+    else:
+        means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(d.mean()), (float(low), float(high))
+
+
+def t_test(d: np.ndarray, value: float) -> float:
+    """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
+    spread = float(d.std(ddof=1)) / np.sqrt(len(d)) if len(d) > 1 else 0.0
+    if spread == 0:
+        return 1.0 if abs(value) < 1e-12 else 0.0
+    return float(2 * stdtr(len(d) - 1, -abs(value) / spread))
+
+
+def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[PairedTest]:
+    """A test for each score and pair of runs.
+
+    Args: scores: for each run, score → (value, influence (n)); NaN where a sample has none.
+    """
+    tests = [
+        _test(name, (names[i], scores[i][name]), (names[j], scores[j][name]))
+        for name in TESTED
+        if all(name in of_run for of_run in scores)
+        for i, j in itertools.combinations(range(len(names)), 2)
+    ]
+    corrected = holm([one.p for one in tests])
+    return [dataclasses.replace(one, p_corrected=p) for one, p in zip(tests, corrected, strict=True)]
+
+
+def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tuple[float, np.ndarray]]) -> PairedTest:
+    first, second = (np.asarray(influence, np.float64) for _, (_, influence) in (a, b))
+    both = np.isfinite(first) & np.isfinite(second)
+    d, n = (first - second)[both], int(both.sum())
+    value = a[1][0] - b[1][0]
+    half = Z95 * float(d.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
+    p = mcnemar(first[both] > 0.5, second[both] > 0.5) if name in RIGHT else t_test(d, value)
+    return PairedTest(
+        score=name, a=a[0], b=b[0], value=value, low=value - half, high=value + half, p=p, p_corrected=p, n=n
+    )
+
+
+def compare_runs(names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0) -> list[Difference]:
+    """All pairs of runs by all accuracies (runs, n), their p values corrected together."""
+    differences = []
+    for metric, right in correct.items():
+        for i, j in itertools.combinations(range(len(names)), 2):
+            value, interval = difference(right[i], right[j], seed)
+            p = mcnemar(right[i], right[j])
+            made = Difference(
+                metric=metric,
+                a=names[i],
+                b=names[j],
+                value=value,
+                interval=interval,
+                p=p,
+                p_corrected=p,
+                only_a=int((right[i] & ~right[j]).sum()),
+                only_b=int((right[j] & ~right[i]).sum()),
+            )
+            differences.append(made)
+    corrected = holm([d.p for d in differences])
+    return [dataclasses.replace(d, p_corrected=p) for d, p in zip(differences, corrected, strict=True)]

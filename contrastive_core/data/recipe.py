@@ -1,0 +1,91 @@
+"""Which augmentations are on, how often and how strong: the settings `recipe.*` of a training.
+
+Views may differ: `recipe.views` says what each view has otherwise, as "blur=1 | blur=0.1
+solarize=0.2", or by a name of VIEWS. A recipe names as many views as it likes: further views of a
+method begin anew with the first, and a method of one view takes the first.
+
+BYOL (Grill et al. 2020, arXiv 2006.07733, appendix B, table 6) blurs its first view always and its
+second seldom, and solarizes some of the second; its color steps are weaker than SimCLR's:
+brightness and contrast 0.4, saturation 0.2, hue 0.1 in both views.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import lru_cache
+
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.registry import knob, knobs_of
+
+VIEWS = {  # names for `views`
+    "byol": "blur=1 solarize=0 saturation=0.2 hue=0.1 | blur=0.1 solarize=0.2 saturation=0.2 hue=0.1"
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which augmentations, how often (a probability per image: 0 is off) and how strong."""
+
+    crop: float = knob(1.0, 0, 1, N_("how often a random resized crop is taken"))
+    crop_low: float = knob(0.4, 0.01, 1, N_("smallest part of the area a crop keeps"))
+    crop_high: float = knob(1.0, 0.01, 1, N_("largest part of the area a crop keeps"))
+    crop_aspect: float = knob(4 / 3, 1, 4, N_("largest aspect ratio of a crop; its inverse too"))
+    flip: float = knob(0.5, 0, 1, N_("how often an image is mirrored left to right"))
+    rotation: float = knob(0.0, 0, 1, N_("how often an image is turned"))
+    rotation_degrees: float = knob(15.0, 0, 180, N_("largest turn to either side, in degrees"))
+    jitter: float = knob(0.8, 0, 1, N_("how often the four color steps are applied"))
+    brightness: float = knob(0.4, 0, 1, N_("brightness factor within 1 ± this"))
+    contrast: float = knob(0.4, 0, 1, N_("contrast factor within 1 ± this"))
+    saturation: float = knob(0.4, 0, 1, N_("saturation factor within 1 ± this"))
+    hue: float = knob(0.5, 0, 0.5, N_("hue shift within ± this part of the color circle"))
+    gray: float = knob(0.2, 0, 1, N_("how often the colors are dropped"))
+    blur: float = knob(0.0, 0, 1, N_("how often a Gaussian blur (kernel: a tenth of the image)"))
+    blur_low: float = knob(0.1, 0.01, 10, N_("smallest blur, standard deviation in pixels"))
+    blur_high: float = knob(2.0, 0.01, 10, N_("largest blur, standard deviation in pixels"))
+    solarize: float = knob(0.0, 0, 1, N_("how often bright pixels are inverted"))
+    solarize_from: float = knob(0.5, 0, 1, N_("threshold of solarization, as a fraction of the full range"))
+    noise: float = knob(0.0, 0, 1, N_("how often Gaussian noise is added"))
+    noise_sigma: float = knob(0.05, 0, 1, N_("standard deviation of the noise, of the full range"))
+    sobel: float = knob(0.0, 0, 1, N_("how often the image is replaced by its edges"))
+    cutout: float = knob(0.0, 0, 1, N_("how often a square is blanked out"))
+    cutout_size: float = knob(0.4, 0, 1, N_("side of that square, as part of the image's side"))
+    order: str = knob("", help=N_("steps to take first, as 'blur crop'; the others keep their order"))
+    views: str = knob("", help=N_("settings of each view, such as 'blur=1 | blur=0.1', or byol"))
+
+    @property
+    def each(self) -> list[Recipe]:
+        """The recipe of each view that is named; one for all where `views` is empty."""
+        changes = view_changes(self.views)
+        return [dataclasses.replace(self, views="", **change) for change in changes]
+
+    def of_view(self, number: int) -> Recipe:
+        """The recipe of a view, counted from 0."""
+        if not self.views:
+            return self
+        each = self.each
+        return each[number % len(each)]
+
+
+@lru_cache(64)
+def view_changes(text: str) -> tuple[JsonObject, ...]:
+    """Return the changed settings of each view; one empty change for an empty text. Raises ValueError."""
+    knobs = knobs_of(Recipe)
+    numbers = [name for name, entry in knobs.items() if not isinstance(entry.default, str)]
+    views = []
+    for part in VIEWS.get(text.strip(), text).split("|"):
+        change: JsonObject = {}
+        for word in part.replace(",", " ").split():
+            name, equals, value = word.partition("=")
+            if not equals or name not in numbers:
+                values = {"word": repr(word), "views": ", ".join(VIEWS), "numbers": ", ".join(numbers)}
+                raise BadSetting(
+                    "recipe.views: {word} is no setting of a view; write it as blur=1 | blur=0.1 "
+                    "solarize=0.2, or a name: {views}. A view has: {numbers}",
+                    **values,
+                )
+            change[name] = knobs[name].check(name, value)
+        views.append(change)
+    return tuple(views)

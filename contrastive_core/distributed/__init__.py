@@ -1,1 +1,0 @@
-"""Several processes: collectives and sharded rows."""

@@ -1,1 +1,0 @@
-"""Embeddings: the set, what it is of, file formats, attached images, the cache."""

@@ -1,0 +1,99 @@
+"""Short calls that pages make of the worker and wait for. Their bodies run in its process, where torch is loaded."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from contrastive_core.base.cards import LossEntry
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.data.dataset import DatasetInfo
+from contrastive_core.engine import client
+from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, Trade
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import Resolved, TrainConfig
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.spaces.results import Result
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_worker(function: F) -> F:
+    """Let the worker run a function of a module without torch. Its arguments and its value are sent by pickle.
+    Raises: what the function raises; WorkerDied where the worker was killed."""
+
+    @wraps(function)
+    def ask(*arguments: Any) -> Any:
+        return client.call(f"{function.__module__}:{function.__name__}", *arguments)
+
+    ask.body = function  # type: ignore[attr-defined]  # for the worker
+    return cast(F, ask)
+
+
+@in_worker
+def lab_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
+    from contrastive_core.lab.batch import load_batch
+
+    return load_batch(run, request)
+
+
+@in_worker
+def lab_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+    from contrastive_core.lab.view import compute_view
+
+    return compute_view(batch, pairing, loss, knobs)
+
+
+@in_worker
+def temperature_trade(scores: np.ndarray, negative: np.ndarray, same_class: np.ndarray | None) -> list[Trade]:
+    from contrastive_core.lab.view import trade
+
+    return trade(scores, negative, same_class)
+
+
+@in_worker
+def about_loss(loss: str, knobs: dict[str, Any]) -> LossEntry:
+    from contrastive_core.lab import view
+
+    return view.about_loss(loss, knobs)
+
+
+@in_worker
+def explain_sample(request: SampleRequest, sample: str) -> Any:
+    from contrastive_core.samples import explanation
+
+    return explanation.explain_sample(request, sample)
+
+
+@in_worker
+def damage_of(run: Run) -> list[str]:
+    """A sentence for each damaged file of a run; nothing is touched."""
+    from contrastive_core.compare.verify import damage
+
+    return list(damage(run))
+
+
+@in_worker
+def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
+    """The settings of a training that a form shows, with the reason for each default. Raises: ValueError."""
+    from contrastive_core.train import settings
+
+    return settings.of_page(config, facts)
+
+
+@in_worker
+def make_result(kind: str, values: JsonObject) -> Result:
+    from contrastive_core.engine.answers import make
+
+    return make(kind, values)
+
+
+@in_worker
+def digits() -> tuple[np.ndarray, np.ndarray, int]:
+    """Images (n, 8, 8) uint8, labels (n) uint8, and how many of these are for training: they come first."""
+    from contrastive_core.data import generated_sets
+
+    parts = [generated_sets.digits(split) for split in ("train", "test")]
+    images, labels = (np.concatenate([np.asarray(part[key]) for part in parts]) for key in ("images", "labels"))
+    return images[:, 0], labels.astype(np.uint8), len(parts[0]["labels"])

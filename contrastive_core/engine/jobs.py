@@ -1,0 +1,207 @@
+"""Jobs: everything that a page lets compute, follows and stops. A job is made by the warm worker, or by a command in a
+process of its own, which outlives the app: `Job.start` chooses. Torch-free.
+
+Pages and tabs that ask for the same job share one computation, and a result that is on disk is not made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from contrastive_core.base.errors import LabError, sentence_of
+from contrastive_core.base.lock import lock
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.progress import Progress, read_progress
+from contrastive_core.compare.evaluation import evaluation_path
+from contrastive_core.data import datasets
+from contrastive_core.data.image_form import form_of
+from contrastive_core.engine import client, process
+from contrastive_core.engine.client import KILLED, Call, Stopped
+from contrastive_core.runs.run import Run
+from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.spaces import results
+from contrastive_core.spaces.space import TOWERS, Space, content_of, path_of
+
+STARTING = Progress("starting", None)
+STOPPED = N_("It was stopped.")
+LARGE = 50_000  # rows; an analysis of more takes minutes
+START_PATIENCE = 60.0  # seconds to wait for another process that starts a job
+ANSWER = "contrastive_core.engine.answers:answer"
+
+_lock = threading.RLock()
+_asked: dict[str, Asked] = {}  # by key: of this process
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something to make: `key` names it, as a file name, and `result_path` stands when all is done.
+
+    `arguments` are those of the command line that makes it. With a `kind` (of `engine/answers`) and `values` the worker
+    can make it too, which is faster but ends with the app. The key of a training or an import is its run's name; all
+    others begin with `_`, which no run's name does."""
+
+    key: str
+    result_path: Path = field(compare=False)
+    arguments: tuple[str, ...] = field(default=(), compare=False)
+    kind: str = field(default="", compare=False)
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    is_long: bool = field(default=False, compare=False)
+
+    def start(self, label: str = "", **about: Any) -> None:
+        """Make it, unless the worker or a process is at it: of two that start at once, one does.
+        Args: about: plain values that the record of a process keeps. Raises: OSError; Locked."""
+        if self.kind and not self.is_long:
+            with _lock:
+                if not self.is_running():
+                    call = client.request(ANSWER, self.kind, dict(self.values))
+                    _asked[self.key] = Asked(self, label or self.kind, call)
+            return
+        with lock(process.folder() / "start.lock", wait=START_PATIENCE):
+            if not self.is_running():
+                about |= {"label": label} if label else {}
+                process.spawn(self.key, self.arguments, result=str(self.result_path), **about)
+
+    @property
+    def _in_worker(self) -> Asked | None:
+        """Its call of the worker while that runs."""
+        asked = _asked.get(self.key)
+        return asked if asked is not None and not asked.call.outcome.done() else None
+
+    def is_running(self) -> bool:
+        return self._in_worker is not None or process.pid_of(self.key) is not None
+
+    def has_result(self) -> bool:
+        return self.result_path.exists()
+
+    def progress(self) -> Progress | None:
+        """How far it is; None while nothing is at it."""
+        if asked := self._in_worker:
+            return asked.progress
+        if process.pid_of(self.key) is None:
+            return None
+        return read_progress(process.progress_path(self.key)) or STARTING
+
+    def failure(self) -> str | None:
+        """Why there is no result; None while nothing is wrong, or nobody was at it."""
+        if self.is_running():
+            return None
+        return asked.failure if (asked := _asked.get(self.key)) else self._failure_of_process()
+
+    def _failure_of_process(self) -> str | None:
+        if (record := process.record_of(self.key)) is None:
+            return None
+        with contextlib.suppress(OSError):
+            if self.result_path.stat().st_mtime >= record["time"]:
+                return None
+        if record.get("stopped"):
+            return STOPPED
+        lines = [line for line in process.log_of(self.key).splitlines() if line.strip()]
+        if errors := [line for line in lines if line.startswith("error: ")]:
+            return errors[-1].removeprefix("error: ")
+        is_known = any("Traceback (" in line for line in lines)
+        return message("It failed: {lines}", lines=lines[-1].strip()) if is_known else KILLED
+
+    def stop(self) -> None:
+        """Stop making it; nothing half-made is left."""
+        if asked := self._in_worker:
+            asked.call.stop()
+        process.terminate(self.key)
+
+    def forget(self) -> None:
+        """Forget its failure, unless it is running."""
+        if not self.is_running():
+            _asked.pop(self.key, None)
+            process.forget(self.key)
+
+
+@dataclass(eq=False)
+class Asked:
+    """A job that the worker was asked for. `is_dismissed` hides its failure."""
+
+    job: Job
+    label: str
+    call: Call
+    time: float = field(default_factory=time.time)
+    is_dismissed: bool = False
+
+    @property
+    def progress(self) -> Progress:
+        return self.call.last or STARTING
+
+    @property
+    def failure(self) -> str | None:
+        """Why it has no result; None while it is made, and where it has one."""
+        if not self.call.outcome.done() or (error := self.call.outcome.exception()) is None:
+            return None
+        if isinstance(error, Stopped):
+            return STOPPED
+        if isinstance(error, (LabError, ValueError, OSError)):
+            return sentence_of(error)
+        return message("It failed: {lines}", lines=f"{type(error).__name__}: {error}")
+
+
+def asked_of_worker() -> list[Asked]:
+    """Every job that this process asked the worker for, the oldest first."""
+    with _lock:
+        return sorted(_asked.values(), key=lambda asked: asked.time)
+
+
+# --- what pages wait for -----------------------------------------------------------------------------
+
+
+def analysis(kind: str, values: Mapping[str, Any]) -> Job:
+    """An analysis that is kept under the hash of its values."""
+    plain = dict(values)
+    compared = [Space(**space) for space in plain["spaces"]] if kind == "comparison" else []
+    is_long = any((run := space.run) is not None and _is_large(run) for space in compared)
+    return _job(results.key(kind, plain), results.path(kind, plain), kind, plain, is_long)
+
+
+def evaluation(run: Run) -> Job:
+    """The embeddings and scores of a run. Raises ValueError where it has no weights."""
+    key = f"evaluate.{run.name}.{run.weights_hash()[:12]}"
+    return _job(key, evaluation_path(run), "evaluation", {"run": run.name}, _is_large(run))
+
+
+def embedding(run: Run, split: str, layer: str = "z") -> Job:
+    """The embedding of a split of a run: h and z, with the layer "towers" both towers too. Raises ValueError where it
+    has no weights."""
+    layer = layer if layer == TOWERS else "z"
+    key = f"embed.{run.name}.{split}.{layer}.{content_of(run, layer)[:12]}"
+    values = {"run": run.name, "split": split, "layer": layer}
+    return _job(key, path_of(run, split, layer), "embedding", values, _is_large(run))
+
+
+def samples(request: SampleRequest, rows: int = 0) -> Job:
+    """The table of every sample. `rows`: how many, as far as is known."""
+    path = request.path()
+    values = {"name": request.name, "split": request.split, "loss": request.loss, "by": request.by}
+    is_large = rows > LARGE or (request.run is not None and _is_large(request.run))
+    return _job(f"{request.name}.{path.stem}", path, "samples", values, is_large)
+
+
+def decoding(config: Mapping[str, Any], split: str) -> Job:
+    """The decoded images that a run's settings name. Raises ValueError for what cannot be read."""
+    dataset, form = str(config.get("dataset")), form_of(config)
+    values = {"dataset": dataset, "split": split, "root": config.get("root")}
+    if datasets.is_files(dataset) and form.size is not None:
+        values |= {"size": form.size, "resize": form.resize}
+    path = datasets.made_path(dataset, split, form)
+    return _job(results.key("decoding", values), path, "decoding", values, is_long=True)
+
+
+def _job(name: str, result_path: Path, kind: str, values: Mapping[str, Any], is_long: bool = False) -> Job:
+    key = "_" + re.sub(r"[^\w.~-]", "-", name)
+    return Job(key, result_path, ("analyze", kind, json.dumps(values)), kind, values, is_long)
+
+
+def _is_large(run: Run) -> bool:
+    return int(run.manifest.get("n_train") or 0) > LARGE

@@ -1,1 +1,0 @@
-"""Embed, score, compare, project."""

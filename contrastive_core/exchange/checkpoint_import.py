@@ -1,0 +1,211 @@
+"""A checkpoint from elsewhere, opened: its tensors converted in a child process with limited memory, held to those that
+an encoder and a head of ours have, and made a run."""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+from contrastive_core import runs
+from contrastive_core.base.errors import CannotImport, NotRecognized, NotRegular, Refused, explained
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.data import datasets
+from contrastive_core.exchange.conversion import LIMIT, convert
+from contrastive_core.exchange.state_dict_names import Recognized, Shapes, fold, recognize
+from contrastive_core.models.encoders import ProjectionHead, create_encoder
+from contrastive_core.models.libraries import without_numbers
+from contrastive_core.runs import checkpoints, default_run_name, free_name
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.settings import facts_of, resolve, with_image_size
+from contrastive_core.train.setup import create_method
+
+RUN = "run:"
+OPTIONAL = ("num_batches_tracked",)  # missing in old files, and used by nothing
+LIMITS = Limits(3 * LIMIT, 300, 2 * LIMIT, ("torch", "safetensors.torch"))
+
+
+@dataclass(frozen=True)
+class OpenedCheckpoint:
+    """A checkpoint whose tensors lie converted in `weights`. `missing` and `unlike` are keys of the
+    encoder that the file lacks or has in another shape; `unused` is what nothing here needs."""
+
+    source: Path
+    weights: Path
+    recognized: Recognized
+    matched: tuple[str, ...]
+    missing: tuple[str, ...]
+    unlike: tuple[str, ...]
+    unused: tuple[str, ...]
+
+    def report(self) -> JsonObject:
+        """What to show before it is imported, as plain values."""
+        about = dataclasses.asdict(self.recognized)
+        about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
+        parts = {k: list(getattr(self, k)) for k in ("missing", "unlike", "unused")}
+        return {"file": printable(self.source.name), **about, "matched": len(self.matched), **parts}
+
+
+@contextmanager
+def open_checkpoint(path: str | Path, encoder: str | None = None, pixels: int = 0) -> Iterator[OpenedCheckpoint]:
+    """A checkpoint, or with `run:NAME` the encoder of a run, opened in a child process, while inside.
+    `pixels`: side of the images that it was made for, where the file does not tell it (0).
+    Raises: CannotImport, NotRecognized, FileNotFoundError; NoSuchRun."""
+    name, knobs, source = str(path), JsonObject(), Path(path).absolute()
+    if run := runs.load(name.removeprefix(RUN)) if name.startswith(RUN) else None:
+        run.weights_hash()  # its sentence for a run without weights
+        source, encoder, knobs = run.path, str(run.config["encoder"]), dict(run.config.get("encoder_knobs") or {})
+        knobs["pixels"] = pixels or knobs.get("pixels") or (run.manifest.get("image_shape") or (0, 0))[1]
+    elif pixels:
+        knobs = {"pixels": pixels}
+    with converted(run.weights if run else source) as (weights, top):
+        with safe_open(weights, "numpy") as file:
+            shapes = {k: tuple(file.get_slice(k).get_shape()) for k in file.keys()}  # noqa: SIM118
+        try:
+            recognized = recognize(shapes, top, encoder)
+        except NotRecognized as error:
+            raise NotRecognized("{name}: {error}", name=printable(source.name), error=error) from None
+        yield match(source, weights, replace(recognized, encoder_knobs=recognized.encoder_knobs | knobs), shapes)
+
+
+@contextmanager
+def converted(source: Path) -> Iterator[tuple[Path, list[str]]]:
+    """A file's tensors as safetensors, and top-level names, while inside. Raises: CannotImport, FileNotFoundError."""
+    try:
+        open_regular(source, LIMIT).close()
+    except (NotRegular, IsADirectoryError) as error:
+        raise CannotImport(sentence(error)) from None
+    with scratch_folder() as folder:
+        weights = folder / "weights.safetensors"
+        try:
+            top = run_sandboxed(convert, source, weights, limits=LIMITS)
+        except Refused as error:
+            values = {"name": printable(source.name), "plainer": _plainer(str(error))}
+            raise CannotImport("{name} cannot be opened: {plainer}", **values) from None
+        yield weights, top
+
+
+def _plainer(why: str) -> str:
+    """torch's long advice is to open the file without care; ours is not."""
+    if "Unsupported global" in why or "WeightsUnpickler" in why or "weights_only" in why:
+        words = why.split("GLOBAL ")[1].split(" ")[0] if "GLOBAL " in why else ""
+        what = (
+            message("it contains an object of {words}", words=words) if words else N_("it contains more than tensors")
+        )
+        return message(
+            "{what} and could run code when opened. If you trust it, save only its state dict: "
+            'torch.save(checkpoint["state_dict"], …)',
+            what=what,
+        )
+    return why[:300]
+
+
+def match(source: Path, weights: Path, recognized: Recognized, shapes: Shapes) -> OpenedCheckpoint:
+    """Hold the file's tensors to those that our encoder and head have."""
+    ours, theirs = _our_shapes(recognized), dict(shapes)
+    for part in recognized.folds:  # gives a bias where there is none
+        theirs[f"{part.linear}bias"] = theirs[f"{part.linear}weight"][:1]
+    common = {k: recognized.keys[k] for k in ours if recognized.keys.get(k) in theirs}
+    matched = tuple(k for k, name in common.items() if theirs[name] == ours[k])
+    others = {k: theirs[name] for k, name in common.items() if theirs[name] != ours[k]}
+    unlike = tuple(message("{k} {theirs}, not {ours}", k=k, theirs=s, ours=ours[k]) for k, s in others.items())
+    missing = tuple(k for k in ours if k not in common and not k.endswith(OPTIONAL))
+    norms = tuple(part.norm for part in recognized.folds if part.norm)
+    used = set(common.values())
+    unused = tuple(k for k in shapes if k not in used and not k.startswith(norms))
+    return OpenedCheckpoint(
+        source=source,
+        weights=weights,
+        recognized=recognized,
+        matched=matched,
+        missing=missing,
+        unlike=unlike,
+        unused=unused,
+    )
+
+
+def _our_shapes(recognized: Recognized) -> dict[str, tuple[int, ...]]:
+    """Keys of our encoder and head with their shapes, without making their numbers."""
+    name, head = recognized.encoder, recognized.head
+
+    def make() -> dict[str, Any]:
+        encoder = create_encoder(name, recognized.channels, 32, **recognized.encoder_knobs)
+        dim, hidden = head.get("dim", 64), head.get("hidden", 256)
+        projection = ProjectionHead(head["head"], int(encoder.out_dim), out_dim=dim, hidden=hidden)  # type: ignore[arg-type]
+        return {"encoder": encoder, "head": projection}
+
+    try:
+        parts = without_numbers(make)
+    except ValueError as error:
+        raise CannotImport(sentence(error)) from None
+    except Exception as error:  # of a library that was given a damaged file's sizes
+        values = {"name": name, "why": printable(explained(error))}
+        raise CannotImport("{name} with the file's sizes cannot be made: {why}", **values) from None
+    return {f"{p}.{k}": tuple(v.shape) for p, module in parts.items() for k, v in module.state_dict().items()}
+
+
+def create_run(
+    checkpoint: OpenedCheckpoint,
+    dataset: str = "shapes",
+    name: str | None = None,
+    root: str | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> Run:
+    """Make a run of an opened checkpoint, to be evaluated on `dataset`.
+
+    The images are decoded first (`on_progress`), since the run stores their fingerprint. An
+    interruption leaves no run; images that were decoded by then are not decoded again.
+
+    Raises: CannotImport when tensors are missing, or the images have other channels; as
+    `datasets.load`.
+    """
+    it = checkpoint.recognized
+    if bad := [*checkpoint.missing, *checkpoint.unlike]:
+        name_of_file = printable(checkpoint.source.name)
+        values = {"name": name_of_file, "kind": it.kind, "encoder": it.encoder, "bad": len(bad), "first": bad[0]}
+        raise CannotImport(
+            "{name} looks like {kind} with {encoder}, but {bad} tensors are missing or have another shape, for "
+            "example {first}",
+            **values,
+        )
+    on_progress(N_("looking at the images"), None)
+    config = TrainConfig(method=it.method, dataset=dataset, root=root, epochs=1, encoder=it.encoder)
+    config = with_image_size(replace(config, encoder_knobs=it.encoder_knobs, method_knobs=it.head))
+    images = datasets.of_config(config.to_dict(), on_progress=on_progress)
+    channels = images.images.shape[1]
+    if (it.channels, channels) == (3, 1):
+        config = replace(config, encoder_knobs={**config.encoder_knobs, "gray_as_color": True})
+    elif channels != it.channels:
+        values = {"name": checkpoint.source.name, "takes": it.channels, "images": images.name, "channels": channels}
+        raise CannotImport(
+            "{name} takes images of {takes} channels and {images} has {channels}; choose another data set with "
+            "--dataset",
+            **values,
+        )
+    on_progress(N_("making the run"), None)
+    config = resolve(config, facts_of(images)).config
+    state = create_method(config, images).state_dict()
+    tensors = fold(load_file(checkpoint.weights), it.folds)
+    state |= {key: tensors[it.keys[key]].to(state[key].dtype) for key in checkpoint.matched}
+    report = checkpoint.report()
+    about = {"imported": report, "classes": list(images.classes), "n_train": len(images)}
+    run = runs.create(name or free_name(default_run_name(report)), config.to_dict(), images.fingerprint, **about)
+    try:
+        checkpoints.save_weights(run, {k: v for k, v in state.items() if k.startswith(("encoder.", "head."))})
+        note = message("imported from {name} ({kind})", name=checkpoint.source.name, kind=it.kind)
+        run.set_status("done", note, pid=0)
+    except BaseException:  # an interruption, or a full disk
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    return run

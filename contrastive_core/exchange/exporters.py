@@ -1,0 +1,154 @@
+"""A run's encoder as an ONNX file, and a run for TensorBoard.
+
+The ONNX file is kept only if it gives what torch gives. It takes `images` (n, c, height, width) in [0, 1] at the size
+that the run was trained on, any n, and gives `h` or `z` in float32. The log for TensorBoard holds metrics as scalars,
+settings and the embedding for the projector; TensorFlow is not needed.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contrastive_core.base import atomic
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
+from contrastive_core.compare.embed import data_of, embed_run, load_model
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.image_form import visible
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+TOLERANCE = 1e-5  # of each number, relative where it is above 1
+CHECKED = (1, 37)  # images of the two batches that are compared
+MOST = 10_000  # rows that the projector takes
+PICTURE = 8192  # pixels along the side of its one picture, at most
+OF_A_STEP = "images_per_s"  # only a step's line has it
+
+
+def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
+    """Write the encoder; returns `out`, `inputs`, `width`, and the `worst` difference from torch. Raises: ValueError
+    where the extra is missing, the run has no weights or data, or onnxruntime gives something else than torch; then
+    nothing is written."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError(f"ONNX needs {error.name}, which is missing: pip install 'contrastive-lab[onnx]'") from None
+    dataset = data_of(run, "test")
+    method = load_model(run, dataset, "cpu")
+    model = nn.Sequential(method.encoder, *([method.head] if layer == "z" else [])).eval()
+    rows = np.resize(np.arange(len(dataset)), max(CHECKED))
+    images = to_float(torch.from_numpy(np.array(dataset.images[rows])))
+    with scratch_folder() as folder:
+        path = folder / "encoder.onnx"
+        _write(model, images[:2], path, layer)
+        worst, width = worst_difference(model, images, path)
+        if not worst <= TOLERANCE:
+            problem = f"onnxruntime gives what differs from torch by {worst:.2g}, more than {TOLERANCE:g}"
+            raise ValueError(f"{problem}: nothing was written")
+        atomic.write_bytes(out, path.read_bytes(), shared=True, parents=False)
+    return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
+
+
+def worst_difference(model: nn.Module, images: Tensor, path: Path) -> tuple[float, int]:
+    """|Δ| / max(1, |x|) at its largest, over batches of two sizes, and the width of the rows."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    worst, width = 0.0, 0
+    for n in CHECKED:
+        with torch.no_grad():
+            wanted = model(images[:n]).numpy()
+        (given,) = session.run(None, {"images": images[:n].numpy()})
+        if given.shape != wanted.shape:
+            return float("inf"), 0
+        share = np.abs(given - wanted) / np.maximum(1, np.abs(wanted))
+        worst, width = max(worst, float(share.max(initial=0))), wanted.shape[1]
+    return worst, width
+
+
+def _write(model: nn.Module, example: Tensor, path: Path, layer: str) -> None:
+    torch.onnx.export(
+        model,
+        (example,),
+        str(path),
+        input_names=["images"],
+        output_names=[layer],
+        dynamic_shapes=({0: torch.export.Dim("n", min=1)},),
+        external_data=False,
+        dynamo=True,
+        verbose=False,
+    )
+
+
+def export_tensorboard(
+    run: Run,
+    out: Path,
+    split: str = "test",
+    layer: str = "h",
+    device: str = "auto",
+    on_progress: OnProgress = ignore_progress,
+) -> dict[str, Any]:
+    """Write the log folder `out`; returns how many `scalars` and `rows` it holds. Raises: ValueError where the extra is
+    missing, the folder holds something, or the run has no weights or data."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ModuleNotFoundError:
+        text = "this needs tensorboard, which is missing: pip install 'contrastive-lab[tensorboard]'"
+        raise ValueError(text) from None
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out} is there and holds something: give a new folder")
+    rows = embed_run(run, split, layer, device, fraction_of(on_progress, "embedding"))
+    dataset = data_of(run, split)
+    on_progress("the log", None)
+    writer = SummaryWriter(log_dir=str(out))
+    try:
+        count = _scalars(writer, run)
+        config = json.dumps(run.config, indent=1, default=str)
+        writer.add_text("settings", "\n".join(f"    {line}" for line in config.split("\n")))
+        shown = _embedding(writer, rows, dataset.images, f"{layer}-{split}")
+    finally:
+        writer.close()
+    return {"out": str(out), "scalars": count, "rows": shown}
+
+
+def _scalars(writer: Any, run: Run) -> int:
+    """Every number of the metrics, by step: of steps and of epochs apart."""
+    count = 0
+    for line in run.metrics():
+        kind = "step" if OF_A_STEP in line else "epoch"
+        for name, value in line.items():
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+            if is_number and name not in ("step", "epoch"):
+                writer.add_scalar(f"{kind}/{name}", value, int(line.get("step") or 0))
+                count += 1
+    return count
+
+
+def _embedding(writer: Any, rows: EmbeddingSet, images: Any, tag: str) -> int:
+    """The projector's files: vectors, ids and classes, and one picture of all images."""
+    shown = np.arange(len(rows))
+    if len(rows) > MOST:
+        shown = np.sort(np.random.default_rng(0).permutation(len(rows))[:MOST])
+    labels = ["" if rows.labels is None else rows.class_name(int(rows.labels[i])) for i in shown.tolist()]
+    table = [[_cell(rows.ids[i]), _cell(c)] for i, c in zip(shown.tolist(), labels, strict=True)]
+    side = math.ceil(math.sqrt(len(shown))) * max(images.shape[-2:])
+    pictures = None
+    if side <= PICTURE and images.shape[-1] == images.shape[-2]:
+        pictures = torch.from_numpy(np.array(images[shown])).float() / 255
+        pictures = pictures[:, visible(pictures.shape[1])].expand(-1, 3, -1, -1)
+    writer.add_embedding(
+        torch.from_numpy(rows.features[shown]), table, pictures, 0, tag, metadata_header=["id", "class"]
+    )
+    return len(shown)
+
+
+def _cell(text: object) -> str:
+    """A cell of a table that is parted by tabs and lines."""
+    return "".join(c if c.isprintable() else " " for c in str(text)) or "–"

@@ -1,0 +1,253 @@
+"""A model of torchvision or timm as an encoder that was not trained here. Its weights come from a file, from what was
+fetched before (weights_files.py), or, only where that is asked for, from the network; or they are random, and
+everything says so. Every file is opened as `open_checkpoint` opens one: in a child process, weights only.
+
+Where weights of torchvision's and timm's models lie on this computer, and how they get there. Both libraries' own
+places: torch hub's folder of checkpoints and Hugging Face's cache, so that what one program has fetched serves the
+others. Only `fetch` speaks to the network.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from contrastive_core.base.errors import CannotImport, NotDownloaded, NotRecognized, explained
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
+from contrastive_core.base.regular_files import printable
+from contrastive_core.exchange.checkpoint_import import OpenedCheckpoint, converted, match
+from contrastive_core.exchange.state_dict_names import Recognized
+from contrastive_core.models.encoders import create_encoder
+from contrastive_core.models.libraries import Pretrained, create_network, pretrained, resized, without_numbers
+
+LOOK = 0.5  # seconds between two looks at how much of a file is there
+
+
+def find(entry: Pretrained) -> Path | None:
+    """The file of some weights in the caches of Hugging Face and torch hub, if it is there."""
+    if entry.repo:
+        from huggingface_hub import try_to_load_from_cache
+
+        paths = (try_to_load_from_cache(entry.repo, name) for name in entry.files)
+        if cached := next((p for p in paths if isinstance(p, str)), None):
+            return Path(cached)
+    if not entry.url:
+        return None
+    path = _hub_file(entry)
+    return path if path.is_file() else None
+
+
+def _hub_file(entry: Pretrained) -> Path:
+    return Path(torch.hub.get_dir()) / "checkpoints" / entry.url.rsplit("/", 1)[-1]
+
+
+def fetch(entry: Pretrained, on_fraction: OnFraction = ignore_fraction) -> Path:
+    """Fetch weights to where their library keeps them; another thread calls `on_fraction`. Raises: CannotImport."""
+    try:
+        return (_from_hugging_face if entry.repo else _from_url)(entry, on_fraction)
+    except Exception as error:  # of the network, in as many classes as there are clients
+        why = printable(explained(error), 200)
+        values = {"name": entry.name, "host": entry.host, "why": why}
+        raise CannotImport("{name} cannot be fetched from {host}: {why}", **values) from None
+
+
+def _from_hugging_face(entry: Pretrained, on_fraction: OnFraction) -> Path:
+    from huggingface_hub import constants, hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    folder = Path(constants.HF_HUB_CACHE) / f"models--{entry.repo.replace('/', '--')}" / "blobs"
+    with _watched(folder, "*.incomplete", entry.size, on_fraction):
+        for name in entry.files:
+            try:
+                return Path(hf_hub_download(entry.repo, name))
+            except EntryNotFoundError:
+                continue
+    raise CannotImport("{repo} has none of {files}", repo=entry.repo, files=", ".join(entry.files))
+
+
+def _from_url(entry: Pretrained, on_fraction: OnFraction) -> Path:
+    path = _hub_file(entry)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match = torch.hub.HASH_REGEX.search(path.name)  # type: ignore[attr-defined]
+    check = match and match.group(1)
+    with _watched(path.parent, f"{path.name}.*.partial", entry.size, on_fraction):
+        torch.hub.download_url_to_file(entry.url, str(path), check, progress=False)
+    return path
+
+
+@contextlib.contextmanager
+def _watched(folder: Path, files: str, size: int, on_fraction: OnFraction) -> Iterator[None]:
+    """While inside, tell how much of `size` bytes the newest of some unfinished files has."""
+    over = threading.Event()
+
+    def look() -> None:
+        while size and not over.wait(LOOK):
+            with contextlib.suppress(OSError):
+                found = [path.stat() for path in folder.glob(files)]
+                newest = max(found, key=lambda about: about.st_mtime, default=None)
+                on_fraction(min(1.0, newest.st_size / size) if newest else 0.0)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+Tensors = dict[str, torch.Tensor]
+RANDOM = N_("random weights")
+STARTS = ("", "module.", "model.", "backbone.", "encoder.", "module.backbone.", "module.encoder.")
+SEED = 0  # of random weights
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which model, and where its weights are to come from: `weights`, a file; else, `random`; else what lies on this
+    computer; else, with `may_fetch`, the network. `pixels`: side of the images that it is opened for (0: its own)."""
+
+    name: str
+    weights: str = ""
+    pixels: int = 0
+    random: bool = False
+    may_fetch: bool = False
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is that of a library's model, not a file's."""
+    return name.startswith(("torchvision:", "timm:"))
+
+
+def about(wanted: Wanted) -> JsonObject:
+    """Facts on a model without opening or downloading anything: its input; host, size and license of its weights;
+    `file` if they are on this computer. Raises: NotRecognized."""
+    entry, file = _entry_and_file(wanted)
+    facts = {name: getattr(entry, name) for name in ("pixels", "host", "license", "size", "size_is_exact")}
+    said = {"encoder": wanted.name, "weights": entry.name, "file": str(file) if file else None}
+    return {**facts, **said, "source": _source(entry)}
+
+
+def _source(entry: Pretrained) -> str:
+    """Host, size and license of weights, in words."""
+    size = f"{entry.size / 1e6:,.0f}"
+    return message(
+        "{host} ({size}; license: {license})",
+        host=entry.host,
+        size=message(N_("{size} MB") if entry.size_is_exact else N_("about {size} MB"), size=size),
+        license=entry.license or N_("not stated by the library"),
+    )
+
+
+@contextmanager
+def open_model(wanted: Wanted, on_progress: OnProgress = ignore_progress) -> Iterator[OpenedCheckpoint]:
+    """A model with its weights, opened while inside; `on_progress` hears of what is fetched, from where and under which
+    license, before it is. Raises: CannotImport, NotRecognized, NotDownloaded where its weights are not here."""
+    entry, file = _entry_and_file(wanted)
+    if not (wanted.random or file):
+        if not (wanted.may_fetch and entry.host):
+            where = f", --fetch to fetch them from {_source(entry)}" if entry.host else ""
+            help = f"give --weights FILE{where}, or --random for an encoder that has learned nothing"
+            raise NotDownloaded(f"no weights of {wanted.name} lie on this computer: {help}")
+        stage = message("fetching {name} from {source}", name=entry.name, source=_source(entry))
+        on_progress(stage, None)
+        file = fetch(entry, fraction_of(on_progress, stage))
+    recognized = _recognized(wanted, entry)
+    with scratch_folder() as folder:
+        path = folder / "weights.safetensors"
+        if file is None:
+            state, keys = _random_weights(recognized)
+        else:
+            with converted(file.absolute()) as (weights, _):
+                state, keys = _fit_weights(recognized, load_file(weights))
+        save_file({k: v.contiguous().clone() for k, v in state.items()}, path)
+        shapes = {k: tuple(v.shape) for k, v in state.items()}
+        yield match(file or Path(RANDOM), path, dataclasses.replace(recognized, keys=keys), shapes)
+
+
+def _entry_and_file(wanted: Wanted) -> tuple[Pretrained, Path | None]:
+    """Of a model's sets of weights the one to be opened, and its file where it lies here."""
+    try:
+        entries = pretrained(wanted.name)
+    except ValueError as error:
+        raise NotRecognized(sentence(error)) from None
+    if wanted.weights or wanted.random:
+        return entries[0], Path(wanted.weights) if wanted.weights else None
+    here = ((entry, find(entry)) for entry in entries)
+    return next(((e, f) for e, f in here if f), (entries[0], None))
+
+
+def _recognized(wanted: Wanted, entry: Pretrained) -> Recognized:
+    """The encoder with its own input size and scale of channels; its keys are known later."""
+    library = wanted.name.partition(":")[0]
+    pixels = wanted.pixels or entry.pixels
+    if pixels == entry.pixels:
+        notes = [message("images of {pixels} pixels, its own size", pixels=pixels)]
+    else:
+        sides = {"pixels": pixels, "entry_pixels": entry.pixels}
+        notes = [message("opened for images of {pixels} pixels instead of its own {entry_pixels}", **sides)]
+    if wanted.random:
+        kind = message("a never trained model of {library}", library=library)
+        notes.append(message("its weights are random (seed {seed}): it has learned nothing", seed=SEED))
+    else:
+        kind = message("a pretrained model of {library}", library=library)
+        if not wanted.weights:
+            license = entry.license or message("not stated by {library}", library=library)
+            notes.append(message("license: {license}", license=license))
+    knobs = {"pixels": pixels, "colors": entry.colors, "gray_as_color": True}
+    of_library = Recognized(kind, "simclr", wanted.name, knobs, 3, {}, notes=tuple(notes), of_library=True)
+    return dataclasses.replace(of_library, random=wanted.random)
+
+
+def _random_weights(recognized: Recognized) -> tuple[Tensors, dict[str, str]]:
+    """Random weights of an encoder, and its keys to their names."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(SEED)
+        try:
+            encoder = create_encoder(recognized.encoder, 3, 0, **recognized.encoder_knobs)
+            _check_network(encoder.body, recognized.encoder_knobs["pixels"])
+        except (ValueError, RuntimeError, AssertionError) as error:
+            raise CannotImport(_cannot(recognized, error)) from None
+    return encoder.state_dict(), {f"encoder.{k}": k for k in encoder.state_dict()}
+
+
+def _fit_weights(recognized: Recognized, tensors: Tensors) -> tuple[Tensors, dict[str, str]]:
+    """A file's tensors under the encoder's names at its image size, and its keys to these names."""
+    name, pixels = recognized.encoder, int(recognized.encoder_knobs["pixels"])
+    try:
+        network, _ = without_numbers(lambda: create_network(name, 3, pixels))
+        names = set(network.state_dict())
+        # without a training loop's start of their names, where that fits more of them
+        cut = [{k.removeprefix(p): v for k, v in tensors.items() if k.startswith(p)} for p in STARTS]
+        state = resized(name, network, max(cut, key=lambda part: len(names & set(part))))
+        _check_network(network, pixels)
+    except Exception as error:  # of a library that was given foreign tensors
+        raise CannotImport(_cannot(recognized, error)) from None
+    return state, {f"encoder.body.{k}": k for k in names}
+
+
+def _check_network(network: Any, pixels: int) -> None:
+    """Raises what the network raises for an image of that size; ValueError where it gives more than a vector."""
+    device = next(network.parameters()).device  # "meta": only sizes are computed
+    with contextlib.suppress(NotImplementedError), torch.no_grad():
+        made = network.eval()(torch.zeros(1, 3, pixels, pixels, device=device))
+        if not isinstance(made, torch.Tensor) or made.ndim != 2:
+            raise ValueError(N_("it gives no single vector for an image"))
+
+
+def _cannot(recognized: Recognized, error: Exception) -> str:
+    side, own = recognized.encoder_knobs["pixels"], pretrained(recognized.encoder)[0].pixels
+    values = {"encoder": recognized.encoder, "side": side, "own": own, "why": printable(explained(error), 200)}
+    if side != own:
+        return message("{encoder} cannot be made for images of {side} pixels; its own size is {own}: {why}", **values)
+    return message("{encoder} cannot be made for images of {side} pixels of these weights: {why}", **values)

@@ -1,0 +1,286 @@
+"""Whose checkpoint is it, and which of its tensors is which of ours? Told from names and shapes.
+
+Formats (the code that writes them was read): MoCo `module.encoder_q.`, SupContrast `encoder.` and
+`head.` with `shortcut`, SimCLR by sthalles `backbone.` with `backbone.fc.0`, lightly `backbone.`
+often as a numbered Sequential, solo-learn `backbone.` with `projector.`, torchvision and timm
+without a prefix.
+
+Projection heads of checkpoints from elsewhere, brought to the form of ours.
+
+Ours is linear, or linear, ReLU, linear, all with biases. Others put batch norm behind a linear
+layer, or leave its bias out. In evaluation a batch norm is a scale and a shift of each number, so
+that it and the linear layer before it are one linear layer: it is folded in, exactly.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastive_core.base.errors import NotRecognized
+from contrastive_core.base.messages import N_, message
+
+Shapes = Mapping[str, tuple[int, ...]]
+Knobs = dict[str, Any]  # settings of an encoder or a head, by name
+EPS = 1e-5  # of PyTorch's batch norm, which none of the projects changes
+FORM = re.compile(r"LB?(\.LB?)?")  # linear, batch norm, and an activation, which has no tensors, before the second
+LARGEST = 9  # number of a layer
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A linear layer without a bias, or with a batch norm behind it ('' for none), by the starts of tensor names."""
+
+    linear: str
+    norm: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """`settings` of our head, `keys` from ours to the file's (also of folds), and a note on what was done."""
+
+    settings: Knobs
+    keys: dict[str, str]
+    folds: tuple[Fold, ...] = ()
+    note: str = ""
+
+
+NONE = Head({"head": "none"}, {})
+
+
+def match_head(shapes: Shapes, prefixes: Sequence[str]) -> Head:
+    """Return the head of the first of `prefixes` that has tensors."""
+    for prefix in prefixes:
+        names = {k.removeprefix(prefix) for k in shapes if k.startswith(prefix)}
+        if not names:
+            continue
+        layers = [Fold(prefix)] if names <= {"weight", "bias"} else _layers(names, prefix, shapes)
+        if layers and _fit(layers, shapes):
+            return _head(layers, shapes)
+        note = message(
+            "its projection head ({prefix}: {some}, …) has an unknown structure and is left out: z is h",
+            prefix=prefix,
+            some=", ".join(sorted(names)[:4]),
+        )
+        return replace(NONE, note=note)
+    return NONE
+
+
+def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
+    """Each linear layer with its batch norm, in order; [] for any other sequence."""
+    numbered = [re.fullmatch(r"(\d{1,3})\.\w+", name) for name in names]
+    numbers = {int(match[1]) for match in numbered if match}
+    if not all(numbered) or max(numbers) > LARGEST:
+        return []
+
+    def letter(number: int) -> str:
+        if f"{number}.running_mean" in names:
+            return "B"
+        is_linear = len(shapes.get(f"{prefix}{number}.weight", ())) == 2
+        return "L" if is_linear else "?" if number in numbers else "."
+
+    form = "".join(map(letter, range(max(numbers) + 1)))
+    if not FORM.fullmatch(form):
+        return []
+    found = re.finditer("L(B?)", form)
+    return [Fold(f"{prefix}{m.start()}.", f"{prefix}{m.start() + 1}." if m[1] else "") for m in found]
+
+
+def _fit(layers: Sequence[Fold], shapes: Shapes) -> bool:
+    """Whether every tensor has the shape that its place asks for."""
+    width = None
+    for layer in layers:
+        weight = shapes.get(f"{layer.linear}weight", ())
+        if len(weight) != 2 or width not in (None, weight[1]):
+            return False
+        width = weight[0]
+        sides = [f"{layer.linear}bias"]
+        sides += [f"{layer.norm}{k}" for k in ("weight", "bias", "running_mean", "running_var") if layer.norm]
+        if any(shapes.get(side, (width,)) != (width,) for side in sides):
+            return False
+        if layer.norm and f"{layer.norm}running_var" not in shapes:
+            return False
+    return True
+
+
+def _head(layers: Sequence[Fold], shapes: Shapes) -> Head:
+    keys = {
+        f"head.layers.{2 * i}.{k}": f"{layer.linear}{k}" for i, layer in enumerate(layers) for k in ("weight", "bias")
+    }
+    folds = tuple(layer for layer in layers if layer.norm or f"{layer.linear}bias" not in shapes)
+    widths = [shapes[f"{layer.linear}weight"][0] for layer in layers]
+    settings: Knobs = {"head": "linear", "dim": widths[-1]}
+    if len(layers) == 2:
+        settings = {"head": "nonlinear", "dim": widths[-1], "hidden": widths[0]}
+    note = N_("the batch norm of its head is folded into the linear layers, as in evaluation mode")
+    return Head(settings, keys, folds, note if any(layer.norm for layer in layers) else "")
+
+
+def fold(tensors: dict[str, Tensor], folds: Sequence[Fold]) -> dict[str, Tensor]:
+    """The tensors with every fold's weight and bias replaced by those of the two layers in one."""
+    folded = dict(tensors)
+    for layer in folds:
+        weight = tensors[f"{layer.linear}weight"].double()  # (out, in)
+        bias = tensors.get(f"{layer.linear}bias", torch.zeros(len(weight))).double()  # (out)
+        if layer.norm:
+            mean, variance = (tensors[f"{layer.norm}running_{k}"].double() for k in ("mean", "var"))  # (out)
+            scale = tensors.get(f"{layer.norm}weight", torch.ones(len(weight))).double()
+            shift = tensors.get(f"{layer.norm}bias", torch.zeros(len(weight))).double()
+            scale = (variance + EPS).rsqrt() * scale
+            weight, bias = weight * scale[:, None], (bias - mean) * scale + shift
+        folded[f"{layer.linear}weight"], folded[f"{layer.linear}bias"] = weight, bias
+    return folded
+
+
+OURS = "encoder.body."
+PREFIXES = (
+    *"module.encoder_q. encoder_q. encoder.module. module.encoder.".split(),
+    *(OURS, "encoder.", "module.backbone.", "backbone.", "module.", "model.", ""),
+)
+STEMS = ("conv1.weight", "0.weight", "patch_embed.proj.weight")
+DEPTHS: dict[tuple[tuple[int, ...], bool], str] = {  # blocks of each stage, and whether they are bottlenecks
+    ((2, 2, 2, 2), False): "resnet18",
+    ((3, 4, 6, 3), False): "resnet34",
+    ((3, 4, 6, 3), True): "resnet50",
+    ((3, 4, 23, 3), True): "timm:resnet101",
+    ((3, 8, 36, 3), True): "timm:resnet152",
+}
+VITS = {192: "tiny", 384: "small", 768: "base", 1024: "large"}
+
+
+@dataclass(frozen=True)
+class Recognized:
+    """A recognized checkpoint. `keys` maps our encoder's and head's keys to the file's."""
+
+    kind: str  # in words
+    method: str
+    encoder: str
+    encoder_knobs: Knobs
+    channels: int
+    keys: dict[str, str]
+    head: Knobs = field(default_factory=lambda: NONE.settings)
+    folds: tuple[Fold, ...] = ()
+    notes: tuple[str, ...] = ()
+    of_library: bool = False  # a model of torchvision or timm that was asked for by name
+    random: bool = False  # of such a model: its weights were drawn, not learned
+
+
+def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:
+    """What a checkpoint is. `shapes`: of its tensors by name; `top`: names at the file's top level; `encoder`: one of
+    `create_encoder`'s names, where it cannot be told from the tensors. Raises: NotRecognized."""
+    prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
+    if prefix is None and encoder is None:
+        raise NotRecognized("no known encoder in it; its tensor names: {some}", some=_some(shapes))
+    prefix = prefix or ""
+    names = _renamed([k.removeprefix(prefix) for k in shapes if k.startswith(prefix)], prefix)
+    body = {n: shapes[prefix + k] for n, k in names.items()}
+    name, knobs, channels = _architecture(body, encoder, shapes)
+    kind, method, heads = _kind(shapes, top, prefix)
+    head = match_head(shapes, heads)
+    if head.settings["head"] == "linear" and method == "moco_v2":
+        method = "moco_v1"
+    keys = {f"encoder.body.{n}": prefix + k for n, k in names.items()} | head.keys
+    knobs, scale_note = _input_scale(kind, knobs)
+    notes = tuple(note for note in (scale_note, head.note) if note)
+    return Recognized(
+        kind=kind,
+        method=method,
+        encoder=name,
+        encoder_knobs=knobs,
+        channels=channels,
+        keys=keys,
+        head=head.settings,
+        folds=head.folds,
+        notes=notes,
+    )
+
+
+def _renamed(names: list[str], prefix: str) -> dict[str, str]:
+    """Names as torchvision's ResNet has them, to the file's (without prefix)."""
+    stages = sorted({int(n.split(".")[0]) for n in names if re.match(r"\d+\.\d+\.conv1\.", n)})
+    table = {"0": "conv1", "1": "bn1"} | {str(s): f"layer{i}" for i, s in enumerate(stages, 1)}
+    renamed = {}
+    for name in names:
+        first, dot, rest = name.partition(".")
+        first = table.get(first, first) if stages and prefix != OURS else first
+        renamed[f"{first}{dot}{rest}".replace(".shortcut.", ".downsample.")] = name
+    return renamed
+
+
+def _architecture(body: Shapes, encoder: str | None, shapes: Shapes) -> tuple[str, Knobs, int]:
+    """Encoder name, its knobs, and the images' channels."""
+    stem = next((body[name] for name in STEMS if name in body), None)
+    channels = stem[1] if stem and len(stem) == 4 else 3
+    if encoder is not None:
+        return encoder, {}, channels
+    if not stem or len(stem) != 4:
+        raise NotRecognized(
+            "its first layer is not a convolution over images; its tensor names: {some}", some=_some(shapes)
+        )
+    if "patch_embed.proj.weight" in body:
+        size, positions = VITS.get(stem[0]), body.get("pos_embed", ())
+        patches = round(max(positions[1] - 1, 0) ** 0.5) if len(positions) == 3 else 0  # along a side of the images
+        pixels = patches * stem[2] if len(positions) == 3 else 224
+        if size is None or "pos_embed" not in body:
+            raise NotRecognized("its vision transformer (stem {stem}) is unknown: name it with --encoder", stem=stem)
+        return f"timm:vit_{size}_patch{stem[2]}_{pixels}", {"pixels": pixels}, channels
+    if "conv1.weight" not in body:  # ours
+        return "small", {"width": stem[0] / 16}, channels
+    counts = tuple(len({n.split(".")[1] for n in body if n.startswith(f"layer{i}.")}) for i in (1, 2, 3, 4))
+    resnet = DEPTHS.get((counts, "layer1.0.conv3.weight" in body))
+    if resnet is None or stem[0] != 64 or stem[2] not in (3, 7):
+        raise NotRecognized(
+            f"its encoder is no ResNet that is known (blocks {counts}, stem {stem}); its names: "
+            f"{_some(shapes)}. Name it with --encoder timm:NAME if it is one of timm's"
+        )
+    knobs = {} if resnet.startswith("timm:") else {"stem": "small" if stem[2] == 3 else "imagenet"}
+    return resnet, knobs, channels
+
+
+def _kind(shapes: Shapes, top: Sequence[str], prefix: str) -> tuple[str, str, tuple[str, ...]]:
+    """Whose it is in words, our method that is nearest, and where its head's tensors lie."""
+    starts = {k.removeprefix("module.").split(".")[0] for k in shapes}
+    by_momentum = "moco_v2" if starts & {"momentum_backbone", "backbone_momentum"} else "simclr"
+    if prefix == OURS:
+        return "Contrastive Lab", "simclr", ("head.layers.",)
+    if "encoder_q" in starts:
+        return "MoCo", "moco_v2", (f"{prefix}fc.",)
+    if prefix.endswith(("encoder.", "encoder.module.")) and "head" in starts:
+        return "SupContrast", "sup_con", ("head.", "head.module.", "module.head.")
+    if starts & {"projector", "momentum_projector", "momentum_backbone"}:
+        return "solo-learn", by_momentum, ("projector.",)
+    if "projection_head" in starts:
+        return "lightly", by_momentum, ("projection_head.layers.",)
+    if prefix.endswith("backbone.") and f"{prefix}fc.0.weight" in shapes:
+        return N_("SimCLR by sthalles"), "simclr", (f"{prefix}fc.",)
+    if "pytorch-lightning_version" in top:
+        return N_("a Lightning checkpoint"), "simclr", ()
+    return N_("a state dict of torchvision or timm"), "simclr", ()
+
+
+def _input_scale(kind: str, knobs: Knobs) -> tuple[Knobs, str]:
+    """How images were scaled, and solo-learn's small stem padded, in training, and a sentence about it."""
+    is_small = knobs.get("stem") == "small"
+    match kind:
+        case "Contrastive Lab":
+            return knobs, ""
+        case "SimCLR by sthalles":
+            return {**knobs, "colors": "none"}, ""
+        case "solo-learn" if is_small:
+            return {**knobs, "stem": "padded", "colors": "solo_learn"}, ""
+        case "solo-learn":
+            note = N_("it is assumed to use ImageNet's color normalization; solo-learn uses another for STL-10")
+            return {**knobs, "colors": "imagenet"}, note
+        case "SupContrast" if is_small:
+            note = N_(
+                "it is assumed to use CIFAR-10's color normalization; SupContrast uses others for other data sets"
+            )
+            return {**knobs, "colors": "cifar10"}, note
+    return {**knobs, "colors": "imagenet"}, ""
+
+
+def _some(shapes: Shapes) -> str:
+    return ", ".join(repr(k[:60]) for k in list(shapes)[:4]) + (", …" if len(shapes) > 4 else "")

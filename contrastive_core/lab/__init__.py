@@ -1,0 +1,1 @@
+"""The Loss Lab's batch, its memory, and the loss on it."""

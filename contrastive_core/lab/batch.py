@@ -1,0 +1,380 @@
+"""Rows for the Loss Lab: views of real images through an encoder, a snapshot, or loaded vectors. The encoder is frozen:
+what moves when a knob is dragged is the loss's view of it.
+
+What a query meets beside its own key in the Loss Lab: MoCo's queue, or Inst Disc's bank. Weights that hold the run's
+own memory give it as training left it. Shipped runs keep encoder and head only: then training images are encoded to
+stand in it, as training would have filled it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.regular_files import printable, thousands
+from contrastive_core.compare.embed import data_of, embed_run, load_model, random_encoder_of
+from contrastive_core.data.augmentations import make_views, to_float
+from contrastive_core.data.caption_sources import training_set
+from contrastive_core.data.datasets import Dataset
+from contrastive_core.lab.lab_view import (
+    SNAPSHOT,
+    STEP,
+    BatchRequest,
+    LabBatch,
+    LabTower,
+    Memory,
+    TowerBatch,
+    images_of_batch,
+    label_name,
+)
+from contrastive_core.methods import Method
+from contrastive_core.methods._momentum import MomentumMethod
+from contrastive_core.models.encoders import forward_batch_size
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import recorded_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.recorded_rows import PROBE, Recorded
+from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import TEXT, Towers, towers_of, why_ordinary
+
+# Rows (n, d) and pictures (n, c, h, w) uint8 of one augmented view of each of some images.
+Encode = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Weights = Mapping[str, Any]  # tensors by name; empty where rows are not the trained encoder's z
+
+
+def queue_of(
+    weights: Weights,
+    dataset: Dataset,
+    others: np.ndarray,
+    count: int,
+    encode: Encode,
+    size: int,
+    rng: np.random.Generator,
+) -> Memory:
+    """`count` keys of the run's queue, newest first, or of one made of the images `others`. `size`: K in training."""
+    if int(weights.get("queue.enqueued", 0)):
+        size = len(weights["queue.rows"])
+        filled = min(size, int(weights["queue.enqueued"]))  # the rest is still as it was drawn
+        ages = 1 + np.sort(rng.permutation(filled)[:count])
+        rows = weights["queue.rows"][(int(weights["queue.pointer"]) - ages) % size].numpy()
+        note = message(
+            "This is the run's own queue after training: {count} keys, key 1 the newest. Keys come from the run's key "
+            "encoder. The images of old keys are unknown.",
+            count=_of(len(ages), filled),
+        )
+        return Memory(rows, None, [message("queue key {age}", age=age) for age in ages], size, note)
+    chosen = _by_class(dataset, others[: min(count, size)])
+    rows, thumbs = encode(chosen)
+    note = message(
+        "{missing}, so other training images stand in it ({count} keys), each encoded once by this encoder, as "
+        "training would have filled it.",
+        missing=_missing(weights, N_("queue")),
+        count=_of(len(chosen), size),
+    )
+    names: list[str] = [
+        message("key {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in chosen.tolist()
+    ]
+    return Memory(rows, thumbs, names, size, note)
+
+
+def bank_of(
+    weights: Weights, dataset: Dataset, queries: np.ndarray, others: np.ndarray, count: int, encode: Encode
+) -> Memory:
+    """The slots of the queries and of `count` other images: the run's own, or made of their images. `queries`,
+    `others`: row numbers in the training set; each has one slot."""
+    slots = _by_class(dataset, np.concatenate([queries, others[:count]]))
+    query_slots = np.array([int(np.flatnonzero(slots == q)[0]) for q in queries])
+    size, share = len(dataset), message("{count} slots, the queries' among them", count=_of(len(slots), len(dataset)))
+    names: list[str] = [
+        message("slot {index} ({label_name})", index=i, label_name=label_name(dataset, i)) for i in slots.tolist()
+    ]
+    if len(weights.get("bank.rows", ())) == size:
+        rows, log_z = weights["bank.rows"][slots].numpy(), float(weights["bank.log_z"])
+        note = message("This is the run's own memory bank after training: {share}.", share=share)
+        pictures = np.asarray(dataset.images[slots])
+        return Memory(
+            rows=rows,
+            thumbs=pictures,
+            names=names,
+            size=size,
+            note=note,
+            query_slots=query_slots,
+            log_z=None if log_z != log_z else log_z,
+        )
+    rows, pictures = encode(slots)
+    note = message(
+        "{missing}, so its slots ({share}) are filled with one augmented view of each training image, encoded by this "
+        "encoder, as training would have begun it.",
+        missing=_missing(weights, N_("bank")),
+        share=share,
+    )
+    return Memory(rows, pictures, names, size, note, query_slots)
+
+
+def _missing(weights: Weights, kind: str) -> str:
+    """Why the run's own memory is not used."""
+    if not weights:
+        return message("A {kind} contains z of the trained encoder, and these vectors are not z", kind=kind)
+    return message("The run's weights hold no {kind} (shipped runs keep encoder and head only)", kind=kind)
+
+
+def _by_class(dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+    return rows[np.lexsort((rows, dataset.labels[rows]))]
+
+
+def _of(n: int, size: int) -> str:
+    return message("all {n}", n=f"{n:,}") if n >= size else message("{n} of {size}", n=f"{n:,}", size=f"{size:,}")
+
+
+AT_ONCE = 500  # images per forward pass, where they are large
+PER_QUERY = 3  # rows of a memory beside each query: a quarter of the columns are its own
+
+
+def load_batch(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
+    """The rows that are asked for; of two towers where a file has them. Raises ValueError when there are no such
+    rows."""
+    source, rows, seed = request.source, request.images * request.views, request.seed
+    if source.startswith("file:"):
+        return _batch_of_file(source.removeprefix("file:"), rows, seed)
+    if source == TOWERS:
+        towers = towers_of(embed_run(run, request.split, TOWERS))
+        assert towers is not None  # a run's layer of that name has two
+        return batch_of_towers(towers, Space.of_run(run, request.split, TOWERS).images(), rows, seed, only_a=True)
+    if run.is_recording:
+        return _batch_of_recording(run, request)
+    in_training = request.memory or source.startswith(SNAPSHOT)
+    split = "train" if in_training else request.split
+    dataset = data_of(run, split)
+    if split == "train":  # without what the run left out
+        dataset = training_set(dataset, run.has_towers, run.config.get("exclude"), run.config.get("relabel"))
+    if source.startswith(SNAPSHOT):
+        return _batch_of_snapshot(run, source.removeprefix(SNAPSHOT), dataset, rows, seed)
+    return _batch_of_images(run, request, dataset)
+
+
+def _batch_of_file(key: str, rows: int, seed: int) -> LabBatch | TowerBatch:
+    space = Space.of_vectors(key)
+    try:
+        vectors = space.rows()
+    except FileNotFoundError:
+        raise ValueError(N_("These vectors are no longer stored here. Open their file again.")) from None
+    assert vectors is not None  # loaded vectors need no making
+    if (towers := towers_of(vectors)) is not None:
+        return batch_of_towers(towers, space.images(), rows, seed)
+    pictures = space.images()
+    made = _batch_of_vectors(vectors, pictures, rows, seed)
+    return replace(made, about=why_ordinary(vectors), of_images=pictures is not None)
+
+
+def _batch_of_images(run: Run, request: BatchRequest, dataset: Dataset) -> LabBatch:
+    source, images, views, seed = request.source, request.images, request.views, request.seed
+    rng = np.random.default_rng(seed)
+    chosen, others = images_of_batch(np.asarray(dataset.labels), images, rng)
+    method = random_encoder_of(run, dataset) if source == "random" else load_model(run, dataset)
+    method = method.cpu()
+    weights = checkpoints.load_weights(run) if request.memory and source == "z" else {}
+    generator = torch.Generator().manual_seed(seed)
+
+    def encode(x: Tensor) -> Tensor:
+        return _encode(method, source, x)
+
+    def once(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        raw = torch.from_numpy(np.array(dataset.images[rows]))
+        x = make_views(raw, method.recipe, 1, generator)[:, 0]
+        return encode(x).numpy(), _pictures(x)
+
+    raw = torch.from_numpy(np.array(dataset.images[chosen]))
+    x = to_float(raw)[:, None] if views == 1 else make_views(raw, method.recipe, views, generator)
+    rows = encode(x.flatten(0, 1)).reshape(len(chosen), views, -1).numpy()
+    thumbs, memory = _pictures(x.flatten(0, 1)), None
+    if request.memory == "queue":
+        size = int(run.config.get("method_knobs", {}).get("queue", len(others)))
+        memory = queue_of(weights, dataset, others, PER_QUERY * images, once, size, rng)
+        if memory.thumbs is None:  # the run's own queue, and so its own keys
+            assert isinstance(method, MomentumMethod)
+            for part in ("key_encoder", "key_head"):
+                getattr(method, part).load_state_dict(checkpoints.strip_prefix(weights, f"{part}."))
+            rows[:, 1] = method.encode_keys(x[:, 1:2])[:, 0].numpy()
+    elif request.memory == "bank":
+        memory = bank_of(weights, dataset, chosen, others, PER_QUERY * images, once)
+    if memory is not None and memory.thumbs is not None:
+        thumbs = np.concatenate([thumbs, memory.thumbs])
+    ids = [dataset.ids[i] for i in chosen]
+    return LabBatch(rows, np.asarray(dataset.labels[chosen]), thumbs, dataset.classes, ids, memory)
+
+
+@torch.no_grad()
+def _encode(method: Method, source: str, x: Tensor) -> Tensor:
+    """Rows (n, d) of images (n, c, h, w) by the encoder, or by the encoder and its head; or their pixels."""
+    if source == "pixels":
+        return x.flatten(1) - 0.5
+    chunk = forward_batch_size(max(AT_ONCE, len(x)), x, method.encoder)  # small ones at once
+    rows = torch.cat([method.features(part) for part in x.split(chunk)])
+    return rows if source == "h" else method.project(rows)
+
+
+def _pictures(x: Any) -> np.ndarray:
+    """Images (n, c, h, w) in [0, 1] as uint8."""
+    pixels: np.ndarray = (x * 255).round().byte().numpy()
+    return pixels
+
+
+def _batch_of_snapshot(run: Run, epoch: str, dataset: Dataset, rows: int, seed: int) -> LabBatch:
+    """z of some images of the fixed sample, by class: the same images in every snapshot."""
+    epochs = {str(e): e for e in run.snapshots()}
+    if epoch not in epochs:
+        raise ValueError(message("{name} has no snapshot of epoch {epoch}.", name=run.name, epoch=epoch))
+    snapshot = run.snapshot(epochs[epoch])
+    at = np.sort(np.random.default_rng(seed).permutation(len(snapshot["index"]))[:rows])
+    at = at[np.argsort(snapshot["labels"][at], kind="stable")]
+    index = snapshot["index"][at]
+    if len(index) and int(index.max()) >= len(dataset):
+        raise ValueError(N_("The snapshot's images are not those of the data set as it is now."))
+    z = np.ascontiguousarray(snapshot["z"][at, None], np.float32)
+    ids = [dataset.ids[i] for i in index]
+    return LabBatch(z, snapshot["labels"][at], np.asarray(dataset.images[index]), dataset.classes, ids)
+
+
+def _batch_of_recording(run: Run, request: BatchRequest) -> LabBatch | TowerBatch:
+    """Rows that a recording kept, of a step with what stood in the queue, or of its probe set."""
+    kind, _, number = request.source.partition(":")
+    if not number.isdigit() or f"{kind}:" not in (STEP, SNAPSHOT):
+        raise ValueError(message("{name} is a recording: it has rows of steps and no encoder", name=run.name))
+    place = Recorded(run, PROBE if f"{kind}:" == SNAPSHOT else "step", int(number))
+    space, count = Space.of_recording(place), request.images * request.views
+    vectors, pictures = space.rows(), space.images()
+    assert vectors is not None  # recorded rows need no making
+    if (towers := towers_of(vectors)) is not None:
+        return batch_of_towers(towers, pictures, count, request.seed)
+    batch = replace(_batch_of_vectors(vectors, pictures, count, request.seed), of_images=pictures is not None)
+    if not request.memory or f"{kind}:" == SNAPSHOT:
+        return batch
+    queue = recorded_rows.read(run, place.number).queue[: PER_QUERY * request.images]
+    if not len(queue):
+        raise ValueError(N_("No queue was recorded with this step; compare views or classes."))
+    note = message("{queue} keys of the queue were recorded with this step, spread over it.", queue=f"{len(queue):,}")
+    names: list[str] = [message("queue key {index}", index=i) for i in range(1, len(queue) + 1)]
+    return replace(batch, memory=Memory(queue, None, names, len(queue), note))
+
+
+def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: int, seed: int) -> LabBatch:
+    """Some rows of loaded vectors, by class. Rows are views of an image if all ids are shared by as many."""
+    ids, place = np.unique(np.array(vectors.ids), return_inverse=True)
+    v = len(vectors) // len(ids)
+    views = np.arange(len(vectors))[:, None]  # (b, v) row numbers
+    if v > 1 and (np.bincount(place) == v).all():
+        views = np.argsort(place, kind="stable").reshape(len(ids), v)
+    labels = np.full(len(vectors), -1) if vectors.labels is None else vectors.labels
+    views = views[np.random.default_rng(seed).permutation(len(views))][: max(1, rows // views.shape[1])]
+    views = views[np.argsort(labels[views[:, 0]], kind="stable")]
+    image_labels = labels[views[:, 0]]
+    classes = vectors.classes or tuple(map(str, range(int(image_labels.max(initial=-1)) + 1)))
+    thumbs = None if pictures is None else np.asarray(pictures[views.ravel()])
+    z, image_ids = np.ascontiguousarray(vectors.features[views], np.float32), [vectors.ids[i] for i in views[:, 0]]
+    texts = row_texts(vectors, views[:, 0])
+    return LabBatch(z, image_labels, thumbs, classes, image_ids, texts=texts if any(texts) else ())
+
+
+# --- rows of two towers: as many whole groups as the matrix shows, chosen by a seed -----------------------
+
+NO_PARTNERS = N_("No usable row of {a} has a partner among those of {b}: no value of the column pair is in both.")
+SOME = N_("Shown: {n} of {total_a} rows of {a} and {m} of {total_b} rows of {b}. Another batch number draws others.")
+LEFT_OUT = (N_("Left out: 1 row without a partner."), N_("Left out: {count} rows without a partner."))
+LONGEST = 200  # characters of a row's text
+LONGEST_ID = 40
+
+
+def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
+    """Some rows of two towers with their partners, by class where rows have one.
+
+    Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows of each tower; only_a: of tower a alone.
+    Raises: UnusableEmbedding without partners."""
+    sides = towers.usable_sides()
+    group_a, group_b = (group[group >= 0] for _, group in sides)
+    shared = np.intersect1d(group_a, group_b)
+    if not len(shared):
+        raise UnusableEmbedding(NO_PARTNERS, a=towers.names[0], b=towers.names[1])
+    chosen = _choose(sides, np.random.default_rng(seed).permutation(shared), max(1, most))
+    if (labels := towers.rows.labels) is not None:  # groups of a class stand together
+        by_class = np.argsort([labels[rows[0]] for rows in chosen[0]], kind="stable")
+        chosen = [[groups[g] for g in by_class] for groups in chosen]
+    at = [np.concatenate(groups) for groups in chosen]
+    numbers = [np.repeat(np.arange(len(groups)), [len(rows) for rows in groups]) for groups in chosen]
+    shown, thumbs = _tower_pictures(pictures, at[0], at[1], only_a)
+    parts = (thumbs[: len(at[0])], thumbs[len(at[0]) :])
+    a, b = (
+        LabTower(
+            name,
+            towers.rows.features[rows],
+            group,
+            row_names(towers.rows, name, rows),
+            row_texts(towers.rows, rows),
+            part,
+        )
+        for name, rows, group, part in zip(towers.names, at, numbers, parts, strict=True)
+    )
+    return TowerBatch(a, b, shown, _part(towers, a, b))
+
+
+def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:
+    """Name rows of a tower by the tower and their id."""
+    ids = (printable(rows.ids[i].removeprefix(f"{tower}:"), LONGEST_ID) for i in at.tolist())
+    return [message("{tower} {row}", tower=tower, row=row) for row in ids]
+
+
+def row_texts(rows: EmbeddingSet, at: np.ndarray) -> list[str]:
+    """What rows say, on one line, cut where it is long; "" for nothing."""
+    texts = rows.columns.get(TEXT)
+    if texts is None or texts.dtype.kind != "U":
+        return [""] * len(at)
+    return [printable(" ".join(str(text)[: 2 * LONGEST].split()), LONGEST) for text in texts[at]]
+
+
+def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most: int) -> list[list[np.ndarray]]:
+    """Row numbers of a and of b, group by group in this order, until a tower has `most`; of the last group some."""
+    ends = []
+    for _, group in sides:
+        by_group = np.argsort(group, kind="stable")
+        ends.append((by_group, *(np.searchsorted(group[by_group], order, side) for side in ("left", "right"))))
+    chosen: list[list[np.ndarray]] = [[], []]
+    left = [most, most]
+    for g in range(len(order)):
+        if not min(left):
+            break
+        for side, ((at, _), (by_group, start, stop)) in enumerate(zip(sides, ends, strict=True)):
+            chosen[side].append(at[by_group[start[g] : stop[g]]][: left[side]])
+            left[side] -= len(chosen[side][-1])
+    return chosen
+
+
+def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -> tuple[np.ndarray | None, list[int]]:
+    """Pictures (k, c, h, w) of rows of a and b, and which each row has, -1 for none. A picture of a single color stands
+    for none, as where a file lacks some."""
+    rows = a if only_a else np.concatenate([a, b])
+    numbers = np.full(len(a) + len(b), -1)
+    if pictures is None:
+        return None, numbers.tolist()
+    shown = np.asarray(pictures[rows])
+    flat = shown.reshape(len(shown), -1)
+    differ = np.flatnonzero(flat.min(1) < flat.max(1))
+    numbers[differ] = np.arange(len(differ))
+    return (shown[differ] if len(differ) else None), numbers.tolist()
+
+
+def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
+    """Which rows these are of all rows of the towers; "" for all."""
+    alone = sum(towers.without_partner)
+    total_a, total_b = (int((group >= 0).sum()) for group in (towers.group_a, towers.group_b))
+    parts = []
+    if len(a.rows) < total_a or len(b.rows) < total_b:
+        counts = thousands(n=len(a.rows), m=len(b.rows), total_a=total_a, total_b=total_b)
+        parts.append(message(SOME, a=towers.names[0], b=towers.names[1], **counts))
+    if alone:
+        parts.append(message(LEFT_OUT[alone > 1], **thousands(count=alone)))
+    return join(" ", parts)

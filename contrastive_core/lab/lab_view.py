@@ -1,0 +1,351 @@
+"""A loss on a batch of the Loss Lab, as the browser draws it, and the rows that a page requests for it.
+
+What the Loss Lab opens on, as it comes with a shipped run: losses on one batch, and its thumbnails. Torch-free.
+
+Two towers in the Loss Lab: some rows of both, and which of them belong together. Torch-free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.base import json_files
+from contrastive_core.base.cards import Kernel
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, decode, encode, join, message
+from contrastive_core.base.paths import IMAGES
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import recorded_rows
+
+SOURCES = {
+    "z": N_("After the head (z)"),
+    "h": N_("Encoder output (h)"),
+    "random": N_("Untrained encoder"),
+    "pixels": N_("Raw pixels"),
+    "file": N_("A file of vectors"),
+}
+PAIRINGS = {
+    "views": N_("Views of one image"),
+    "classes": N_("Images of one class"),
+    "queue": N_("Key and queue (MoCo)"),
+    "bank": N_("Memory bank (Inst Disc)"),
+}
+
+POSITIVE, NEGATIVE = 1, 2  # of a view's mask
+MOST_DIMENSIONS = 8192  # of rows whose dimensions the browser compares
+
+DERIVATIVES = {  # of losses on distances, which papers and notes leave to the reader
+    "pair_contrastive": r"""\frac{\partial L}{\partial x_1} = \begin{cases}
+        x_1-x_2 & \text{positive}\\
+        -\frac{\varepsilon-D}{D}\,(x_1-x_2) & \text{negative, } 0<D<\varepsilon\\
+        0 & \text{negative, } D\ge\varepsilon \text{ or } D=0
+        \end{cases}\qquad D=\lVert x_1-x_2\rVert"""
+}
+IMAGE = (N_("image {number}"), N_("image {number}, view {letter}"))
+ROW = (N_("row {number}"), N_("row {number}, view {letter}"))
+FILE_PAIRINGS = {  # of rows that need not be images
+    "views": N_("Rows that share an id"),
+    "classes": N_("Rows of one class"),
+    "queue": N_("Key and queue (MoCo)"),
+    "bank": N_("Memory bank (Inst Disc)"),
+}
+SNAPSHOT = "snapshot:"
+STEP = "step:"  # of a recording
+SHOWN = 6  # snapshots that are offered at most, the first and the last among them
+MEMORIES = ("queue", "bank")
+ZERO = N_(
+    "{zero} of these vectors are zero: they have no direction, so every cosine with them counts as 0 and no gradient "
+    "reaches them."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LabView:
+    """A loss on a batch, as the browser draws it."""
+
+    scores: np.ndarray  # (n, w) float32
+    mask: np.ndarray  # (n, w) uint8: 0 not comparable, 1 positive, 2 negative, 3 self
+    kernel: Kernel | None
+    row_thumbs: list[int]
+    column_thumbs: list[int]
+    names: list[str]
+    column_names: list[str]
+    score_name: str
+    value: float
+    n_valid: int
+    per_anchor: np.ndarray
+    weight: np.ndarray  # (n, w) on pairs
+    grad: np.ndarray  # (n, w)
+    extras: JsonObject = field(default_factory=dict)
+    reason: str = ""
+    note: str = ""  # what is to be known of the rows
+    views: np.ndarray | None = None  # (b, 2, d) float32, where the browser shows a matrix of dimensions
+    towers: Sequence[str] = ()  # names of the anchors' tower and of the candidates', where rows are of two
+    texts: Sequence[str] = ()  # what the anchors say, "" for nothing; () where none says anything
+    column_texts: Sequence[str] = ()
+
+    def with_knobs(self, **values: float | None) -> LabView:
+        """The view with other values of knobs that its kernel computes with."""
+        kernel = Kernel(**{**(self.kernel or {}), **values})  # type: ignore[typeddict-item]
+        return replace(self, kernel=kernel)
+
+
+@dataclass(frozen=True)
+class Trade:
+    """At one τ, the means over anchors that have negatives."""
+
+    temperature: float
+    spread: float  # effective negatives over their number: 1 pushes all alike
+    own_class: float | None  # share of the push on rows of the anchor's class; None without labels
+    hardest: float  # share of the push on the hardest negative
+
+
+def confusable_anchor(view: LabView) -> int:
+    """The anchor whose nearest negative is nearest, compared with its nearest positive; 0 where no anchor has both."""
+    near = -view.scores if "distance" in view.score_name else view.scores
+    positive = np.where(view.mask == POSITIVE, near, -np.inf).max(1, initial=-np.inf)  # (n)
+    negative = np.where(view.mask == NEGATIVE, near, -np.inf).max(1, initial=-np.inf)
+    both = np.isfinite(positive) & np.isfinite(negative)
+    if not both.any():
+        return 0
+    gap = np.full(len(near), -np.inf)
+    gap[both] = (negative - positive)[both]
+    return int(gap.argmax())
+
+
+# --- rows of the Loss Lab ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Rows (k, d) of a queue or bank that has `size` in all, with a picture (k, c, h, w) uint8 and
+    a name of each; `query_slots` (b): where each query's slot stands in a bank."""
+
+    rows: np.ndarray
+    thumbs: np.ndarray | None
+    names: list[str]
+    size: int
+    note: str  # whose rows these are, in a sentence
+    query_slots: np.ndarray | None = None
+    log_z: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LabBatch:
+    """Rows (b, v, d) of the views of b images, with what is known of the images."""
+
+    rows: np.ndarray
+    labels: np.ndarray  # (b)
+    thumbs: np.ndarray | None  # (b · v, c, h, w) uint8, image-major, then the memory's
+    classes: tuple[str, ...]
+    ids: list[str]
+    memory: Memory | None = None
+    about: str = ""  # what is to be known of where they come from
+    texts: Sequence[str] = ()  # (b) what each says, where they are rows of a file with texts
+    of_images: bool = True  # or rows of something else
+
+    def name(self, row: int) -> str:
+        """A row, image-major, in words: its image, view and class."""
+        b, v = divmod(row, self.rows.shape[1])
+        letter = "abcdefgh"[v] if v < 8 else str(v + 1)
+        words = IMAGE if self.of_images else ROW
+        name = message(words[self.rows.shape[1] > 1], number=b + 1, letter=letter)
+        return message("{name} ({label})", name=name, label=label_name(self, b)) if self.labels[b] >= 0 else name
+
+    @property
+    def note(self) -> str:
+        """A note on these rows: where they come from, the owner of the memory, and zero rows."""
+        every = [self.rows] if self.memory is None else [self.rows, self.memory.rows]
+        parts = [self.about] if self.about else []
+        if self.memory is not None:
+            parts.append(self.memory.note)
+        if zero := sum(int((~rows.any(-1)).sum()) for rows in every):
+            parts.append(message(ZERO, zero=zero))
+        return join(" ", parts)
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
+
+    source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's fixed sample (or a
+    recording's probe set), "step:STEP" for those of a recording's step and "file:KEY" for loaded vectors, of all three
+    images · views rows. memory: "queue" or "bank": the images are training images, and rows stand beside them.
+    """
+
+    source: str
+    images: int
+    views: int
+    seed: int
+    memory: str = ""
+    split: str = "test"
+
+
+def snapshots_of(run: Run) -> dict[str, str]:
+    """Sources that a run's snapshots give, first to last, with their names."""
+    epochs = _some(run.snapshots())
+    place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
+    template = N_("Snapshot: z after epoch {epoch}{place}")
+    if run.is_recording:
+        template = N_("Snapshot: z of the probe set at step {epoch}{place}")
+    return {f"{SNAPSHOT}{e}": message(template, epoch=f"{e:,}", place=place.get(e, "")) for e in epochs}
+
+
+def steps_of(run: Run) -> dict[str, str]:
+    """Sources that some steps of a recording give, first to last, with their names."""
+    steps = _some(recorded_rows.steps(run))
+    return {f"{STEP}{step}": message("Vectors of step {step}", step=f"{step:,}") for step in steps}
+
+
+def _some(numbers: list[int]) -> list[int]:
+    """At most SHOWN of them, evenly, with the first and the last."""
+    if len(numbers) <= SHOWN:
+        return numbers
+    return [numbers[round(q)] for q in np.linspace(0, len(numbers) - 1, SHOWN)]
+
+
+def label_name(dataset: Any, i: int) -> str:
+    """The class of a row, in words; of anything with `labels` and `classes`."""
+    label = int(dataset.labels[i])
+    name = dataset.classes[label] if 0 <= label < len(dataset.classes) else N_("no label")
+    return message("class {name}", name=name) if name.isdigit() else str(name)
+
+
+FOLDER = "loss_lab"  # of a shipped run
+THUMBS = "thumbs"
+
+
+def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
+    """What a file answers: a loss on a batch, with the knobs as JSON, or a batch alone. weights: their hash."""
+    return json.dumps([weights, asdict(batch), pairing, loss, knobs])
+
+
+def path_of(run: Run, loss: str) -> Path:
+    return run.path / FOLDER / f"{loss}.npz"
+
+
+def read_view(run: Run, loss: str, asked: str) -> LabView | None:
+    """The loss on the batch; None where it did not come with the run."""
+    if (found := _read(run, loss, asked)) is None:
+        return None
+    meta, arrays = found
+    return LabView(**{**meta, **arrays})
+
+
+def opening_view(run: Run, loss: str) -> tuple[LabView, np.ndarray] | None:
+    """The view that the Loss Lab opens a shipped run on, and its thumbnails; None where the run has none."""
+    if not run.shipped:
+        return None
+    try:
+        arrays = json_files.read_npz(path_of(run, loss))
+        kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
+        weights, batch = json.loads(kept["asked"])[:2]
+        view = LabView(**{**kept["meta"], **arrays})
+        thumbs = read_thumbs(run, question(weights, BatchRequest(**batch)))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None if thumbs is None else (view, thumbs)
+
+
+def images_of_batch(labels: np.ndarray, images: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a data set whose images make a batch, by class, and all others."""
+    order = rng.permutation(len(labels))
+    chosen = order[:images]
+    return chosen[np.argsort(labels[chosen], kind="stable")], order[images:]
+
+
+def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
+    """Thumbnails (n, c, h, w) of the batch; None where they did not come with the run."""
+    if (found := _read(run, THUMBS, asked)) is None:
+        return None
+    try:
+        return json_files.read_npz(IMAGES / FOLDER / Path(found[0]["file"]).name)[THUMBS]
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def thumbs_path(thumbs: np.ndarray) -> Path:
+    """Where thumbnails lie: the same ones once for all runs."""
+    return IMAGES / FOLDER / f"{hashlib.sha256(thumbs.tobytes()).hexdigest()[:16]}.npz"
+
+
+def view_arrays(asked: str, view: LabView) -> dict[str, np.ndarray]:
+    """A view as the arrays of its file."""
+    values = {f.name: getattr(view, f.name) for f in fields(view)}
+    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    return with_meta(asked, {name: value for name, value in values.items() if name not in arrays}, **arrays)
+
+
+def with_meta(asked: str, meta: Mapping[str, Any], **arrays: np.ndarray) -> dict[str, np.ndarray]:
+    text = json.dumps({"asked": asked, "meta": encode(meta)}, default=lambda array: array.tolist())
+    return {"meta": np.frombuffer(text.encode(), np.uint8), **arrays}
+
+
+def _read(run: Run, name: str, asked: str) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    """Plain values and arrays of a file that answers this question."""
+    if not run.shipped:
+        return None
+    try:
+        arrays = json_files.read_npz(path_of(run, name))
+        kept = json.loads(arrays.pop("meta").tobytes(), object_hook=decode)
+    except (OSError, ValueError, KeyError):
+        return None
+    return (kept["meta"], arrays) if kept["asked"] == asked else None
+
+
+DIRECTIONS = ("a_to_b", "b_to_a")  # whose rows are the anchors
+RUN_TOWERS = ("image", "caption")  # of a run that was trained on captions
+SOURCE = {"towers": N_("Images and captions (z)")}  # of such a run
+ARROW = N_("{anchors} → {candidates}")
+
+
+@dataclass(frozen=True, eq=False)
+class LabTower:
+    """Rows (n, d) of one tower, with a name and what it says ("" for nothing) of each. `groups` (n): equal where rows
+    of the two towers belong together; `thumbs`: which thumbnail of the batch each row has, -1 for none."""
+
+    title: str
+    rows: np.ndarray
+    groups: np.ndarray
+    names: list[str]
+    texts: list[str]
+    thumbs: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class TowerBatch:
+    """Rows of two towers, each with a partner in the other. `thumbs`: (k, c, h, w) uint8 or None; `part`: which rows
+    these are of all, in a sentence, or ""."""
+
+    a: LabTower
+    b: LabTower
+    thumbs: np.ndarray | None = None
+    part: str = ""
+
+    def sides(self, direction: str) -> tuple[LabTower, LabTower]:
+        """Return the tower of the anchors and that of the candidates. Raises ValueError for no direction."""
+        if direction not in DIRECTIONS:
+            values = {"choices": ", ".join(DIRECTIONS), "direction": repr(direction)}
+            raise ValueError(message("direction must be one of {choices}; got {direction}", **values))
+        return (self.a, self.b) if direction == "a_to_b" else (self.b, self.a)
+
+    @property
+    def note(self) -> str:
+        """A note on these rows: which part of all they are, and zero rows."""
+        zero = sum(int((~tower.rows.any(-1)).sum()) for tower in (self.a, self.b))
+        return join(" ", filter(None, [self.part, message(ZERO, zero=zero) if zero else ""]))
+
+
+def direction_names(names: tuple[str, str]) -> dict[str, str]:
+    """Directions with their names. Args: names: of tower a and of tower b."""
+    return {
+        direction: message(ARROW, anchors=first, candidates=second)
+        for direction, (first, second) in zip(DIRECTIONS, (names, names[::-1]), strict=True)
+    }

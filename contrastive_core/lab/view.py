@@ -1,0 +1,222 @@
+"""A loss on a batch of the Loss Lab: who is compared with whom, and what it costs."""
+
+from dataclasses import asdict, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from contrastive_core import losses, pairs
+from contrastive_core.base.cards import KnobEntry, LossEntry
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.lab.lab_view import MOST_DIMENSIONS, PAIRINGS, LabBatch, LabView, Memory, TowerBatch, Trade
+from contrastive_core.losses._output import Anatomy
+from contrastive_core.losses._two_views import TwoViewLoss
+
+TEMPERATURES = tuple(float(f"{t:.3g}") for t in np.geomspace(0.02, 2.0, 25))
+
+
+class Compared(NamedTuple):
+    """Pairs with which thumbnail each anchor and each candidate has, and their names; `columns`: the candidates that
+    are shown."""
+
+    pairs: Any
+    row_thumbs: list[int]
+    column_thumbs: list[int]
+    names: list[str]
+    column_names: list[str]
+    columns: slice = slice(None)
+
+
+def compute_view(batch: LabBatch | TowerBatch, pairing: str, loss: str, knobs: dict[str, Any]) -> LabView:
+    """The anatomy of a loss on a batch. Raises ValueError for a loss that cannot use the pairs.
+
+    Args: pairing: one of PAIRINGS; of two towers one of DIRECTIONS."""
+    criterion = losses.create(loss, **knobs)
+    compared = _across(batch, pairing) if isinstance(batch, TowerBatch) else _related(batch, pairing)
+    anatomy = criterion.anatomy(compared.pairs)
+    shown, score_name = compared.columns, anatomy.score_kind.replace("_", " ")
+    if anatomy.score_kind == "dot":
+        score_name = N_("cosine similarity") if criterion.normalize else N_("similarity")
+    mask = torch.zeros(anatomy.scores.shape, dtype=torch.uint8)
+    for number, part in enumerate((anatomy.positive, anatomy.negative, anatomy.self_pair), 1):
+        mask[part] = number
+    reason = "" if anatomy.output.n_valid else _why_undefined(anatomy, batch, pairing)
+    views = None
+    if isinstance(criterion, TwoViewLoss) and isinstance(batch, LabBatch) and not reason:
+        reason = _by_dimensions(criterion.card.title, anatomy)
+        if criterion.card.matrix:
+            views, reason = _views_to_show(batch, reason)
+    extras = {k: v.numpy() if hasattr(v, "numpy") else v for k, v in anatomy.extras.items()}
+    return LabView(
+        scores=np.ascontiguousarray(anatomy.scores.float()[:, shown]),
+        mask=np.ascontiguousarray(mask[:, shown]),
+        kernel=criterion.kernel(),
+        row_thumbs=compared.row_thumbs,
+        column_thumbs=compared.column_thumbs,
+        names=compared.names,
+        column_names=compared.column_names,
+        score_name=score_name,
+        value=float(anatomy.output.value),
+        n_valid=anatomy.output.n_valid,
+        per_anchor=anatomy.output.per_anchor.numpy(),
+        weight=np.ascontiguousarray(anatomy.weight[:, shown]),
+        grad=np.ascontiguousarray(anatomy.grad_scores[:, shown]),
+        extras=extras,
+        reason=reason,
+        note=batch.note,
+        views=views,
+        **_words(batch, pairing, compared),
+    )
+
+
+def _words(batch: LabBatch | TowerBatch, direction: str, compared: Compared) -> dict[str, Any]:
+    """Names of the towers, and what rows say; {} for neither."""
+    if isinstance(batch, LabBatch):
+        if not batch.texts or batch.memory is not None:
+            return {}
+        said = [text for text in batch.texts for _ in range(batch.rows.shape[1])]
+        rows, columns = compared.row_thumbs, compared.column_thumbs  # places in the batch, image-major
+        return {"texts": [said[i] for i in rows], "column_texts": [said[j] for j in columns]}
+    texts, column_texts = (tower.texts if any(tower.texts) else () for tower in batch.sides(direction))
+    titles = [tower.title for tower in batch.sides(direction)]
+    return {"towers": titles, "texts": texts, "column_texts": column_texts}
+
+
+def _across(batch: TowerBatch, direction: str) -> Compared:
+    """Rows of one tower as anchors, of the other as candidates."""
+    anchors, candidates = batch.sides(direction)
+    a, b = (torch.from_numpy(np.ascontiguousarray(tower.rows, np.float32)) for tower in (batch.a, batch.b))
+    groups_a, groups_b = (torch.from_numpy(tower.groups.astype(np.int64)) for tower in (batch.a, batch.b))
+    made = pairs.from_towers(a, b, groups_a, groups_b, direction)
+    n = len(batch.a.rows)
+    shown = slice(n, None) if direction == "a_to_b" else slice(n)
+    return Compared(made, anchors.thumbs, candidates.thumbs, anchors.names, candidates.names, shown)
+
+
+def _views_to_show(batch: LabBatch, reason: str) -> tuple[np.ndarray | None, str]:
+    """First and second views (b, 2, d) for the browser, none where they are too wide, and the reason."""
+    d = batch.rows.shape[2]
+    if d <= MOST_DIMENSIONS:
+        return np.ascontiguousarray(batch.rows[:, :2], np.float32), reason
+    wide = message(
+        "The view of dimensions takes at most {most}, and these vectors have {d}.",
+        most=f"{MOST_DIMENSIONS:,}",
+        d=f"{d:,}",
+    )
+    return None, join(" ", [reason, wide])
+
+
+def _by_dimensions(title: str, anatomy: Anatomy) -> str:
+    """What is said of a loss that has no weights on pairs to show."""
+    parts = {k.replace("_", " "): v.item() for k, v in anatomy.extras.items() if torch.is_tensor(v) and v.ndim == 0}
+    return message(
+        "{title} compares dimensions over the batch and puts no weight on pairs. Its value on this batch is {value} "
+        "({parts}).",
+        title=title,
+        value=f"{float(anatomy.output.value):.4g}",
+        parts=", ".join(f"{name} {value:.3g}" for name, value in parts.items()),
+    )
+
+
+def _related(batch: LabBatch, pairing: str) -> Compared:
+    """Pairs of a batch of one encoder."""
+    if pairing not in PAIRINGS:
+        values = {"pairings": ", ".join(PAIRINGS), "pairing": f"{pairing!r}"}
+        raise ValueError(message("a pairing is one of {pairings}; got {pairing}", **values))
+    z = torch.from_numpy(batch.rows)  # (b, v, d)
+    b, v, _ = z.shape
+    every = list(range(b * v))
+    names = [batch.name(row) for row in every]
+    if pairing == "views":
+        return Compared(pairs.from_views(z), every, every, names, names)
+    if pairing == "classes":
+        return Compared(pairs.from_views(z, torch.from_numpy(batch.labels)), every, every, names, names)
+    if v < 2:
+        raise ValueError(
+            N_("A query and a key need two views of each sample; here is one. Compare rows of one class instead.")
+        )
+    q, k = z[:, 0], z[:, 1]
+    if batch.memory is not None:
+        return _with_memory(batch, batch.memory, pairing, q, k)
+    queries = torch.arange(0, b, 4)  # every fourth image is a query, so that each class has some
+    rows, keys = [i * v for i in queries.tolist()], every[1::v]
+    queried = [names[row] for row in rows]
+    if pairing == "bank":
+        return Compared(pairs.from_bank(q[queries], queries, k), rows, keys, queried, names[1::v])
+    queued = [i for i in range(b) if i % 4]  # the keys of the others stand in the queue
+    columns = [keys[i] for i in [*queries.tolist(), *queued]]
+    batch_pairs = pairs.from_queue(q[queries], k[queries], k[queued])
+    return Compared(batch_pairs, rows, columns, queried, [names[i] for i in columns])
+
+
+def _with_memory(batch: LabBatch, memory: Memory, pairing: str, q: torch.Tensor, k: torch.Tensor) -> Compared:
+    """Queries (b, d) against their keys and the queue, or against the bank."""
+    b, v = batch.rows.shape[:2]
+    rows, m = torch.from_numpy(memory.rows), len(memory.rows)
+    thumbs = [-1] * m if memory.thumbs is None else [b * v + i for i in range(m)]
+    queries, keys = [i * v for i in range(b)], [i * v + 1 for i in range(b)]
+    queried = [batch.name(row) for row in queries]
+    if pairing == "queue":
+        names = [batch.name(key) for key in keys] + memory.names
+        return Compared(pairs.from_queue(q, k, rows), queries, keys + thumbs, queried, names)
+    assert memory.query_slots is not None  # a bank has a slot for each query
+    bank = pairs.from_bank(q, torch.from_numpy(memory.query_slots), rows, log_z=memory.log_z)
+    return Compared(replace(bank, population=memory.size), queries, thumbs, queried, memory.names)
+
+
+def _why_undefined(anatomy: Any, batch: LabBatch | TowerBatch, pairing: str) -> str:
+    if isinstance(batch, TowerBatch):
+        return N_("No row has a negative here: all rows belong together. Take more rows of each tower.")
+    if not bool(anatomy.positive.any()):
+        reason = message("No anchor has a positive in this batch, so the loss is undefined for all of them. ")
+        if pairing == "views" and batch.rows.shape[1] == 1:
+            return reason + N_("There is one view of each sample; compare rows of one class instead.")
+        if pairing == "classes" and (batch.labels < 0).all():
+            return reason + N_("These rows have no labels.")
+        return reason + N_("Take a larger batch.")
+    if len(batch.rows) == 1 and batch.rows.shape[1] > 1:
+        return N_("There is one image, and over one image no dimension varies. Take two images or more.")
+    if not bool(anatomy.negative.any()):
+        return N_("No anchor has a negative in this batch: all rows are positives of each other.")
+    return N_("The loss is undefined for every anchor of this batch.")
+
+
+def trade(
+    scores: np.ndarray,
+    negative: np.ndarray,
+    same_class: np.ndarray | None,
+    temperatures: tuple[float, ...] = TEMPERATURES,
+) -> list[Trade]:
+    """What temperatures trade on a batch, read off the softmax over negatives: a low τ pushes the nearest rows, which
+    spreads the embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike (Wang and
+    Liu, https://arxiv.org/abs/2012.09740). Raises ValueError where no anchor has a negative.
+
+    Args: scores (n, w) similarities; negative (n, w) bool; same_class (n, w) bool, or None without labels.
+    """
+    from scipy.special import entr, softmax
+
+    anchors = negative.any(1)
+    if not anchors.any():
+        raise ValueError(N_("no anchor of this batch has a negative"))
+    s = np.where(negative, scores.astype(np.float64), -np.inf)[anchors]  # (m, w)
+    count = negative[anchors].sum(1)  # (m)
+    found = []
+    for t in temperatures:
+        p = softmax(s / t, axis=1)
+        entropy = entr(p).sum(1)
+        own = None if same_class is None else float((p * same_class[anchors]).sum(1).mean())
+        found.append(Trade(t, float((np.exp(entropy) / count).mean()), own, float(p.max(1).mean())))
+    return found
+
+
+def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> LossEntry:
+    """A loss for the live view: as the catalog has it, and `values` of its knobs. Raises UnknownName, ValueError."""
+    criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
+    return LossEntry(
+        title=criterion.card.title,
+        score=criterion.score,
+        kernel=criterion.kernel(),
+        knobs={name: KnobEntry(**asdict(knob)) for name, knob in registered.items()},  # type: ignore[typeddict-item]
+        values={name: getattr(criterion, name) for name in registered},
+    )

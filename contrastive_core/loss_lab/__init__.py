@@ -1,1 +1,0 @@
-"""The Loss Lab's batch, memory and view."""

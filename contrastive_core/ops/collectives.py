@@ -1,0 +1,273 @@
+"""A thin adapter over torch.distributed: the processes of a run and simple messages between them.
+
+They are started by `--processes` (local_processes.py) or by torchrun. Otherwise the world has one process, and every
+function here is the identity.
+"""
+
+import functools
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from contrastive_core.base.device import check_shared
+from contrastive_core.base.errors import Elsewhere, NoDevice
+from contrastive_core.base.local_processes import RENDEZVOUS
+
+T = TypeVar("T")
+PROOF_PATIENCE = timedelta(minutes=2)  # all processes have met at that moment
+PATIENCE = timedelta(days=7)  # for work that takes one process as long as it takes
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among the others: rank 0 … size−1, and its place on its own machine."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+    local_size: int = 1
+
+    @property
+    def is_rank0(self) -> bool:
+        """Whether this is the process that writes files."""
+        return self.rank == 0
+
+
+def init_process_group(device: str = "cpu") -> World:
+    """Meet the other processes of this command; a world of one without them.
+
+    Args: device: what they will work on: "cuda" is a GPU each, "cuda:N" the one that is named.
+    Raises: ValueError when this machine has fewer GPUs than processes, or one GPU is named for
+        several; on one process of the machine, `Elsewhere` on the others.
+    """
+    local_rank, local_size = _local()
+    cuda = device.split(":")[0] == "cuda"
+    try:
+        check_shared(device, local_size)
+        if cuda and torch.cuda.device_count() < local_size:
+            raise NoDevice(
+                f"{local_size} processes need {local_size} GPUs, and this machine has "
+                f"{torch.cuda.device_count()}: take fewer processes, or --device cpu"
+            )
+    except NoDevice:
+        if local_rank:
+            raise Elsewhere from None
+        raise
+    if not dist.is_initialized() and "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        if cuda:
+            torch.cuda.set_device(torch.device(device if ":" in device else f"cuda:{local_rank}"))
+        store = None
+        if path := os.environ.get(RENDEZVOUS):
+            store = dist.FileStore(path, int(os.environ["WORLD_SIZE"]))
+        rank, size = (int(os.environ[name]) if store else -1 for name in ("RANK", "WORLD_SIZE"))
+        dist.init_process_group("nccl" if cuda else "gloo", store=store, rank=rank, world_size=size)
+        _check_peers(dist.group.WORLD)
+    return world()
+
+
+def new_group(timeout: timedelta | None = None) -> Any:
+    """A further gloo group of all processes. All call it together."""
+    group = dist.new_group(backend="gloo", timeout=timeout)
+    _check_peers(group)
+    return group
+
+
+def _check_peers(group: Any) -> None:
+    """Refuse a gloo group in which another program answers for a process: gloo listens on the loopback interface
+    without a secret, and whoever connects first is believed. Each pair exchanges a proof directly, before any pickle.
+    Raises RuntimeError."""
+    if RENDEZVOUS not in os.environ or dist.get_backend(group) != "gloo":
+        return
+    rank, size, name = dist.get_rank(), dist.get_world_size(), group.group_name
+    secret = os.environ[RENDEZVOUS].encode()
+
+    def proof(sender: int, receiver: int) -> bytes:
+        return hmac.digest(secret, f"{name}/{sender}/{receiver}".encode(), "sha256")
+
+    mine = torch.tensor([list(proof(rank, other)) for other in range(size)], dtype=torch.uint8)
+    answers = torch.empty_like(mine)
+    exchange: Any = dist.all_to_all_single(answers, mine, group=group, async_op=True)
+    exchange.wait(PROOF_PATIENCE)  # a stranger may be silent
+    for other, answer in enumerate(answers):
+        if not hmac.compare_digest(answer.numpy().tobytes(), proof(other, rank)):
+            raise RuntimeError(f"another program answers in place of process {other}")
+
+
+def _local() -> tuple[int, int]:
+    """Rank and number of the processes on this machine, in torchrun's words."""
+    return int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+
+
+def world() -> World:
+    """This process's place in the world that was joined; a world of one before."""
+    return World(dist.get_rank(), dist.get_world_size(), *_local()) if dist.is_initialized() else World()
+
+
+@contextmanager
+def process_group(device: str) -> Iterator[World]:
+    """Join for the time of a command that works on `device`, then leave."""
+    if not torch.cuda.is_available():
+        device = "cpu"
+    try:
+        yield init_process_group("cuda" if device == "auto" else device)
+        all_gather_object(None)  # nobody leaves while another still works
+    finally:
+        destroy_process_group()
+
+
+def destroy_process_group() -> None:
+    """Part from the others, if there are any."""
+    if dist.is_initialized():
+        _patient_group.cache_clear()
+        dist.destroy_process_group()
+
+
+def is_single_process() -> bool:
+    """Whether there is no other process."""
+    return not dist.is_initialized() or dist.get_world_size() == 1
+
+
+def message_device() -> str:
+    """Where messages are made: NCCL moves only what lies on the GPU."""
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"
+
+
+class _Gather(torch.autograd.Function):
+    """All processes' rows, by rank; backward sums what each sends to a row's owner. torch.distributed.nn's
+    all_gather takes shares of one size only, and on NCCL adds gradients up in an order of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, counts: list[int]) -> Tensor:
+        ctx.counts = counts
+        padded = x.new_zeros(max(counts), *x.shape[1:])
+        padded[: len(x)] = x
+        parts = [torch.empty_like(padded) for _ in counts]
+        dist.all_gather(parts, padded)
+        return torch.cat([p[:n] for p, n in zip(parts, counts, strict=True)])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        grad, mine = grads[0].contiguous(), ctx.counts[dist.get_rank()]
+        parts = grad.new_empty(len(ctx.counts) * mine, *grad.shape[1:])
+        dist.all_to_all_single(parts, grad, [mine] * len(ctx.counts), ctx.counts)
+        return parts.view(len(ctx.counts), mine, *grad.shape[1:]).sum(0), None
+
+
+def all_gather(x: Tensor, counts: list[int] | None = None) -> Tensor:
+    """Rows (n, …) of every process as one tensor (Σ n, …), with gradient; `counts`: every n, if known."""
+    if is_single_process():
+        return x
+    counts = [one for (one,) in all_gather_ints(len(x))] if counts is None else counts
+    if x.dtype == torch.bool:
+        return all_gather(x.to(torch.uint8), counts).bool()
+    return _Gather.apply(x.contiguous(), counts)  # type: ignore[no-any-return]
+
+
+def all_gather_ints(*mine: int) -> list[list[int]]:
+    """Some integers of every process, by process: one small message, fit for every step."""
+    if is_single_process():
+        return [list(mine)]
+    local = torch.tensor(mine, device=message_device())
+    gathered = local.new_empty(dist.get_world_size() * len(mine))
+    dist.all_gather_into_tensor(gathered, local)
+    return gathered.view(-1, len(mine)).tolist()  # type: ignore[no-any-return]
+
+
+def all_gather_object(value: Any, group: dist.ProcessGroup | None = None) -> list[Any]:
+    """A plain value of every process, in the order of ranks."""
+    if is_single_process():
+        return [value]
+    values: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(values, value, group)
+    return values
+
+
+def broadcast_object(value: Any) -> Any:
+    """Return the value of the first process on every process."""
+    if is_single_process():
+        return value
+    holder = [value]
+    dist.broadcast_object_list(holder, 0)
+    return holder[0]
+
+
+def raise_together(work: Callable[[], T], patient: bool = False) -> T:
+    """Do `work` on every process. If it fails on some, the first of them raises its error, and
+    every other process raises `Elsewhere`: nobody goes on alone, or waits for who is gone.
+
+    Args: patient: it may take some much longer than the minutes that processes wait for each other
+        (ten on GPUs): decoding a folder of images, a download.
+    """
+    group = _patient_group(dist.group.WORLD) if patient and not is_single_process() else None
+    result: T | None = None
+    error: Exception | None = None
+    try:
+        result = work()
+    except Exception as caught:
+        error = caught
+    failed = all_gather_object(error is not None, group)
+    if error is not None and failed.index(True) == world().rank:
+        raise error
+    if any(failed):
+        raise Elsewhere
+    return result  # type: ignore[return-value]
+
+
+def on_rank0(work: Callable[[], None]) -> None:
+    """Do `work` on the first process, for as long as it takes, while the others wait. All processes call it together.
+    Raises its error there and `Elsewhere` on the others."""
+    raise_together(work if world().is_rank0 else lambda: None, patient=True)
+
+
+@functools.cache
+def _patient_group(world: dist.ProcessGroup | None) -> Any:
+    """A group of the processes of `world` that wait for each other for days. The first call, which makes it, is one of
+    all processes together."""
+    return new_group(PATIENCE)
+
+
+def any_process(flag: bool) -> bool:
+    """Whether the flag is set on any process: one small message, fit for every step."""
+    return flag if is_single_process() else any(is_set for (is_set,) in all_gather_ints(int(flag)))
+
+
+class _AllReduceSum(torch.autograd.Function):
+    """A sum over processes whose gradient is summed too: torch.distributed.nn's is deprecated, and
+    what replaces it has a gradient under the compiler only."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return _summed(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        return _summed(grads[0])
+
+
+def _summed(x: Tensor) -> Tensor:
+    x = x.clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(x)
+    return x
+
+
+def all_reduce_sum(x: Tensor) -> Tensor:
+    """The sum of `x` over all processes, with gradient."""
+    return x if is_single_process() else _AllReduceSum.apply(x)  # type: ignore[no-any-return]
+
+
+def mismatched_tensors(state: Mapping[str, Tensor]) -> list[str]:
+    """Names of tensors that are not equal, bit by bit, on every process."""
+    if is_single_process():
+        return []
+    digests = {k: hashlib.sha256(v.detach().cpu().contiguous().numpy().tobytes()).hexdigest() for k, v in state.items()}
+    hashes = all_gather_object(digests)
+    return [k for k in state if any(h[k] != hashes[0][k] for h in hashes)]

@@ -1,0 +1,98 @@
+"""References: runs that stand beside every other run on the same images, such as an imported encoder that training has
+to beat. The user names them once; the list lies in `data_home()`. Torch-free."""
+
+from dataclasses import dataclass
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_schema import schema_of
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import data_home
+from contrastive_core.runs.run import Run
+
+PREFIX = "reference:"  # of a source of scores; the run's name follows
+NONE = "none"  # on the command line: no reference
+MOST = 20
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """The file of the list."""
+
+    runs: list[str]
+
+
+SETTING = schema_of(_Setting)
+
+
+def read_names() -> list[str]:
+    """The names of the references, in the user's order; none where the file is missing or damaged."""
+    try:
+        return [str(name) for name in json_files.read_object(data_home() / "references.json", SETTING)["runs"]][:MOST]
+    except (OSError, ValueError):
+        return []
+
+
+def write_names(names: list[str]) -> None:
+    """Replace the list. Raises BadSetting for too many."""
+    if len(names) > MOST:
+        raise BadSetting("at most {most} references; remove one first", most=MOST)
+    json_files.write_json(data_home() / "references.json", {"runs": names})
+
+
+def add(name: str) -> None:
+    """Make a run a reference. Raises ValueError where it does not exist or has no weights."""
+    runs.load(name).weights_hash()
+    write_names([*(one for one in read_names() if one != name), name])
+
+
+def remove(name: str) -> None:
+    """Leave a run out of the references. Raises BadSetting where it is none."""
+    names = read_names()
+    if name not in names:
+        listed = ", ".join(names) or N_("none")
+        raise BadSetting("{name} is not among the references: {listed}", name=repr(name), listed=listed)
+    write_names([one for one in names if one != name])
+
+
+def references_on(data_key: str, but: str = "") -> list[Run]:
+    """The references on some images, except the run `but`. Those that are gone are left out.
+    Args: data_key: as `Run.data_key` gives it."""
+    found = []
+    for name in read_names():
+        try:
+            run = runs.load(name)
+        except (ValueError, OSError):  # gone, or damaged
+            continue
+        if name != but and run.weights.exists() and run.data_key == data_key:
+            found.append(run)
+    return found
+
+
+def references_of(run: Run) -> list[Run]:
+    """The references that stand beside a run."""
+    return references_on(run.data_key, but=run.name)
+
+
+def named_on(names: list[str] | None, data_key: str, but: str = "") -> list[Run]:
+    """The references that a command names; those of the list where it names none. Raises BadSetting for a run on other
+    images, ValueError for one without weights."""
+    if names is None:
+        return references_on(data_key, but)
+    found = [runs.load(name) for name in dict.fromkeys(names) if name != NONE]
+    for run in found:
+        run.weights_hash()
+        if run.data_key != data_key:
+            raise BadSetting(
+                "{name} is on {own}, not on {data}: `import run:{name} --dataset {data}` makes a run that is",
+                name=run.name,
+                own=run.data_key,
+                data=data_key,
+            )
+    return found
+
+
+def source_title(source: str) -> str:
+    """The title of a reference's source of scores."""
+    return message("{name}, reference", name=source.removeprefix(PREFIX))

@@ -1,0 +1,274 @@
+"""One run's folder: status, metrics, snapshots, and what a person wrote about it. Torch-free.
+
+Runs are created, listed and loaded in runs.py; run_files.py says what stands in each file. What is
+read never raises for a damaged file, but where it says so. What is written goes through `write`,
+which raises Gone where the folder was moved or deleted: no folder is made anew.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.errors import Damaged, Gone
+from contrastive_core.base.json_files import MAX_RECORD, JsonObject
+from contrastive_core.base.lock import is_locked, is_process, lock, process_start
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.paths import SHIPPED
+from contrastive_core.base.regular_files import FileCache, is_regular
+from contrastive_core.data.captions import CAPTIONS_FILE
+from contrastive_core.runs import run_files
+from contrastive_core.runs.run_files import Manifest, Meta, Status, read_manifest
+
+NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
+MAX_SNAPSHOT = 128 << 20  # bytes: 15,000 rows of 4,096 numbers in float16
+SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
+
+    path: Path
+    manifest: Manifest = field(repr=False, hash=False)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def shipped(self) -> bool:
+        return self.path.parent == SHIPPED
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
+        return "recording" in self.manifest
+
+    @property
+    def has_towers(self) -> bool:
+        """Whether it has a text tower too: it was trained on captions."""
+        return bool(self.manifest.get("captions"))
+
+    @property
+    def unit(self) -> str:
+        """The unit of its snapshot numbers: epoch, or step in a recording."""
+        return "step" if self.is_recording else "epoch"
+
+    @property
+    def config(self) -> JsonObject:
+        """The settings of its training."""
+        config = self.manifest.get("config")
+        return dict(config) if isinstance(config, dict) else {}
+
+    @property
+    def data_key(self) -> str:
+        """The key that runs on the same images share."""
+        return data_key(self.config.get("dataset"), self.config.get("root"))
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.safetensors"
+
+    def weights_hash(self) -> str:
+        """SHA-256 of the weights' file. Raises ValueError when the run has none (yet)."""
+        if self.is_recording:
+            raise ValueError(
+                message("{name} is a recording: it has rows of a training loop and no weights", name=self.name)
+            )
+        try:
+            return _hashes(self.weights)
+        except FileNotFoundError:
+            raise ValueError(message("{name} has no weights yet", name=self.name)) from None
+
+    def captions_hash(self) -> str:
+        """SHA-256 of the captions.csv beside its images; "" where there is none."""
+        name = str(self.config.get("dataset"))
+        if not name.startswith("folder:"):
+            return ""
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            path = Path(name.removeprefix("folder:")).expanduser() / CAPTIONS_FILE
+            return _hashes(path) if is_regular(path) else ""
+        return ""
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        """Write one of the run's files, whole or not at all. Raises Gone; OSError."""
+        path = self.path / name
+        self.check_present()
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            atomic.write_bytes(path, data, parents=False)
+        except FileNotFoundError:
+            raise self._gone() from None
+
+    def check_present(self) -> None:
+        """Raises Gone when the run was moved or deleted, or another took its place."""
+        try:
+            is_same = manifests(self.path / "run.json").get("id") == self.manifest.get("id")
+        except Damaged:
+            return
+        except OSError:
+            raise self._gone() from None
+        if not is_same:
+            raise self._gone()
+
+    def _gone(self) -> Gone:
+        return Gone("the folder of {name} was renamed, moved or deleted: {path}", name=self.name, path=self.path)
+
+    def status(self) -> Status:
+        """`status`, `reason`, `epoch`, `epochs`, `step`, `updated`. A run whose process died
+        while it was running is `failed`, and so is one whose status is damaged."""
+        current = self._read_status()
+        if current == NOT_STARTED:
+            return current
+        while current["status"] in ("running", "queued") and not self._is_worked_on(current):
+            if (again := self._read_status()) == current:
+                rest = N_("Resume continues from its last state")
+                if self.is_recording:
+                    rest = N_("the steps recorded before are kept")
+                reason = message("its process ended without a word; ") + rest
+                return {**current, "status": "failed", "reason": reason}
+            current = again  # it had its last word between the two looks
+        return current
+
+    def _read_status(self) -> Status:
+        """Return the content of the status file; `failed` with the reason if it is damaged."""
+        try:
+            return cast(Status, json_files.read_object(self.path / "status.json", run_files.STATUS, MAX_RECORD))
+        except FileNotFoundError:
+            return NOT_STARTED.copy()
+        except (Damaged, OSError) as error:
+            return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
+
+    def _is_worked_on(self, status: Status) -> bool:
+        """Whether a process trains it, or the one that made it is about to."""
+        pid = status.get("pid") if status["status"] == "queued" else None
+        return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
+
+    def set_status(self, status: str, reason: str = "", **values: Any) -> None:
+        """Write how the run stands. Other values of before are kept. Raises Gone."""
+        before: JsonObject = {}
+        with contextlib.suppress(OSError, Damaged):
+            before = json_files.read_object(self.path / "status.json", run_files.STATUS, MAX_RECORD)
+        now = before | {"status": status, "reason": reason, **stamp(), **values}
+        self.write("status.json", json_files.json_bytes(now))
+
+    def is_alive(self) -> bool:
+        """Whether a living process works on the run."""
+        return is_locked(self.path / "lock")
+
+    def is_claimed(self) -> bool:
+        """Whether a living process works on the run, or has made it and is about to."""
+        return self._is_worked_on(self._read_status())
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from the run while inside. Raises Locked; Gone; NotRegular for linked folders."""
+        self.check_present()
+        with lock(self.path / "lock"):
+            try:
+                self.check_present()
+            except Gone:
+                with contextlib.suppress(OSError):  # the lock has made its folder anew
+                    if {p.name for p in self.path.iterdir()} <= {"lock"}:
+                        (self.path / "lock").unlink(missing_ok=True)
+                        self.path.rmdir()
+                raise
+            for folder in (self.path, self.path / "state", self.path / "snapshots"):
+                atomic.check_links(folder)
+                atomic.tidy(folder)
+            yield
+
+    def metrics(self) -> list[JsonObject]:
+        """All lines written so far, but for damaged ones."""
+        try:
+            return json_files.read_lines(self.path / "metrics.jsonl", run_files.METRICS)
+        except (Damaged, OSError):
+            return []
+
+    def append_metrics(self, lines: Iterable[JsonObject]) -> None:
+        """Add lines. Raises Gone; OSError."""
+        self.check_present()
+        json_files.append_lines(self.path / "metrics.jsonl", lines)
+
+    def cut_metrics(self, step: int) -> None:
+        """Drop lines after `step`, and snapshots after the last whole epoch left. Raises Gone."""
+        lines = self.metrics()
+        kept_lines = [line for line in lines if line.get("step", 0) <= step]
+        if len(kept_lines) < len(lines):
+            self.write("metrics.jsonl", json_files.lines_bytes(kept_lines))
+        last = max((x.get("epoch", 0) for x in kept_lines if "images_per_s" not in x), default=0)
+        for epoch, path in self._snapshot_files():
+            if epoch > last:
+                path.unlink(missing_ok=True)
+
+    def save_snapshot(
+        self, epoch: int, *, index: np.ndarray, h: np.ndarray, z: np.ndarray, labels: np.ndarray, **more: np.ndarray
+    ) -> None:
+        """Keep the embedding of the fixed sample after `epoch`, in float16. Raises Gone."""
+        h, z = h.astype(np.float16), z.astype(np.float16)
+        data = json_files.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
+        self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
+
+    def snapshots(self) -> list[int]:
+        """Epochs (of a recording: steps) of which there is a snapshot, rising."""
+        return [epoch for epoch, _ in self._snapshot_files()]
+
+    def snapshot(self, epoch: int) -> dict[str, np.ndarray]:
+        """`index` (n), `labels` (n), `h` and `z` (n, d) float32 of one epoch. Raises Damaged; FileNotFoundError."""
+        path = self.snapshot_path(epoch)
+        arrays = json_files.read_npz(path, MAX_SNAPSHOT, shapes=SNAPSHOT)
+        n, *lengths = (len(arrays[name]) for name in ("index", "h", "z"))
+        if lengths != [n, n] or len(arrays["labels"]) not in (0, n):
+            raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
+        return {k: v.astype(np.float32) if v.dtype == np.float16 else v for k, v in arrays.items()}
+
+    def snapshot_path(self, epoch: int) -> Path:
+        """The file of the snapshot of an epoch."""
+        return self.path / "snapshots" / self._snapshot_name(epoch)
+
+    def _snapshot_name(self, number: int) -> str:
+        return f"{self.unit}-{number:04d}.npz"
+
+    def _snapshot_files(self) -> list[tuple[int, Path]]:
+        return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
+
+    def meta(self) -> Meta:
+        """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
+        with contextlib.suppress(OSError, Damaged):
+            return cast(Meta, json_files.read_object(self.path / "meta.json", run_files.META, MAX_RECORD))
+        return {}
+
+    def set_meta(self, **values: Any) -> None:
+        """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
+        before: JsonObject = {}
+        try:
+            before = json_files.read_object(self.path / "meta.json", run_files.META, MAX_RECORD)
+        except FileNotFoundError:
+            pass
+        except Damaged:
+            with contextlib.suppress(Damaged):  # no ordinary file, or a huge one: it holds no notes
+                self.write("meta.damaged.json", json_files.read_bytes(self.path / "meta.json", MAX_RECORD))
+        self.write("meta.json", json_files.json_bytes({**before, **values}))
+
+
+manifests = FileCache(read_manifest, 20_000)  # some kilobytes each
+_hashes = FileCache(atomic.sha256_file, 10_000)  # a page asks for many
+
+
+def data_key(dataset: str | None, root: str | None) -> str:
+    """The key of a data set that is read from a folder `root`, or from the usual one."""
+    return f"{dataset} {root or ''}".strip()
+
+
+def stamp() -> Status:
+    """Which process writes, and when."""
+    pid = os.getpid()
+    return {"pid": pid, "started": process_start(pid), "updated": time.time()}

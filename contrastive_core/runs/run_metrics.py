@@ -1,0 +1,137 @@
+"""What a run's files say of its training: its metrics while they are written, what it cost, of how many images its
+figures are. Torch-free. A run of a million steps has 200 MB of lines. Of the steps' lines a bounded number is kept,
+spread over the run, and the last few; the epochs' lines are kept all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import BinaryIO, TypedDict
+
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged, NotRegular
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.regular_files import open_regular
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_files import METRICS
+
+KEPT = 600  # lines of steps, at most, and at least half as many once there have been so many
+LAST = 20  # lines of the newest steps
+CHUNK = 1 << 22  # bytes read at a time
+STEP = b'"images_per_s"'  # only a step's line has it
+LONGEST_LINE = 1 << 20  # bytes; what is longer is no line of ours
+MOST_EPOCHS = 100_000  # lines of epochs
+LONGEST_HEADER = 4 << 20  # bytes of a weights' header, above which the file is not looked into
+LARGEST_SIDE = 1 << 40  # of a tensor
+
+_object = partial(json_files.object_of, schema=METRICS)
+
+
+class MetricsReader:
+    """`update` reads on; `steps` and `epochs` are lines as `Run.metrics` gives them, `latest` the newest steps."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._clear()
+
+    def _clear(self) -> None:
+        self.steps: list[JsonObject] = []
+        self.latest: list[JsonObject] = []
+        self.epochs: list[JsonObject] = []
+        self._file: tuple[int, int] | None = None  # device and inode
+        self._offset, self._count, self._stride = 0, 0, 1
+
+    def update(self) -> MetricsReader:
+        """Read what was written since the last look; all of it, if the file is another one or has been cut."""
+        try:
+            with open_regular(self.path, json_files.MAX_LINES) as file:
+                self._read(file)
+        except (NotRegular, OSError):
+            self._clear()
+        return self
+
+    def _read(self, file: BinaryIO) -> None:
+        about = os.fstat(file.fileno())
+        identity = (about.st_dev, about.st_ino)
+        if identity != self._file or about.st_size < self._offset:
+            self._clear()
+        self._file = identity
+        file.seek(self._offset)
+        rest, steps = b"", list[bytes]()
+        while chunk := file.read(CHUNK):
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._offset += sum(map(len, lines)) + len(lines)
+            if len(rest) > LONGEST_LINE:
+                self._offset, rest = self._offset + len(rest), b""
+            for line in lines:
+                steps = self._take(line, steps)
+        self.latest = [*self.latest, *filter(None, map(_object, steps))][-LAST:]
+
+    def _take(self, line: bytes, newest: list[bytes]) -> list[bytes]:
+        """Keep one line; returns the newest steps' lines, which are read at the end only."""
+        if STEP not in line:
+            if len(self.epochs) < MOST_EPOCHS and (value := _object(line)):
+                self.epochs.append(value)
+            return newest
+        if self._count % self._stride == 0 and (value := _object(line)):
+            self.steps.append(value)
+            if len(self.steps) > KEPT:
+                self.steps, self._stride = self.steps[::2], 2 * self._stride
+        self._count += 1
+        return [*newest[-LAST:], line]
+
+
+class Cost(TypedDict):
+    """Seconds of training, images per second (median of steps), peak MB, and parameters; None where not recorded."""
+
+    seconds: float | None
+    images_per_s: float | None
+    memory_mb: float | None
+    parameters: int | None
+
+
+def cost_of(run: Run) -> Cost:
+    """Return time and memory of a run, read from its files."""
+    lines = run.metrics()
+
+    def values(name: str) -> list[float]:
+        return sorted(value for line in lines if (value := line.get(name)))
+
+    speeds = values("images_per_s")
+    return {
+        "seconds": max(values("seconds"), default=None),
+        "images_per_s": speeds[len(speeds) // 2] if speeds else None,
+        "memory_mb": max(values("memory_mb"), default=None),
+        "parameters": parameters_of(run),
+    }
+
+
+def parameters_of(run: Run) -> int | None:
+    """Numbers in the encoder and its head, from the header of the weights' file."""
+    try:
+        with open_regular(run.weights) as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
+        shapes = [v["shape"] for k, v in header.items() if k.startswith(("encoder.", "head."))]
+        are_sizes = all(isinstance(n, int) and 0 <= n < LARGEST_SIDE for shape in shapes for n in shape[:9])
+        return sum(math.prod(shape[:9]) for shape in shapes) or None if are_sizes else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
+        return None
+
+
+def labeled_images(run: Run) -> int:
+    """Images of the fixed sample that have a class; 0 where no snapshot is there to count them."""
+    try:
+        return _labeled_images(run, (run.path / "snapshots").stat().st_mtime_ns)
+    except (OSError, Damaged):
+        return 0
+
+
+@lru_cache(1000)
+def _labeled_images(run: Run, mtime: int) -> int:
+    """Pages ask every second: the snapshots' labels are read when there is a new one."""
+    epochs = run.snapshots()
+    return int((run.snapshot(epochs[-1])["labels"] >= 0).sum()) if epochs else 0

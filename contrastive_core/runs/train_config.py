@@ -1,0 +1,236 @@
+"""The settings of a training run: plain values, read from the command line and kept in run.json.
+
+A field that is None takes the method's default for the data set. `loss.temperature=0.2`,
+`method.momentum=0.99`, `recipe.crop_low=0.4` and `encoder.stem=small` reach the knobs of the loss,
+the method, the recipe and the encoder; every other key names a field.
+"""
+
+import dataclasses
+import json
+import math
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.data.image_form import ImageForm
+
+GROUPS = {"loss": "loss_knobs", "method": "method_knobs", "recipe": "recipe", "encoder": "encoder_knobs"}
+IMAGE_SIZE = N_(
+    "side length in pixels for a folder's images; default: the encoder's size, otherwise their median up to 64"
+)
+RECIPE = N_("short, cifar or imagenet; default: chosen from encoder, image size and epochs")
+CACHE = N_("of a folder's decoded images: auto (default), memory-map, or stream, which decodes them in training")
+CACHES = ("auto", "memory-map", "stream")
+RECIPES = ("short", "cifar", "imagenet")
+EPOCHS = 20  # of a training, where its method needs no more
+SLOW = {("byol", "digits"): 100, ("simsiam", "digits"): 60}  # epochs, by method and data set: measured, three seeds
+FLAGS = {"training_recipe": "recipe"}  # `recipe` is the field of the augmentations
+MICRO_BATCH = N_("images encoded at a time: memory follows it, and the loss still sees the whole batch")
+
+
+def _setting(default: Any, **limits: float) -> Any:
+    """A field with the least and the greatest value, `low` and `high`, that it takes."""
+    return field(default=default, metadata=limits)
+
+
+def _option(default: Any, help: str, metavar: str | None = None, **limits: float) -> Any:
+    """A field that the command line has an option of its own for."""
+    return field(default=default, metadata={**limits, "option": {"help": help, "metavar": metavar}})
+
+
+def flag(name: str) -> str:
+    """The option of the command line for a field: `--micro-batch` for `micro_batch`."""
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """All settings of one training run. JSON in, JSON out."""
+
+    method: str = _option("simclr", "default: simclr")
+    dataset: str = _option("digits", N_("digits (default), shapes, cifar10, …, folder:PATH, csv:PATH"))
+    root: str | None = _option(None, N_("folder of downloaded data sets"), metavar="FOLDER")
+    image_size: int | None = _option(None, IMAGE_SIZE, metavar="PIXELS")
+    resize: str = _option("crop", N_("of a folder's images: crop (default) or pad"))
+    cache: str = _option("auto", CACHE)
+    epochs: int = _option(EPOCHS, N_("default: 20; on digits, 100 for byol and 60 for simsiam"), low=1)
+    batch_size: int | None = _setting(None, low=1)
+    micro_batch: int | None = _option(None, MICRO_BATCH, metavar="IMAGES", low=2)
+    encoder: str = _option("small", N_("small (default), resnet18, resnet50, timm:NAME"))
+    encoder_knobs: JsonObject = field(default_factory=dict)
+    loss: str | None = _option(None, N_("another loss than the method's own"))
+    loss_knobs: JsonObject = field(default_factory=dict)
+    method_knobs: JsonObject = field(default_factory=dict)
+    training_recipe: str | None = _option(None, RECIPE, metavar="RECIPE")
+    recipe: JsonObject = field(default_factory=dict)  # what differs from the method's recipe
+    optimizer: str | None = None
+    lr: float | None = _setting(None, low=0)
+    weight_decay: float | None = _setting(None, low=0)
+    momentum: float = _setting(0.9, low=0)  # of SGD; the papers all use it
+    schedule: str | None = None
+    warmup: float | None = _setting(None, low=0)  # epochs
+    clip: float = _setting(0.0, low=0)  # largest gradient norm; 0: not clipped
+    seed: int = _option(0, "default: 0", low=0, high=2**32 - 1)
+    device: str = "auto"  # an option of most commands
+    threads: int | None = _setting(None, low=1, high=1024)  # None: as found, or as before a resume
+    amp: bool | None = None  # bf16 autocast; None: where it helps
+    channels_last: bool = True
+    compile: bool = False
+    capture: bool = False  # launch the encoder's kernels as CUDA graphs
+    exclude: str | None = _option(None, N_("ids of samples to leave out"), metavar="FILE")
+    relabel: str | None = _option(None, N_("CSV or JSON of ids and their classes"), metavar="FILE")
+    layer_decay: float = _setting(1.0, low=0, high=1)  # of the rate, per layer towards the images
+    start: str | None = _option(None, N_("start from this run's encoder"), metavar="RUN")
+    start_head: bool = False  # take that run's head, too
+    freeze: bool = False  # train the head only
+    monitor_every: int | None = _setting(None, low=1)  # epochs between scores of the fixed sample; None: at most 100
+    snapshot_every: int | None = _setting(
+        None, low=0
+    )  # epochs between its snapshots; None: with its scores; 0: the last
+    sample: int = _setting(2000, low=2, high=2000)  # images in the fixed sample
+    save_seconds: float = _setting(20.0, low=0)  # at least this long between saved states
+    collapse_patience: int = _setting(5, low=0)  # epochs collapsed before the run stops; 0: never
+
+    def __post_init__(self) -> None:
+        for name, entry in FIELDS.items():
+            value, low, high = getattr(self, name), entry.metadata.get("low"), entry.metadata.get("high")
+            values = {"name": name, "low": low, "high": high, "value": value}
+            if value is not None and high is not None and not low <= value <= high:
+                raise BadSetting("{name} must lie in {low}..{high}; got {value}", **values)
+            if value is not None and low is not None and not value >= low:  # also catches NaN
+                raise BadSetting("{name} must be at least {low}; got {value}", **values)
+        ImageForm(self.image_size, self.resize)  # checks both
+        if self.cache not in CACHES:
+            raise BadSetting(
+                "cache must be one of {caches}; got {cache}", caches=", ".join(CACHES), cache=repr(self.cache)
+            )
+        if self.training_recipe not in (None, *RECIPES):
+            values = {"recipes": ", ".join(RECIPES), "recipe": repr(self.training_recipe)}
+            raise BadSetting("recipe must be one of {recipes}; got {recipe}", **values)
+        if self.layer_decay == 0:
+            raise BadSetting(N_("layer_decay must be above 0; 1 gives every layer the same rate"))
+        if self.momentum >= 1:
+            raise BadSetting("momentum must be below 1; got {momentum}", momentum=self.momentum)
+
+    def to_dict(self) -> JsonObject:
+        """Plain values, for run.json."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The settings of a training with every default filled in, the reason for each default, what to know of them, and
+    why they cannot be trained ("" where they can)."""
+
+    config: TrainConfig
+    reasons: dict[str, str]
+    notes: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+def usual_epochs(method: str, dataset: str, encoder: str = "small", is_start: bool = False) -> int:
+    """Epochs after which a training has learned something, where that was measured, with new weights of the small
+    encoder; otherwise the usual ones. `is_start`: from trained weights."""
+    return EPOCHS if is_start or encoder != "small" else SLOW.get((method, dataset), EPOCHS)
+
+
+FIELDS = {f.name: f for f in dataclasses.fields(TrainConfig)}
+OPTIONS = {name: f.metadata["option"] for name, f in FIELDS.items() if "option" in f.metadata}
+SINGLE = [name for name in FIELDS if name not in GROUPS.values()]  # settings that are one value
+_HINTS = typing.get_type_hints(TrainConfig)
+
+
+def from_dict(values: Mapping[str, Any]) -> TrainConfig:
+    """The config that `to_dict` wrote. Raises BadSetting for keys this version does not know."""
+    if unknown := values.keys() - FIELDS.keys():
+        raise BadSetting("unknown setting {name}; known: {fields}", name=repr(min(unknown)), fields=", ".join(FIELDS))
+    return TrainConfig(**values)
+
+
+def with_settings(config: TrainConfig, settings: Iterable[str]) -> TrainConfig:
+    """The config with each `key=value` of `settings` applied. Raises BadSetting."""
+    changed: JsonObject = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        key = key.strip().replace("-", "_")
+        key = next((name for name, short in FLAGS.items() if short == key), key)
+        group, dot, knob = key.partition(".")
+        if not equals or not key:
+            raise BadSetting("a setting is written key=value; got {setting}", setting=repr(setting))
+        if dot and group in GROUPS:
+            name = GROUPS[group]
+            changed[name] = {**changed.get(name, getattr(config, name)), knob: knob_literal(text)}
+        elif key in SINGLE:
+            changed[key] = _typed(key, text)
+        else:
+            fields, dotted = ", ".join(SINGLE), ", ".join(f"{g}.KNOB" for g in GROUPS)
+            raise BadSetting(
+                "unknown setting {key}; known: {fields}, {dotted}", key=repr(key), fields=fields, dotted=dotted
+            )
+    return dataclasses.replace(config, **changed)
+
+
+def settings_of(config: Mapping[str, Any]) -> list[str]:
+    """Arguments of `train` that give these settings again, but for those that are None or missing."""
+    arguments: list[str] = []
+    for name in (*OPTIONS, "device"):
+        if config.get(name) is not None:
+            arguments += [flag(name), str(config[name])]
+    for group, name in GROUPS.items():
+        for knob, value in (config.get(name) or {}).items():
+            is_plain = isinstance(value, str) and knob_literal(value) == value  # it is read as the same text
+            arguments += ["--set", f"{group}.{knob}={value if is_plain else json.dumps(value)}"]
+    for name in SINGLE:
+        if name not in (*OPTIONS, "device") and (value := config.get(name)) is not None:
+            arguments += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return arguments
+
+
+def as_options(lines: Iterable[str]) -> list[str]:
+    """Arguments of `train` for `key=value` lines."""
+    arguments: list[str] = []
+    for line in lines:
+        key, _, value = line.partition("=")
+        name = next((name for name, short in FLAGS.items() if short == key), key)
+        arguments += [flag(name), value] if name in OPTIONS else ["--set", line]
+    return arguments
+
+
+def literal(text: str) -> Any:
+    """A value as JSON would read it, else the text itself; none, on and off are understood."""
+    words = {"none": None, "on": True, "off": False}
+    text = text.strip()
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text.lower() if text.lower() in ("true", "false") else text)
+    except ValueError:
+        return text
+
+
+def knob_literal(text: str) -> Any:
+    """Like `literal`, but "none" stays a word: for some knobs it is one of the choices."""
+    return text.strip() if text.strip().lower() == "none" else literal(text)
+
+
+def _typed(name: str, text: str) -> Any:
+    value, kinds = literal(text), typing.get_args(_HINTS[name]) or (_HINTS[name],)
+    if value is None and type(None) in kinds:
+        return None
+    if str in kinds:
+        return text.strip()
+    if bool in kinds:
+        if value in (0, 1):  # True and False among them
+            return bool(value)
+        raise BadSetting("{name} must be on or off; got {text}", name=name, text=repr(text))
+    whole = int in kinds
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or (whole and not (math.isfinite(value) and value == int(value))):
+        if whole:
+            raise BadSetting("{name} must be a whole number; got {text}", name=name, text=repr(text))
+        raise BadSetting("{name} must be a number; got {text}", name=name, text=repr(text))
+    return int(value) if whole else float(value)

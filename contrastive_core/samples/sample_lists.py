@@ -1,0 +1,389 @@
+"""The lists of samples: one record says what a list ranks, what a row says, and what is decided on it. Torch-free."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.data.overrides import LABEL, PARTNER
+from contrastive_core.samples.sample_table import K, SampleTable, percent
+from contrastive_core.spaces.towers import plain_rank
+
+RANDOM = "random"
+MISMATCHED, FALSE_NEGATIVES = "mismatched", "false_negatives"
+NEAR = 0.9  # a duplicate's 1 − d₁/d_k: a tenth of the distance that is usual here
+VOTED = ("min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
+VOTERS = {"mislabeled": N_("All voters"), "wrong_by_loss": N_("The loss"), "wrong_by_neighbors": N_("Neighbors")}
+VOTERS |= {"wrong_by_probe": N_("Probe"), "wrong_by_scaled_probe": N_("Scaled probe")}
+VOTERS |= {"wrong_by_discriminant": N_("Discriminant")}
+OWN_RANK = N_(
+    "Rank 1: no wrong row is more similar than the row's own partner. Recall also accepts the partner of an equal "
+    "caption, so it can be right where this rank is not 1."
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision that a list offers."""
+
+    what: str  # as it is stored: keep, relabel or drop
+    text: str
+    key: str
+    done: str  # what the sample is then
+
+
+LABEL_CHOICES = (
+    Choice("keep", N_("Keep"), "K", N_("kept")),
+    Choice("relabel", N_("Relabel"), "R", N_("relabeled")),
+    Choice("drop", N_("Drop"), "D", N_("dropped")),
+)
+NEGATIVE_CHOICES = (
+    Choice("relabel", N_("Is a match"), "M", N_("match")),
+    Choice("keep", N_("Is no match"), "N", N_("no match")),
+)
+PAIR_CHOICES = (
+    Choice("keep", N_("Is a match"), "M", N_("match")),
+    Choice("drop", N_("Is no match"), "N", N_("no match")),
+    Choice("relabel", N_("The other is the match"), "O", N_("matched with the other")),
+)
+
+
+@dataclass(frozen=True)
+class ShownBeside:
+    """A row that a sample is shown with, and what is said of it."""
+
+    id: str
+    text: str
+    is_far: bool = False  # it is of the other split
+
+
+Rows = Callable[[SampleTable, int], list[ShownBeside]]
+
+
+@dataclass(frozen=True)
+class SampleList:
+    """A list of samples in the order of a score, the highest first."""
+
+    key: str
+    title: str
+    how: str  # it is made
+    score: str  # what it is, in words
+    reason: Callable[[SampleTable, int], str]  # why a row is on it
+    column: str  # of the score
+    cut: float | None = None  # the first cut-off of a probability
+    rests_on: str = "neighbors"  # or "losses"
+    facts: Callable[[SampleTable], Iterable[str]] = lambda table: ()  # about the whole set
+    beside: Rows = lambda table, row: []
+    title_beside: str = ""  # of those rows, where they are all that is shown
+    of_labels: bool = False  # whether to keep or to drop a sample of it judges its label
+    choices: tuple[Choice, ...] = LABEL_CHOICES
+    question: str = ""  # that is decided; "": whether the label is right
+    decisions: str = ""  # the file of its own decisions; "": the one of all lists about labels
+    other: Callable[[SampleTable, int], str] = lambda table, row: ""  # what a sample may match, by its id
+    changes: str = LABEL  # column of the file that changes a training; "": its decisions change none
+    orders: Mapping[str, str] = field(default_factory=dict)  # titles of columns; "-": the lowest first
+    values: Callable[[SampleTable, int], JsonObject] | None = None  # of a row, in tables and files
+
+    def order(self, table: SampleTable, by: str = "") -> np.ndarray:
+        """Rows of the list, the strongest suspicion first, or by one of its `orders`."""
+        rows = table.ranked(by or self.column)
+        return rows if not by or by == self.column else rows[np.isfinite(table.score(self.column)[rows])]
+
+
+def reason(table: SampleTable, name: str, row: int) -> str:
+    """Why a sample is on a list, in a few words."""
+    return LISTS[name].reason(table, row)
+
+
+def _rank_by_loss(table: SampleTable, row: int) -> str:
+    rank = int(table.columns["rank"][row])
+    return message("rank {rank} of {table} by {loss}", rank=rank, table=len(table), loss=table.loss)
+
+
+def _votes(table: SampleTable, row: int) -> str:
+    if "probe_prediction" not in table.extra:
+        return _rank_by_loss(table, row)
+    wrong, likely = table.columns["mislabeled"][row], table.extra["suggested_probability"][row]
+    template = N_(
+        "labeled {label}, wrong with {wrong}; likely {suggested} ({likely}): the loss says {min_loss_class}, neighbors "
+        "{knn_prediction}, the probe {probe_prediction}, the discriminant {discriminant_prediction}"
+    )
+    if wrong <= 0.5:  # another class would contradict the label that is probably right
+        template = N_(
+            "labeled {label}, wrong with {wrong}: the loss says {min_loss_class}, neighbors {knn_prediction}, the "
+            "probe {probe_prediction}, the discriminant {discriminant_prediction}"
+        )
+    values = {name: table.extra[name][row] for name in ("suggested", *VOTED)}
+    label = str(table.columns["label"][row])
+    return message(template, label=label, wrong=percent(wrong), likely=percent(likely), **values)
+
+
+def _loss_facts(table: SampleTable) -> Iterable[str]:
+    if "variance_share" in table.facts:
+        share = 100 * table.facts["variance_share"]
+        yield message(
+            "{share} % of the variance of losses comes from augmentation (another draw of the same image), {rest} % "
+            "from the samples.",
+            share=f"{share:.0f}",
+            rest=f"{100 - share:.0f}",
+        )
+    if "loss_in_batches" in table.extra:
+        means = (table.columns["loss"], table.extra["loss_in_batches"])
+        exact, batched = (f"{float(np.nanmean(values)):.3f}" for values in means)
+        template = N_("Mean loss {exact} against all samples; {batched} in batches like training's.")
+        yield message(template, exact=exact, batched=batched)
+
+
+def _lookalike(table: SampleTable, row: int) -> str:
+    return str(table.extra["lookalike"][row]) if "lookalike" in table.extra else ""
+
+
+def _pushed_away(table: SampleTable, row: int) -> str:
+    other, label = _lookalike(table, row), str(table.columns["label"][row])
+    if not other:
+        return _rank_by_loss(table, row)
+    if not label:
+        return message("pushed away from {other}", other=other)
+    theirs = table.label_of(other) or ""
+    if theirs == label:
+        return message("pushed away from {other}, {theirs} too", other=other, theirs=theirs)
+    return message("pushed away from {other}, {theirs}", other=other, theirs=theirs)
+
+
+def _beside_lookalike(table: SampleTable, row: int) -> list[ShownBeside]:
+    if not (other := _lookalike(table, row)):
+        return []
+    label = table.label_of(other)
+    text = message("pushed away: {label}", label=N_("left out") if label is None else label or other)
+    return [ShownBeside(other, text)]
+
+
+def _nearest_copy(table: SampleTable, row: int) -> str:
+    extra = table.extra
+    return message(
+        "nearest: {nearest_duplicate}{where}, {share} as far as its {k}th",
+        nearest_duplicate=extra["nearest_duplicate"][row],
+        where=message(" in the other split") if extra["leaked"][row] else "",
+        share=f"{100 * max(0.0, 1 - float(extra['nearness'][row])):.0f} %",
+        k=K,
+    )
+
+
+def _beside_copy(table: SampleTable, row: int) -> list[ShownBeside]:
+    is_far = bool(table.extra["leaked"][row])
+    text = N_("nearest, in the other split") if is_far else N_("nearest")
+    return [ShownBeside(str(table.extra["nearest_duplicate"][row]), text, is_far)]
+
+
+def _copy_facts(table: SampleTable) -> Iterable[str]:
+    near, leaks = table.extra["nearness"] > NEAR, table.extra["leaked"]
+    template = N_("{count} have a neighbor at most a tenth as far as their 20th. Of these pairs, {leaks} cross splits.")
+    yield message(template, count=f"{int(near.sum()):,}", leaks=f"{int((near & leaks).sum()):,}")
+
+
+def _pair_evidence(table: SampleTable, row: int) -> str:
+    facts, extra = table.facts, table.extra
+    return message(
+        "From {query} to its partner: cosine {cosine}, rank {rank} of {n}. Back: rank {back} of {m}.",
+        query=table.towers[0],
+        cosine=f"{extra['own_cosine'][row]:.3f}",
+        rank=f"{plain_rank(extra['own_rank'][row]):,}",
+        n=f"{facts['candidates']:,.0f}",
+        back=f"{plain_rank(extra['own_rank_back'][row]):,}",
+        m=f"{facts['candidates_back']:,.0f}",
+    )
+
+
+def _of_pair(column: str) -> Callable[[SampleTable, int], str]:
+    return lambda table, row: str(table.extra[column][row])
+
+
+def _beside_pair(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Its partner, and what fits better."""
+    extra, (_, partner) = table.extra, table.towers
+    other = message(
+        "best other {tower}, cosine {cosine}, margin {margin}",
+        tower=partner,
+        cosine=f"{extra['better_cosine'][row]:.2f}",
+        margin=f"{extra['margin'][row]:+.2f}",
+    )
+    return [_partner(table, row), ShownBeside(str(extra["better"][row]), other)]
+
+
+def _partner(table: SampleTable, row: int) -> ShownBeside:
+    cosine = f"{table.extra['own_cosine'][row]:.2f}"
+    text = message("its own {tower}, cosine {cosine}", tower=table.towers[1], cosine=cosine)
+    return ShownBeside(str(table.extra["partner"][row]), text)
+
+
+def _beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Its partner, and both rows of the similar pair."""
+    extra, (query, partner) = table.extra, table.towers
+    cosine, template = f"{extra['twin_cosine'][row]:.2f}", N_("{tower} of the similar pair, cosine {cosine}")
+    return [
+        _partner(table, row),
+        ShownBeside(str(extra["twin_partner"][row]), message(template, tower=partner, cosine=cosine)),
+        ShownBeside(str(extra["twin"][row]), message("{tower} of the similar pair", tower=query)),
+    ]
+
+
+def _pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], JsonObject]:
+    """The columns of a list of pairs, which name the towers. Args: the names of the columns of the other row."""
+
+    def values(table: SampleTable, row: int) -> JsonObject:
+        extra, (query, partner) = table.extra, table.towers
+        found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
+        found[message("other {tower}", tower=partner)] = str(extra[other][row])
+        if twin:
+            found[message("other {tower}", tower=query)] = str(extra[twin][row])
+        told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
+        columns = {N_("own rank"): "own_rank", N_("own rank back"): "own_rank_back", N_("own cosine"): "own_cosine"}
+        columns |= {N_("other cosine"): cosine, N_("margin"): margin}
+        figures = {name: round(float(extra[column][row]), 4) for name, column in columns.items()}
+        return found | (told if table.texts else {}) | figures
+
+    return values
+
+
+def _pair_orders(score: str, margin: str) -> dict[str, str]:
+    titles = (N_("Suspicion"), N_("Rank of its own partner"), N_("Own cosine"), N_("Margin"))
+    return dict(zip((score, "own_rank", "-own_cosine", f"-{margin}"), titles, strict=True))
+
+
+LISTS = {
+    one.key: one
+    for one in (
+        SampleList(
+            key="mislabeled",
+            title=N_("Likely mislabeled"),
+            how=N_(
+                "Five voters give each class a probability without seeing the sample's label. They are its supervised "
+                "contrastive loss under that class, its 20 nearest neighbors, linear probes on unit rows and on scaled "
+                "columns, and a linear discriminant. All are trained without the sample. The score is the probability "
+                "that its label is wrong."
+            ),
+            score=N_("probability that the label is wrong"),
+            reason=_votes,
+            column="mislabeled",
+            cut=0.5,
+            of_labels=True,
+            orders=VOTERS,
+        ),
+        SampleList(
+            key="loss",
+            title=N_("Highest loss"),
+            how=N_("Samples with the highest loss against every other sample of the split."),
+            score=N_("loss"),
+            reason=_rank_by_loss,
+            column="loss",
+            rests_on="losses",
+            facts=_loss_facts,
+            of_labels=True,
+        ),
+        SampleList(
+            key="false_negative",
+            title=N_("Likely false negatives"),
+            how=N_(
+                "The loss pushes them away from a sample that looks the same: cosine similarity to the nearest "
+                "negative."
+            ),
+            score=N_("cosine similarity to the nearest negative"),
+            reason=_pushed_away,
+            column="false_negative",
+            facts=lambda table: [
+                message(
+                    "Of the 5 % of pairs pushed hardest, {share} % are of the same class.", share=f"{100 * share:.0f}"
+                )
+                for name, share in table.facts.items()
+                if name == "false_negatives_of_same_class"
+            ],
+            beside=_beside_lookalike,
+            choices=NEGATIVE_CHOICES,
+            question=N_("The loss pushes it away from the first sample beside it. Are they a match?"),
+            decisions="false_negative",
+            other=_lookalike,
+            changes="",
+        ),
+        SampleList(
+            key="duplicate",
+            title=N_("Near-duplicates and leaks"),
+            how=N_(
+                "Much nearer to one sample of either split than to its 20th neighbor, in the embedding or in pixels. "
+                "Score: 1 − d₁/d₂₀, in interquartile ranges above the median."
+            ),
+            score=N_("near-duplicate score"),
+            reason=_nearest_copy,
+            column="duplicate",
+            facts=_copy_facts,
+            beside=_beside_copy,
+        ),
+        SampleList(
+            key="outlier",
+            title=N_("Outliers"),
+            how=N_(
+                "Far from everything, in the embedding or in pixels: the logarithm of the mean distance to the 20 "
+                "nearest, in interquartile ranges above the median."
+            ),
+            score=N_("outlier score"),
+            reason=lambda table, row: message(
+                "{number} interquartile ranges above the median", number=f"{table.columns['outlier'][row]:.1f}"
+            ),
+            column="outlier",
+        ),
+        SampleList(
+            key=RANDOM,
+            title=N_("Random check"),
+            how=N_(
+                "Rows are drawn from all rows, so the check also finds wrong labels that the encoder misses. The draw "
+                "is the same each time and for every run of the data set. Only decisions made one by one on these rows "
+                "change the estimate."
+            ),
+            score=N_("probability that the label is wrong"),
+            reason=_rank_by_loss,
+            column="mislabeled",
+            of_labels=True,
+        ),
+        SampleList(
+            key=MISMATCHED,
+            title=N_("Mismatched pairs"),
+            how=N_(
+                "Pairs that are unlikely to belong together: the two are less similar than each is to its nearest rows "
+                "of the other tower, and the partners of similar rows are not similar either."
+            ),
+            score=N_("mismatch score"),
+            reason=_pair_evidence,
+            column="mismatched",
+            beside=_beside_pair,
+            title_beside=N_("Its partner, and the best other fit"),
+            choices=PAIR_CHOICES,
+            question=N_("Are the two of this pair a match?"),
+            decisions="pairs-mismatched",
+            other=_of_pair("better"),
+            changes=PARTNER,
+            orders=_pair_orders("mismatched", "margin"),
+            values=_pair_values("better", "better_cosine", "margin"),
+        ),
+        SampleList(
+            key=FALSE_NEGATIVES,
+            title=N_("False negatives"),
+            how=N_(
+                "Two pairs that a loss pushes apart although each fits the other's partner: the texts, or what they "
+                "stand for, say the same."
+            ),
+            score=N_("similarity of the two pairs"),
+            reason=_pair_evidence,
+            column="false_negatives",
+            beside=_beside_twin,
+            title_beside=N_("Its partner, and the similar pair"),
+            choices=NEGATIVE_CHOICES,
+            question=N_("The loss pushes the two pairs apart. Are they a match?"),
+            decisions="pairs-false_negatives",
+            other=_of_pair("twin_partner"),
+            changes="",
+            orders=_pair_orders("false_negatives", "twin_margin"),
+            values=_pair_values("twin_partner", "twin_cosine", "twin_margin", "twin"),
+        ),
+    )
+}

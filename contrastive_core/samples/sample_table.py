@@ -1,0 +1,235 @@
+"""One row per sample: its loss, what is odd about it, and why it is on a list. Torch-free.
+`samples/table_builder.py` makes tables, in a process of its own where a page asks; here they are kept and read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.paths import data_home
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import TEXT
+
+COLUMNS = tuple(
+    "id label loss weight rank mislabeled false_negative duplicate outlier nearest_positive nearest_negative".split()
+)
+VERSION = 11
+MAPPED = 1 << 20  # bytes of a column
+K = 20  # neighbors behind every list
+
+
+@dataclass(frozen=True, eq=False)
+class SampleTable:
+    """One row per sample, as columns (see COLUMNS).
+
+    `extra` holds columns that explain them: nearest_duplicate (id of the nearest row), leaked (it is of the
+    other split), nearness (1 − d₁/d₂₀ to it), lookalike (id of what is pushed away), probe_prediction,
+    knn_prediction, discriminant_prediction and min_loss_class (classes by each voter), correct, wrong_by_loss,
+    _neighbors, _probe, _scaled_probe and _discriminant (1 − that voter's probability of the label), suggested and
+    suggested_probability, likely (n, 4: the likeliest classes), loss_in_batches and its spread, loss_by_draw
+    (n, draws), loss_over_knob (n, g).
+    `facts` holds figures of the whole set, among them loss_candidates, the number of random samples among which each
+    has its loss, where that is not all, and neighbors_recall, the share of the nearest that was found where not all
+    rows were looked at; `grid` (g) the values of `knob` that loss_over_knob is of.
+    """
+
+    columns: dict[str, np.ndarray]
+    classes: tuple[str, ...]
+    loss: str
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
+    facts: dict[str, float] = field(default_factory=dict)
+    knob: str = ""
+    grid: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    towers: tuple[str, str] = ("", "")  # of pairs: the tower of the rows that name them, and the other
+    texts: Mapping[str, str] = field(default_factory=dict)  # of the rows of pairs, by id
+
+    def __len__(self) -> int:
+        return len(self.columns["id"])
+
+    def score(self, name: str) -> np.ndarray:
+        """Scores (n) float64 of a list, NaN where there is none."""
+        column = self.columns.get(name, self.extra.get(name))
+        return np.full(len(self), np.nan) if column is None else np.asarray(column, np.float64)
+
+    def ranked(self, name: str) -> np.ndarray:
+        """Rows by a score (int32), the highest first, or with "-" before its name the lowest; sorted once."""
+        if name not in self._orders:
+            score = -self.score(name[1:]) if name.startswith("-") else self.score(name)
+            order = np.argsort(-np.where(np.isfinite(score), score, -np.inf), kind="stable")
+            self._orders[name] = order[np.isfinite(score[order])].astype(np.int32)
+        return self._orders[name]
+
+    def rescored(self, name: str, score: np.ndarray) -> "SampleTable":
+        """The same table with other scores of a list, whose order stays."""
+        self.ranked(name)
+        other = replace(self, columns={**self.columns, name: score})
+        other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels")})
+        return other
+
+    def row(self, sample: str) -> int | None:
+        """Where a sample stands, or None."""
+        names = self.columns["id"]
+        if names.dtype.kind == "U" and len(sample) > names.dtype.itemsize // 4:
+            return None  # NumPy would make all of them as long
+        place = int(np.searchsorted(names, sample, sorter=self._by_id))
+        row = int(self._by_id[place]) if place < len(names) else -1
+        return row if row >= 0 and str(names[row]) == sample else None
+
+    def label_of(self, sample: str) -> str | None:
+        """The label of a sample by its id; None for one that is not here."""
+        row = self.row(sample)
+        return None if row is None else str(self.columns["label"][row])
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that samples have, in order."""
+        return tuple(label for label in np.unique(self.columns["label"]).tolist() if label)
+
+    @cached_property
+    def _orders(self) -> dict[str, np.ndarray]:
+        return {}
+
+    @cached_property
+    def _by_id(self) -> np.ndarray:
+        """Rows (int32) in the order of their ids: less in memory than a dictionary of a million."""
+        return np.argsort(self.columns["id"], kind="stable").astype(np.int32)
+
+
+def percent(p: float | np.floating[Any]) -> str:
+    """A probability in words. Certainty is said only of 1: what is rounded up to it is not."""
+    if 0.99 < p < 1:
+        return N_("over 99 %")
+    return N_("under 1 %") if 0 < p < 0.01 else f"{100 * p:.0f} %"
+
+
+def decimals(p: float) -> float:
+    """A probability to five decimals, for files; 1 only for 1."""
+    return min(round(p, 5), 0.99999) if p < 1 else p
+
+
+def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
+    """The rows of all splits, one split after the other, with two more columns in `extra`: `split`,
+    and `own_id`, the id in it. Where splits share an id, `id` names the split before it. Raises ValueError for none."""
+    if not tables:
+        raise ValueError(N_("no table to join"))
+    first, *others = parts = list(tables.values())
+    if not others:  # as it lies in its file: a million rows are not copied
+        split = np.broadcast_to(np.array(next(iter(tables))), len(first))
+        return replace(first, extra={**first.extra, "split": split, "own_id": first.columns["id"]})
+    split = np.concatenate([np.full(len(t), s) for s, t in tables.items()])
+    own = np.concatenate([t.columns["id"] for t in parts]).astype(str)
+    _, where, times = np.unique(own, return_inverse=True, return_counts=True)
+    ids = np.array([f"{s}/{i}" if n > 1 else str(i) for s, i, n in zip(split, own, times[where], strict=True)])
+    columns = {k: np.concatenate([t.columns[k] for t in parts]) for k in first.columns}
+    extra = {
+        k: np.concatenate([t.extra[k] for t in parts])
+        for k, v in first.extra.items()
+        if all(k in t.extra and t.extra[k].shape[1:] == v.shape[1:] for t in parts)
+    }
+    extra |= {"split": split, "own_id": own}
+    return replace(first, columns={**columns, "id": ids}, extra=extra, facts={}, knob="", grid=np.zeros(0))
+
+
+def pair_table(rows: EmbeddingSet, found: Mapping[str, np.ndarray], about: JsonObject) -> SampleTable:
+    """The table of the pairs, each named by its query. Args: found: the arrays of `tower_pairs.TowerPairs`, by name;
+    about: the towers' `names` and `candidates`, as the analysis of the pairs gives them."""
+    ids, unit, n = np.array(rows.ids), rows.features / rows.lengths[:, None], len(found["query"])
+    query, partner, twin, nothing = found["query"], found["partner"], found["twin"], np.full(n, np.nan)
+    twin_cosine = np.einsum("nd,nd->n", unit[query], unit[partner[twin]]).astype(np.float64)
+    order = np.argsort(-found["false_negative"], kind="stable")
+    both = np.sort(np.stack([order, twin[order]], 1), 1)
+    once = order[np.unique(both, axis=0, return_index=True)[1]]  # of two pairs that name each other the first
+    false_negatives = nothing.copy()
+    false_negatives[once] = found["false_negative"][once]
+    extra = {
+        "mismatched": found["mismatch"],
+        "false_negatives": false_negatives,
+        "partner": ids[partner],
+        "own_cosine": found["similarity"],
+        "own_rank": found["rank"],
+        "own_rank_back": found["rank_back"],
+        "better": ids[found["better"]],
+        "better_cosine": found["better_similarity"],
+        "margin": found["similarity"] - found["better_similarity"],
+        "twin": ids[query[twin]],
+        "twin_partner": ids[partner[twin]],
+        "twin_cosine": twin_cosine,
+        "twin_margin": found["similarity"] - twin_cosine,
+    }
+    query_tower, partner_tower = about["names"]
+    texts = rows.columns.get(TEXT)
+    return SampleTable(
+        columns={**dict.fromkeys(COLUMNS, nothing), "id": ids[query], "label": np.full(n, "")},
+        classes=(),
+        loss="",
+        extra=extra,
+        facts=dict(zip(("candidates", "candidates_back"), map(float, about["candidates"]), strict=True)),
+        towers=(query_tower, partner_tower),
+        texts={} if texts is None else dict(zip(rows.ids, map(str, texts), strict=True)),
+    )
+
+
+def path_of(run: Run, what: str, loss: str, split: str, by: str = "") -> Path:
+    """Where `what` (samples, views) of a run's present weights is kept. Tables that come
+    with a shipped run lie beside it; nobody writes there.
+
+    Args: by: the run on whose encoder the lists rest instead. Raises ValueError where it is gone."""
+    by = f"-by-{runs.load(by).weights_hash()[:12]}" if by else ""
+    name = f"{what}-{split}-{loss}{by}-{run.weights_hash()[:16]}-v{VERSION}.npz"
+    if not run.shipped:
+        return run.path / "embeddings" / name
+    shipped = run.path / "samples" / name
+    return shipped if shipped.exists() else data_home() / "embeddings" / run.name / name
+
+
+def knobs_of(run: Run, loss: str) -> JsonObject | None:
+    """The run's settings of a loss, if it was trained with it."""
+    return run.config.get("loss_knobs") if loss == run.config.get("loss") else None
+
+
+def read_table(path: Path, loss: str) -> SampleTable | None:
+    """The table if it has been made. Of a large one a page reads the columns of a list, and of the
+    others only the rows that it shows: they are mapped."""
+    arrays = read_arrays(path, MAPPED)
+    if arrays is None or not {"classes", "knob", "grid", *COLUMNS} <= set(arrays):
+        return None
+    columns = {name: arrays[name] for name in COLUMNS}
+    extra = {k[6:]: v for k, v in arrays.items() if k.startswith("extra:")}
+    facts = {k[5:]: float(v) for k, v in arrays.items() if k.startswith("fact:")}
+    classes = tuple(arrays["classes"].tolist())
+    return SampleTable(
+        columns=columns,
+        classes=classes,
+        loss=loss,
+        extra=extra,
+        facts=facts,
+        knob=str(arrays["knob"]),
+        grid=arrays["grid"],
+    )
+
+
+def keep_table(table: SampleTable, path: Path) -> None:
+    extra = {f"extra:{k}": v for k, v in table.extra.items()}
+    facts = {f"fact:{k}": np.array(v) for k, v in table.facts.items()}
+    more = {"classes": np.array(table.classes, np.str_), "knob": np.array(table.knob)}
+    keep_arrays(path, **more, grid=table.grid, **table.columns, **extra, **facts)
+
+
+def keep_arrays(path: Path, **arrays: np.ndarray) -> None:
+    json_files.write_npz(path, **arrays)
+
+
+def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
+    """Arrays that `keep_arrays` wrote, those of `mapped` bytes not in memory; None for none or damaged ones."""
+    try:
+        return json_files.read_npz(path, mapped=mapped)
+    except (OSError, ValueError):
+        return None

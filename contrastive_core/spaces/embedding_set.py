@@ -1,0 +1,258 @@
+"""One embedding of one set of samples, as every page and every score reads it. Torch-free. Native files are `.npz`
+(exact, arrays only) and `.parquet` (one row per sample, for other tools); `file_formats.py` opens vectors that come
+from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import Float32, Int64
+
+from contrastive_core.base import atomic
+from contrastive_core.base.errors import UnusableEmbedding, explained
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+
+MAX_WIDTH = 200_000  # a row longer than this is a table laid on its side
+SHORT, LARGEST = 300, 1e15  # characters of a text of the provenance, and its numbers
+BLOCK = 1 << 22  # numbers that are looked at together
+ROWS = 20_000  # that are a part of a Parquet file
+VECTORS = N_("vectors must be numbers, not {dtype}")
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingSet:
+    """Feature vectors of n samples and what is known of them. `labels` is -1 where a sample has none, and None when
+    no sample has one. `columns` holds what else is known per sample (factors, text), `views` the embeddings of v
+    augmented views of some m of the samples. `layer` is "h" (backbone), "z" (projection), or "loaded"."""
+
+    features: Float32[np.ndarray, "n d"]
+    labels: Int64[np.ndarray, " n"] | None = None
+    ids: tuple[str, ...] = ()
+    split: str = ""
+    layer: str = "loaded"
+    classes: tuple[str, ...] = ()
+    columns: dict[str, np.ndarray] = field(default_factory=dict)
+    views: Float32[np.ndarray, "m v d"] | None = None
+    provenance: JsonObject = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or not self.features.size:
+            raise UnusableEmbedding("features must be (n, d), not {shape}", shape=self.features.shape)
+        n, d = self.features.shape
+        if d > MAX_WIDTH:
+            raise UnusableEmbedding(
+                "rows of {d} numbers; at most {max_width} are supported", d=f"{d:,}", max_width=f"{MAX_WIDTH:,}"
+            )
+        if not self.ids:
+            object.__setattr__(self, "ids", tuple(map(str, range(n))))
+        _check_lengths(n, {"labels": self.labels, "ids": self.ids, **self.columns})
+        if self.labels is not None and not (self.labels >= 0).any():
+            object.__setattr__(self, "labels", None)
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def largest_class(self) -> int:
+        """How many rows the largest class has, 1 at least."""
+        return 1 if self.labels is None else int(np.bincount(self.labels[self.labels >= 0]).max(initial=1))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 over features, labels, ids, views and pairs of towers (towers.py): the key of every cache."""
+        digest = hashlib.sha256(repr((self.features.shape, self.layer)).encode())
+        digest.update(np.ascontiguousarray(self.features).data)
+        if self.labels is not None:
+            digest.update(np.ascontiguousarray(self.labels).data)
+        if self.views is not None:
+            digest.update(np.ascontiguousarray(self.views).data)
+        digest.update("\0".join(self.ids).encode())
+        if "tower" in self.columns and "pair" in self.columns:
+            digest.update(repr([self.columns[name].tolist() for name in ("tower", "pair")]).encode())
+        return digest.hexdigest()
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        """The rows, BLOCK numbers at a time: what is asked of each makes no second copy of all."""
+        step = max(1, BLOCK // self.width)
+        yield from (self.features[i : i + step] for i in range(0, len(self), step))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Length of each row (n), at least 1e-12."""
+        norms = [np.linalg.norm(part, axis=1) for part in self._blocks()]
+        return np.maximum(np.concatenate(norms), 1e-12)
+
+    @cached_property
+    def problems(self) -> dict[str, np.ndarray]:
+        """Row numbers that no cosine can be taken of: `not_finite` and `zero`."""
+        bad = np.concatenate([~np.isfinite(part).all(1) for part in self._blocks()])  # (n)
+        zero = ~bad & ~np.concatenate([part.any(1) for part in self._blocks()])  # (n)
+        return {"not_finite": np.flatnonzero(bad), "zero": np.flatnonzero(zero)}
+
+    @cached_property
+    def texts(self) -> np.ndarray | None:
+        """What each row says (n): of the columns of text that tell most rows apart the longest; None without one."""
+        columns = [v for v in self.columns.values() if v.dtype.kind == "U" and 2 * len(np.unique(v)) > len(v)]
+        return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
+
+    def class_name(self, label: int) -> str:
+        """The name of a class, its number where it has no name, "" for a row without a label."""
+        return "" if label < 0 else self.classes[label] if label < len(self.classes) else str(label)
+
+    @property
+    def n_labeled(self) -> int:
+        return 0 if self.labels is None else int((self.labels >= 0).sum())
+
+    @property
+    def label_columns(self) -> dict[str, list[int | None] | list[str | None]]:
+        """`label` and `class` of each row for a file, None where a row has none; {} without labels."""
+        if self.labels is None:
+            return {}
+        labels = self.labels.tolist()
+        return {"label": [c if c >= 0 else None for c in labels], "class": [self.class_name(c) or None for c in labels]}
+
+    def take(self, index: np.ndarray | Sequence[int]) -> EmbeddingSet:
+        """The rows `index`, in that order, without the views."""
+        index = np.asarray(index, None if len(index) else np.int64)
+        return replace(
+            self,
+            features=self.features[index],
+            labels=None if self.labels is None else self.labels[index],
+            ids=tuple(map(self.ids.__getitem__, index.tolist())),
+            columns={k: v[index] for k, v in self.columns.items()},
+            views=None,
+        )
+
+    @property
+    def usable(self) -> np.ndarray:
+        """Numbers of the rows that are finite and not zero."""
+        return np.setdiff1d(np.arange(len(self)), np.concatenate([*self.problems.values()]))
+
+    @property
+    def _meta(self) -> bytes:
+        values = {"layer": self.layer, "classes": list(self.classes), "provenance": self.provenance}
+        return json.dumps({"split": self.split, **values}).encode()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything as plain arrays, for an `.npz`; `from_arrays` is the inverse."""
+        arrays = {"features": self.features, "ids": np.array(self.ids, dtype=np.str_)}
+        arrays["meta"] = np.frombuffer(self._meta, np.uint8)
+        arrays |= {k: v for k in ("labels", "views") if (v := getattr(self, k)) is not None}
+        return arrays | {f"column:{k}": v for k, v in self.columns.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> EmbeddingSet:
+        """An `EmbeddingSet` from what `arrays` gave. Raises UnusableEmbedding for anything else."""
+        try:
+            meta = json.loads(arrays["meta"].tobytes())
+            parts: JsonObject = {
+                "features": _cast(arrays, "features", "fiu", 2),
+                "ids": tuple(arrays["ids"].tolist()),
+                "columns": {k[7:]: v for k, v in arrays.items() if k.startswith("column:")},
+                "classes": tuple(meta["classes"]),
+                "layer": meta["layer"] if "layer" in meta else meta["which"],  # the older name
+                "split": meta["split"],
+                "provenance": plain_provenance(meta["provenance"]),
+                "labels": _cast(arrays, "labels", "iu", 1) if "labels" in arrays else None,
+                "views": _cast(arrays, "views", "fiu", 3) if "views" in arrays else None,
+            }
+        except UnusableEmbedding:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            why = explained(error)
+            raise UnusableEmbedding(
+                "the data stored with the vectors are damaged: {explained}", explained=why
+            ) from None
+        _check_lengths(len(parts["features"]), {"labels": parts["labels"]})
+        _check_parts(**parts)
+        return cls(**parts)
+
+    def save(self, path: str | Path) -> None:
+        """Write `.npz` or `.parquet`, whole or not at all. Raises ValueError for another ending."""
+        path = Path(path)
+        if path.suffix not in (".npz", ".parquet"):
+            text = N_("embeddings are written as .npz or .parquet, not {suffix}")
+            raise ValueError(message(text, suffix=repr(path.suffix)))
+        with atomic.writing(path) as file:
+            if path.suffix == ".npz":
+                np.savez(file, **self.arrays())  # type: ignore[arg-type]
+            else:
+                self.write_parquet(file)
+
+    def write_parquet(self, file: BinaryIO | io.BytesIO) -> None:
+        """Write a Parquet file, a row per sample, in parts."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        flat = pa.array(self.features.reshape(-1))
+        columns = {"id": pa.array(self.ids), "split": pa.array([self.split] * len(self))}
+        columns |= {name: pa.array(values) for name, values in self.label_columns.items()}
+        columns |= {k: pa.array(v) for k, v in self.columns.items() if k not in columns}
+        columns["embedding"] = pa.FixedSizeListArray.from_arrays(flat, self.width)
+        table = pa.table(columns)
+        table = table.replace_schema_metadata({"contrastive_core": self._meta})
+        pq.write_table(table, file, row_group_size=ROWS)
+
+
+def _cast(arrays: Mapping[str, np.ndarray], name: str, kinds: str, ndim: int) -> np.ndarray:
+    """Vectors as float32, or class numbers as int64 with -1 for none. Raises UnusableEmbedding for anything else."""
+    array = arrays[name]
+    if array.dtype.kind not in kinds:
+        template = N_("labels must be whole numbers, not {dtype}") if name == "labels" else VECTORS
+        raise UnusableEmbedding(template, dtype=array.dtype)
+    if array.ndim != ndim:
+        shape = array.shape
+        raise UnusableEmbedding("{name} must have {count} dimensions, not {shape}", name=name, count=ndim, shape=shape)
+    return np.maximum(array.astype(np.int64), -1) if name == "labels" else np.ascontiguousarray(array, np.float32)
+
+
+def _check_lengths(n: int, parts: Mapping[str, np.ndarray | tuple[str, ...] | None]) -> None:
+    """There are as many of each as rows. Raises UnusableEmbedding."""
+    for name, part in parts.items():
+        if part is not None and len(part) != n:
+            raise UnusableEmbedding("{n} rows of features but {part} of {name}", n=n, part=len(part), name=name)
+
+
+def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[str, np.ndarray], **others: Any) -> None:
+    """What a file holds is what `EmbeddingSet` declares, but for lengths. Raises UnusableEmbedding."""
+    if views is not None and views.shape[2] != features.shape[1]:
+        shapes = {"views": views.shape, "features": features.shape}
+        raise UnusableEmbedding("views {views} beside features {features}", **shapes)
+    for name, column in columns.items():
+        if column.ndim != 1 or column.dtype.kind not in "fiubU":
+            raise UnusableEmbedding("column {name} must be numbers or texts, one a row", name=repr(name))
+    words = [others["split"], others["layer"], *others["ids"], *others["classes"]]
+    if not all(isinstance(word, str) for word in words):
+        raise UnusableEmbedding(N_("ids, classes, split and layer must be texts"))
+
+
+def plain_provenance(values: Any) -> JsonObject:
+    """Where vectors come from, as a file says: of its entries the short printable texts, lists of such, and numbers.
+    Raises UnusableEmbedding for anything but an object."""
+    if not isinstance(values, dict):
+        raise UnusableEmbedding(N_("provenance must be a dict"))
+    return {key: value for key, value in values.items() if _is_short(key) and _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list):
+        return len(value) <= MAX_WIDTH and all(map(_is_short, value))
+    is_number = isinstance(value, (int, float)) and abs(value) < LARGEST
+    return value is None or is_number or _is_short(value)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= SHORT and value.isprintable()

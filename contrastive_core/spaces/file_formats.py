@@ -1,0 +1,248 @@
+"""Vectors from elsewhere: `.npy`, `.npz`, `.parquet`, `.csv`. Nothing in them is trusted.
+
+No pickle is opened; sizes are summed before anything is unpacked; a header that promises more than
+the file holds is refused, and so is what is no ordinary file. Whatever the format, `id`, `label`,
+`class` and `split` are known by name, and what else is text or number becomes a column. Tables are
+read by tables.py, pictures that come along by attached_images.py.
+"""
+
+import math
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.regular_files import expands, open_regular, printable, thousands
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
+from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
+
+ENDINGS = (".npy", ".npz", ".parquet", ".csv")
+LIMIT = 2 << 30  # bytes of what is known of the rows of a table
+VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
+MAX_TEXT = 500  # characters of a text that are kept
+STEP = 64 << 20  # bytes of vectors that are read at a time
+UNREADABLE = N_("{name} cannot be read: {why}")
+NARROW = N_("{name} needs two or more columns of numbers as vectors; got {got}")
+NO_VECTORS = N_(
+    "{name} must hold one array (n, d) of numbers, or several with the one of vectors named {usual}; got {got}. Labels "
+    "go with their vectors into one .npz: np.savez('both.npz', features=vectors, label=labels)"
+)
+USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
+Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
+
+
+def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
+    """An `EmbeddingSet` from a file. `leave_out`: columns of a table that are no part of the vectors.
+    Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
+    path = Path(path)
+    name = printable(path.name)
+    if path.suffix.lower() not in ENDINGS:
+        values = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
+        raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)
+    with open_regular(path, VECTORS) as file:
+        try:
+            rows = _read(file, path, leave_out)
+        except (UnusableEmbedding, Damaged, NotRegular):
+            raise
+        except MemoryError:
+            raise UnusableEmbedding("{name} declares more data than fits in memory", name=name) from None
+        except Exception as error:
+            raise Damaged(UNREADABLE, name=name, why=printable(explained(error))) from None
+    if rows.width < 2:
+        raise UnusableEmbedding(NARROW, name=name, got=1)
+    return recognized(rows) if TOWER in rows.columns else rows
+
+
+def _read(file: BinaryIO, path: Path, leave_out: Sequence[str]) -> EmbeddingSet:
+    ending = path.suffix.lower()
+    if ending == ".npy":
+        head = npy_head(file, path, os.fstat(file.fileno()).st_size)
+        return _set_of(_vectors(file, head, path), {}, {}, path)
+    if ending == ".npz":
+        return _npz(file, path)
+    from contrastive_core.spaces import tables  # pandas and pyarrow take half a second
+
+    read_table = tables.read_parquet if ending == ".parquet" else tables.read_csv
+    vectors, columns, origin = read_table(file, path, leave_out)
+    if len(vectors) == 2:
+        return _set_of_towers(vectors, columns, origin, path)
+    return _set_of(next(iter(vectors.values())), columns, origin, path)
+
+
+def table_columns(path: Path) -> tuple[str, ...]:
+    """The names of a table's columns, and of its series; () of a file of arrays. Raises what `read` does."""
+    if path.suffix.lower() not in (".parquet", ".csv"):
+        return ()
+    from contrastive_core.spaces import tables
+
+    with open_regular(path, VECTORS) as file:
+        try:
+            return tables.column_names(file, path)
+        except Exception as error:
+            raise Damaged(UNREADABLE, name=printable(path.name), why=printable(explained(error))) from None
+
+
+def _npz(file: BinaryIO, path: Path) -> EmbeddingSet:
+    with zipfile.ZipFile(file) as archive:
+        check_size(sum(entry.file_size for entry in archive.infolist()), VECTORS, file, path)
+        heads: dict[str, Head] = {}
+        for entry in archive.infolist():
+            with archive.open(entry) as member:
+                heads[entry.filename.removesuffix(".npy")] = npy_head(member, path, entry.file_size)
+        names, vectors, others = _vector_arrays(heads, path), {}, {}
+        for name, (shape, _, _) in heads.items():
+            with archive.open(f"{name}.npy") as member:
+                if name in names:
+                    npy_head(member, path, archive.getinfo(f"{name}.npy").file_size)
+                    vectors[name] = _vectors(member, heads[name], path)
+                elif "meta" in heads or len(shape) == 1:
+                    others[name] = np.lib.format.read_array(member, allow_pickle=False)
+    if len(vectors) == 2:
+        return _set_of_towers(vectors, others, {}, path)
+    (features,) = vectors.values()
+    if "meta" not in others or others["meta"].dtype != np.uint8:
+        return _set_of(features, {k: v for k, v in others.items() if v.ndim == 1}, {}, path)
+    try:  # a file that `EmbeddingSet.save` wrote
+        return EmbeddingSet.from_arrays({**others, "features": features})
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        why = printable(error)
+        raise UnusableEmbedding("{name} cannot be used: {why}", name=path.name, why=why) from None
+
+
+def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
+    """Refuse what would take too much memory. Raises UnusableEmbedding where `total` bytes are more than `limit`, or
+    stand for so few in the file that it can only be an attack."""
+    stored = os.fstat(file.fileno()).st_size
+    if total > limit or expands(total, stored):
+        values = thousands(total=total, stored=stored, limit=limit)
+        text = N_("{name} would unpack to {total} bytes from {stored}; at most {limit} are read")
+        raise UnusableEmbedding(text, name=path.name, **values)
+
+
+def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
+    """Names of the arrays of vectors: of our own files `features`; one with a usual name; two of fractions are those
+    of two towers; else the only one."""
+    wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
+    known = [k for k in (("features",) if "meta" in heads else USUAL) if k in wide]
+    of_fractions = [k for k in wide if heads[k][2].kind == "f"]
+    if "meta" not in heads and len(of_fractions) == 2 and not {*USUAL} & {*heads}:
+        return of_fractions
+    if not known and ("meta" in heads or len(wide) != 1):
+        got = printable(", ".join(f"{k} {shape}" for k, (shape, _, _) in heads.items()), 200)
+        raise UnusableEmbedding(NO_VECTORS, name=path.name, usual=" or ".join(USUAL), got=got)
+    return [(known or wide)[0]]
+
+
+def _set_of_towers(
+    vectors: Mapping[str, np.ndarray], columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
+) -> EmbeddingSet:
+    """Two towers of one file: vectors (n, d) by tower, and what else is known of their rows. An array such as
+    `question_text` describes the rows of `question`; `question_pair` and `answer_pair` name the group of each row; any
+    other is of the rows of both."""
+    parts = columns_of_towers(columns, {name: len(features) for name, features in vectors.items()})
+    groups = [part.pop(PAIR, None) for part in parts]
+    sets = [_set_of(x, part, provenance, path) for x, part in zip(vectors.values(), parts, strict=True)]
+    a, b = (printable(name, 80) for name in vectors)
+    return joined(with_text(sets[0]), with_text(sets[1]), (a, b), *groups)
+
+
+def _vectors(file: Any, head: Head, path: Path) -> np.ndarray:
+    """The vectors, read from behind the header."""
+    shape, by_column, dtype = head
+    if len(shape) != 2 or dtype.kind not in "fiu":
+        usual = " or ".join(USUAL)
+        raise UnusableEmbedding(NO_VECTORS, name=path.name, usual=usual, got=f"{dtype} {shape}")
+    features = np.empty(shape, np.float32)
+    lines = features.T if by_column else features  # as they lie in the file, one after the other
+    step = max(1, STEP // max(1, lines.shape[1] * dtype.itemsize))
+    for begin in range(0, len(lines), step):
+        part_of_lines = lines[begin : begin + step]
+        content = file.read(part_of_lines.size * dtype.itemsize)
+        part_of_lines[:] = np.frombuffer(content, dtype).reshape(part_of_lines.shape)
+    return features
+
+
+def npy_head(file: Any, path: Path, size: int) -> Head:
+    """Shape, whether by columns, and type of a `.npy` file of `size` bytes, read up to its values. Raises:
+    UnusableEmbedding for pickles, and where it promises more than it holds; Damaged."""
+    try:
+        version = np.lib.format.read_magic(file)
+    except ValueError:
+        raise Damaged("{name} does not begin as a .npy file does", name=path.name) from None
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise UnusableEmbedding("{name} has an unknown .npy version", name=path.name)
+    shape, by_column, dtype = readers[version](file)
+    if dtype.hasobject:
+        raise UnusableEmbedding("{name} contains pickled objects; these are never loaded", name=path.name)
+    if math.prod(shape) * dtype.itemsize > (size := size - file.tell()):
+        values = {"name": path.name, "shape": shape, "dtype": dtype, "size": f"{size:,}"}
+        raise UnusableEmbedding("{name} declares {shape} {dtype} but contains {size} bytes", **values)
+    return shape, by_column, dtype
+
+
+def _set_of(
+    features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
+) -> EmbeddingSet:
+    """An `EmbeddingSet` of vectors (n, d) and what else is known per row, by name."""
+    if not len(features):
+        raise UnusableEmbedding("{name} has no rows", name=path.name)
+    for name, column in columns.items():
+        if len(column) != len(features):
+            values = {"name": path.name, "column": f"{printable(name, 80)!r}"}
+            counts = thousands(vectors=len(features), values=len(column))
+            raise UnusableEmbedding("{name}: {vectors} vectors but {values} values of {column}", **values, **counts)
+    plain = {printable(name, 80): _plain(column) for name, column in columns.items()}
+    ids = plain.pop("id", plain.pop("ids", None))
+    label_columns = [plain.pop(k, None) for k in ("label", "labels", "y")]
+    label = next((v for v in label_columns if v is not None), None)
+    labels, classes = class_numbers(label, plain.pop("class", None))
+    vectors, names = np.ascontiguousarray(features, np.float32), () if ids is None else tuple(map(str, ids.tolist()))
+    about = {"file": path.name, "has_ids": ids is not None, **provenance}
+    return EmbeddingSet(vectors, labels, names, classes=classes, columns=plain, provenance=about)
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Numbers as they are; anything else as text, "" where there is none."""
+    if values.dtype.kind not in "fiubU":
+        values = np.array(["" if v is None or v != v else str(v) for v in values.tolist()], np.str_)
+    return cut_texts(values) if values.dtype.kind == "U" else values
+
+
+def cut_texts(texts: np.ndarray) -> np.ndarray:
+    """Texts, at most so many characters of each."""
+    most = MAX_TEXT
+    return texts.astype(f"<U{most}") if texts.dtype.itemsize > 4 * most else texts
+
+
+def class_numbers(
+    values: np.ndarray | None, names: np.ndarray | None = None
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Class numbers (n), -1 where there is none, and their names where they have some."""
+    if values is None:
+        values, names = names, None
+    if values is None:
+        return None, ()
+    if values.dtype.kind == "f" and (values == np.round(values))[np.isfinite(values)].all():
+        values = np.where(np.isfinite(values), values, -1).astype(np.int64)
+    if values.dtype.kind in "iub":
+        numbers = np.maximum(values.astype(np.int64), -1)
+        return numbers, () if names is None else _names(numbers, names)
+    classes, numbers = np.unique(values.astype(np.str_), return_inverse=True)
+    nameless = np.isin(classes, ("", "nan"))
+    renumbered = np.where(nameless, -1, np.cumsum(~nameless) - 1)
+    return renumbered[numbers], tuple(classes[~nameless].tolist())
+
+
+def _names(numbers: np.ndarray, names: np.ndarray) -> tuple[str, ...]:
+    """Names by number, where each number from 0 up to the largest has one name."""
+    pairs = {(n, str(name)) for n, name in zip(numbers.tolist(), names.tolist(), strict=True)}
+    numbered = sorted(pair for pair in pairs if pair[0] >= 0)
+    return tuple(name for _, name in numbered) if [n for n, _ in numbered] == list(range(len(numbered))) else ()

@@ -1,0 +1,127 @@
+"""Opening a vector file for the pages: read, with its pictures, in a child process with limited
+memory and kept under its content, so that nothing of a stranger's file is parsed in the server."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from contrastive_core.base.errors import Refused, UnusableEmbedding
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.regular_files import EXPANSION, file_stamp, printable
+from contrastive_core.base.sandbox import Limits, run_sandboxed
+from contrastive_core.spaces import attached_images, file_formats, label_files, loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.other_tower import OtherTower, join_towers, note_of_towers, read_both
+
+MEMORY = file_formats.VECTORS + 3 * file_formats.LIMIT  # vectors, and what is known of them
+ROOM = 4 << 30  # bytes for the pictures of a small file
+SECONDS = 300
+
+
+def open_vectors(
+    path: str | Path,
+    name: str,
+    pictures: str | Path | None = None,
+    leave_out: Sequence[str] = (),
+    labels: str | Path | None = None,
+    other: OtherTower | None = None,
+) -> str:
+    """Keep the vectors of a file, or of two, and the pictures that came along; returns the key they are kept
+    under, as `loaded_vectors.loaded` lists it.
+
+    Args: name: what the file is called for a person; pictures: a folder that file names in it may
+        start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
+        labels: a file of labels, one for each row, that count instead of the file's own; other: a second file, whose
+        rows are the other tower of the first.
+    Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
+    """
+    path = Path(path).expanduser().absolute()
+    folder, own_labels = (Path(p).expanduser().absolute() if p is not None else None for p in (pictures, labels))
+    asked = other and {**asdict(other), "path": str(Path(other.path).expanduser().absolute())}
+    endings = {Path(p).suffix.lower() for p in (path, *([other.path] if other else ()))}
+    tables = ("contrastive_core.spaces.tables",) if endings & {".parquet", ".csv"} else ()
+    child = Limits(_memory([path, *([Path(other.path)] if other else [])]), SECONDS, preload=("PIL.Image", *tables))
+    try:
+        return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, asked, limits=child))
+    except Refused as error:
+        raise UnusableEmbedding("{name} cannot be opened: {error}", name=printable(name), error=error) from None
+
+
+def open_upload(name: str, content: bytes | memoryview, labels: str | Path | None = None) -> str:
+    """Keep the vectors of an uploaded file; returns their key. Raises what `open_vectors` does."""
+    name = Path(name).name
+    with uploaded(name, content, "vectors") as copy:
+        try:
+            return open_vectors(copy, name, labels=labels)
+        except ValueError as error:
+            raise type(error)(str(error).replace(copy.name, printable(name))) from None
+
+
+@contextmanager
+def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path]:
+    """A file of what was uploaded, for a child to open; of its name only the ending is kept."""
+    with scratch_folder() as folder:
+        copy = folder / f"{stem}{Path(name).suffix.lower()}"
+        copy.write_bytes(content)
+        yield copy
+
+
+def _memory(files: Sequence[Path]) -> int:
+    """Bytes that opening files may take: what they hold, and their pictures, not what they unpack to."""
+    sizes = (stamp[1] for file in files if (stamp := file_stamp(file.expanduser())))
+    return min(MEMORY, ROOM + EXPANSION * sum(sizes))
+
+
+def _keep(
+    path: str, name: str, folder: str | None, leave_out: Sequence[str], labels: str | None, other: JsonObject | None
+) -> str:
+    """In the child: read, attach, keep."""
+    pictures = Path(folder) if folder else None
+    if other is not None:
+        return _keep_both(Path(path), name, pictures, leave_out, labels, OtherTower(**other))
+    rows = file_formats.read(path, leave_out=leave_out)
+    if labels is not None:
+        rows = label_files.labeled(rows, labels)
+    attached = attached_images.pictures_of(Path(path), rows, pictures)
+    images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
+    note = attached.note if attached.images is not None or images is None else ""
+    about = _sentences(_taken(rows), note_of_towers(rows))
+    return loaded_vectors.save_vectors(rows, name, images, note, about)
+
+
+def _keep_both(
+    path: Path, name: str, folder: Path | None, leave_out: Sequence[str], labels: str | None, other: OtherTower
+) -> str:
+    """The same of two files."""
+    a, b = read_both(path, name, other, leave_out)
+    if labels is not None:
+        a = label_files.labeled(a, labels)
+    rows = join_towers(a, b, name, other)
+    files = (path, a), (Path(other.path), b)
+    attached = [attached_images.pictures_of(file, of_file, folder) for file, of_file in files]
+    images = attached_images.stacked_towers([each.images for each in attached], (len(a), len(b)))
+    note = _sentences(*(each.note for each in attached))
+    return loaded_vectors.save_vectors(rows, f"{name} + {other.name}", images, note, note_of_towers(rows))
+
+
+def _sentences(*parts: str) -> str:
+    return join(" ", filter(None, parts)) if any(parts) else ""
+
+
+def _taken(rows: EmbeddingSet) -> str:
+    """Which of a table's columns are the vectors, and what the others are; "" where one of lists holds them."""
+    taken = rows.provenance.get("columns")
+    if not isinstance(taken, list) or len(taken) != rows.width:
+        return ""
+    numbered = [name.rstrip("0123456789") for name in taken]
+    is_series = len({*numbered}) == 1 and numbered[0] != taken[0]
+    names = message("{taken} to {last}", taken=taken[0], last=taken[-1]) if is_series else ", ".join(taken[:8])
+    more = message(" and others") if not is_series and len(taken) > 8 else ""
+    labels = N_("with labels") if rows.labels is not None else N_("without labels")
+    values = {"taken": f"{len(taken):,}", "names": names, "more": more, "labels": labels, "columns": len(rows.columns)}
+    return message(
+        "The vectors are {taken} columns, {names}{more}; {labels}; further columns to color by: {columns}.", **values
+    )

@@ -1,0 +1,220 @@
+"""Rows of a recording as an embedding: a snapshot of its probe set, or the rows of one step.
+
+They are named `recording:NAME@probe-STEP` and `recording:NAME@step-STEP`: plain text, which an address can hold, and
+which means the same rows however long the recording grows. `watch` keeps the rows of a bounded number of steps, one
+file each, spread over the whole recording: when there are too many, every second one goes. The newest is always there.
+Torch-free.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from contrastive_core.base import atomic, json_files
+from contrastive_core.base.errors import Damaged, UnusableEmbedding
+from contrastive_core.base.messages import N_, message
+from contrastive_core.runs import load
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import are_tower_names, joined
+
+T = TypeVar("T")
+PREFIX = "recording:"
+PROBE, STEP = "probe", "step"
+KEY = re.compile(rf"(?P<name>[^@]+)@(?P<kind>{PROBE}|{STEP})-(?P<number>[0-9]{{1,15}})")
+FOLDER = "rows"
+SHAPES = {"image": ("iu", 1), "view": ("iu", 1), "labels": ("iu", 1), "ids": ("U", 1), "loss": ("f", 1)}
+SHAPES |= {"z": ("f", 2), "queue": ("f", 2)}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One snapshot of a recording's probe set (kind "probe"), or the rows of a step ("step")."""
+
+    run: Run
+    kind: str
+    number: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.run.name}@{self.kind}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        return message("{name}, {rows}", name=self.run.name, rows=self.rows_title)
+
+    @property
+    def rows_title(self) -> str:
+        if self.kind == PROBE:
+            return message("probe set at step {step}", step=f"{self.number:,}")
+        return message("rows of step {step}", step=f"{self.number:,}")
+
+    @property
+    def content(self) -> str:
+        """Names these very rows: of another recording under the same name they are others."""
+        return f"{self.run.manifest.get('id')}-{self.kind}-{self.number}"
+
+    @property
+    def tower_names(self) -> Any:
+        """What the recording calls its two towers; None where it is of one encoder."""
+        return self.run.manifest.get("recording", {}).get("towers")
+
+    def rows(self, layer: str = "z") -> EmbeddingSet:
+        """The rows; layer h is what `encode` gave beside z. Raises UnusableEmbedding; Damaged."""
+        if self.kind == PROBE:
+            arrays = self._read(self.run.snapshot)
+            ids = arrays.get("ids", arrays["index"]).astype(str)
+            return self._set(arrays["h" if layer == "h" else "z"], arrays["labels"], ids, {})
+        rows = self._read(partial(read, self.run))
+        if (names := self.tower_names) is not None:
+            return self._towers(rows, names)
+        columns = {"view": rows.view} if rows.has_views else {}
+        if np.isfinite(rows.loss).any():
+            columns["loss"] = rows.loss
+        return self._set(rows.z, rows.labels, rows.ids, columns)
+
+    def _towers(self, rows: StepRows, names: Any) -> EmbeddingSet:
+        """The rows of a step of two towers, with the columns `tower` and `pair`. Raises UnusableEmbedding; Damaged."""
+        if not are_tower_names(names) or not np.isin(rows.view, (0, 1)).all():
+            why = N_("its rows are not of two towers")
+            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=why)
+        if not {0, 1} <= set(rows.view.tolist()):
+            raise Damaged("{path} is damaged: {why}", path=path_of(self.run, self.number), why=N_("it has one tower"))
+        ids = [rows.ids[rows.view == tower] for tower in (0, 1)]
+        a, b = (self._tower(rows, rows.view == tower) for tower in (0, 1))
+        return joined(a, b, (names[0], names[1]), *ids)
+
+    def _tower(self, rows: StepRows, at: np.ndarray) -> EmbeddingSet:
+        columns = {"loss": rows.loss[at]} if np.isfinite(rows.loss).any() else {}
+        return self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns)
+
+    def has_h(self) -> bool:
+        """Whether the probe set has rows h that are not z."""
+        if self.kind != PROBE:
+            return False
+        arrays = self._read(self.run.snapshot)
+        return not np.array_equal(arrays["h"], arrays["z"])
+
+    def _read(self, read: Callable[[int], T]) -> T:
+        """What `read` gives of this step. Raises UnusableEmbedding where it is no longer kept."""
+        try:
+            return read(self.number)
+        except FileNotFoundError:
+            name, number = self.run.name, f"{self.number:,}"
+            raise UnusableEmbedding(
+                "{name} has no rows of step {number}, or no longer; choose another step", name=name, number=number
+            ) from None
+
+    def _set(
+        self, features: np.ndarray, labels: np.ndarray, ids: np.ndarray, columns: dict[str, np.ndarray]
+    ) -> EmbeddingSet:
+        dataset = self.run.config.get("dataset")
+        return EmbeddingSet(
+            features=np.ascontiguousarray(features, np.float32),
+            labels=labels.astype(np.int64),
+            ids=tuple(map(str, ids.tolist())),
+            split=self.run.manifest.get("recording", {}).get("split", ""),
+            layer="loaded",
+            classes=tuple(self.run.manifest.get("classes") or ()),
+            columns=columns,
+            provenance={"dataset": str(dataset)} if dataset else {},
+        )
+
+
+def of_key(key: str) -> Recorded:
+    """By what stands behind the prefix. Raises UnusableEmbedding; NoSuchRun."""
+    match = KEY.fullmatch(key)
+    if match is None:
+        raise UnusableEmbedding(
+            "{key} does not name rows of a recording; write NAME@probe-100 or NAME@step-50", key=f"{key!r}"
+        )
+    run = load(match["name"])
+    if not run.is_recording:
+        raise UnusableEmbedding("{name} is no recording", name=run.name)
+    return Recorded(run, match["kind"], int(match["number"]))
+
+
+def kinds_of(run: Run) -> dict[str, list[int]]:
+    """Steps of which a recording has rows, rising, by kind; kinds without any are left out."""
+    kinds = {PROBE: run.snapshots(), STEP: steps(run)}
+    return {kind: numbers for kind, numbers in kinds.items() if numbers}
+
+
+def newest(run: Run) -> Recorded:
+    """The newest snapshot of the probe set, or else the newest step. Raises UnusableEmbedding."""
+    for kind, numbers in kinds_of(run).items():
+        return Recorded(run, kind, numbers[-1])
+    raise UnusableEmbedding("{name} has not recorded any rows", name=run.name)
+
+
+def numbered(ids: np.ndarray) -> np.ndarray:
+    """Ids (n) as text; the second row of the same one ends in (2), and so on."""
+    counts: dict[str, int] = {}
+    found = []
+    for name in ids.tolist():
+        counts[name] = counts.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return np.array(found, np.str_)
+
+
+# --- rows of single steps ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class StepRows:
+    """Rows z (n, d) float32 of one step: of which image each is (n), counted from 0, which view of
+    it (n), label (n; −1: none), id (n), and its loss (n; NaN: not taken or undefined). queue (k, d)
+    holds older keys that the queries met."""
+
+    z: np.ndarray
+    image: np.ndarray
+    view: np.ndarray
+    labels: np.ndarray
+    ids: np.ndarray
+    loss: np.ndarray
+    queue: np.ndarray
+
+    @property
+    def has_views(self) -> bool:
+        """Whether some image has two rows."""
+        return len(np.unique(self.image)) < len(self.image)
+
+
+def steps(run: Run) -> list[int]:
+    """Steps of which rows are kept, rising; none of a run that is no recording."""
+    return [number for number, _ in atomic.numbered_files(run.path / FOLDER, "step-", ".npz")]
+
+
+def path_of(run: Run, step: int) -> Path:
+    return run.path / FOLDER / f"step-{step:09d}.npz"
+
+
+def read(run: Run, step: int) -> StepRows:
+    """The rows of a step. Raises Damaged; FileNotFoundError."""
+    path = path_of(run, step)
+    arrays = json_files.read_npz(path, shapes=SHAPES)
+    rows = StepRows(**{name: arrays[name] for name in SHAPES})
+    if any(len(arrays[name]) != len(rows.z) for name in SHAPES if name != "queue"):
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its arrays differ in length"))
+    if len(rows.queue) and rows.queue.shape[1] != rows.z.shape[1]:
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its queue is not as wide as its rows"))
+    if not np.isfinite(rows.z).all():
+        raise Damaged("{path} is damaged: {why}", path=path, why=N_("its rows are not finite"))
+    return rows
+
+
+def write(run: Run, step: int, rows: StepRows) -> None:
+    """Keep the rows of a step. Raises Gone; OSError."""
+    arrays = {name: getattr(rows, name) for name in SHAPES}
+    run.write(f"{FOLDER}/{path_of(run, step).name}", json_files.npz_bytes(**arrays))
+
+
+def remove(run: Run, step: int) -> None:
+    path_of(run, step).unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""The store of results: files on disk, each under the hash of what was asked. A job is a kind and plain values
+that name its content, so an answer never grows stale. Maps and scores of a shipped run come along with it."""
+
+import contextlib
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import decode, encode
+from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
+
+VERSION = 4  # of the recipes: a change makes old results stale
+NEWER = {
+    "look": 6,
+    "scores": 6,
+    "comparison": 7,
+    "towers": 7,
+    "tower_pairs": 6,
+    "checkpoints": 6,
+}  # recipes that have changed alone
+FOLDERS = {"map": "maps", "scores": "scores", "snapshots": "alike"}  # of a shipped run
+FOLDERS |= dict.fromkeys(("towers", "zero_shot", "tower_pairs", "checkpoints"), "towers")
+MAP_DEFAULTS = {"seed": 0, "neighbors": 15, "min_dist": 0.1, "metric": "cosine"}  # of UMAP
+SETTINGS = {"map": MAP_DEFAULTS, "zero_shot": {"templates": list(DEFAULT_TEMPLATES)}}  # of what came along
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Plain values, and arrays by name."""
+
+    meta: JsonObject
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def key(kind: str, values: JsonObject) -> str:
+    """The name of a result; of a run's rows with the run's id in place of its name, so that renaming it loses none."""
+    if (space := values.get("space")) and not Space(**space).is_loaded:
+        with contextlib.suppress(ValueError):  # the run is gone
+            values = {**values, "space": {**space, "name": runs.load(space["name"]).manifest.get("id", "")}}
+    text = json.dumps([NEWER.get(kind, VERSION), kind, values], sort_keys=True)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def path(kind: str, values: JsonObject) -> Path:
+    """Where a result is kept: the one that came with a shipped run, where these values ask for it."""
+    if (along := came_along(kind, values)) is not None and along.exists():
+        about = values.get("space", {})
+        run, content = runs.load(values.get("run") or about["name"]), values.get("weights") or about.get("content")
+        if run.shipped and run.weights_hash() == content:
+            return along
+    return data_home() / "results" / f"{key(kind, values)}.npz"
+
+
+def came_along(kind: str, values: JsonObject) -> Path | None:
+    """Where a result lies that came with a shipped run, if it did; None of any other."""
+    if kind not in FOLDERS:
+        return None
+    if "run" in values:  # of its snapshots
+        parts = ["train", values["layer"]] if kind == "snapshots" else [kind, *map(str, values["epochs"])]
+        return shipped_path(kind, values["run"], *parts)
+    space = values["space"]
+    settings = {k: v for k, v in values.items() if k not in ("space", "kind")}
+    if settings not in ({}, SETTINGS.get(kind, {})) or space.get("epoch"):
+        return None
+    more = kind if FOLDERS[kind] == "towers" else values.get("kind", "")
+    return shipped_path(kind, space["name"], space["split"], space["layer"], more)
+
+
+def shipped_path(kind: str, name: str, *parts: str) -> Path:
+    """Where a result lies that comes with a shipped run; parts: of its file's name."""
+    return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
+
+
+def read(kind: str, values: JsonObject) -> Result | None:
+    """A result, if it has been made and is whole."""
+    try:
+        arrays = json_files.read_npz(path(kind, values))
+        return Result(json.loads(arrays.pop("meta").tobytes(), object_hook=decode), arrays)
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def read_meta(path: Path) -> JsonObject:
+    """The plain values of a result alone: its arrays are mapped and not read. Raises: Damaged; OSError; KeyError."""
+    meta: JsonObject = json.loads(json_files.read_npz(path, mapped=1)["meta"].tobytes(), object_hook=decode)
+    return meta
+
+
+def write(kind: str, values: JsonObject, result: Result) -> None:
+    """Keep a result, whole or not at all."""
+    json_files.write_npz(path(kind, values), **arrays_of(result))
+
+
+def arrays_of(result: Result) -> dict[str, np.ndarray]:
+    """A result as arrays alone, its plain values among them."""
+    meta = json.dumps(encode(result.meta), default=lambda value: value.tolist())
+    return {"meta": np.frombuffer(meta.encode(), np.uint8), **result.arrays}

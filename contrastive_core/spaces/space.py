@@ -1,0 +1,270 @@
+"""A space: rows of vectors that a page or a command looks at, of a run, a recording or a file of vectors. Torch-free.
+
+Addresses and commands name one by a text: a run's name, `recording:NAME@probe-100` (recorded_rows.py), or
+`vectors:KEY` (loaded_vectors.py). `Space.of_name` reads it; everything else passes the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.paths import SHIPPED, data_home
+from contrastive_core.data import datasets
+from contrastive_core.data.overrides import ImageRows
+from contrastive_core.runs import load
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors, recorded_rows
+from contrastive_core.spaces.attached_images import dataset_pictures, spread
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.tower_columns import picture_tower
+from contrastive_core.spaces.towers import PAIR, towers_of, with_captions
+
+VERSION = 1
+LAYERS, TOWERS = ("h", "z"), "towers"
+HELD_OUT = 5  # one in so many rows of a class is judged where no rows are marked as a test
+
+
+@dataclass(frozen=True)
+class Space:
+    """Rows of a run, of one of its snapshots, of a recording, or of a file of vectors, as plain values.
+
+    `name` as an address has it; `layer` h, z, or "towers": z of images and of captions (towers.py); "loaded" for
+    vectors; `epoch` that of a snapshot; `content` the hash of the run's weights (of towers: and its captions) or of
+    the vectors."""
+
+    name: str
+    split: str = "test"
+    layer: str = "h"
+    content: str = ""
+    epoch: int | None = None
+
+    @classmethod
+    def of_name(cls, name: str, split: str = "test", layer: str = "h") -> Space:
+        """By the name of a run, of a recording (its newest rows, or those named), or of loaded vectors, whose rows may
+        be of no split and have no layers.
+        Raises: ValueError for what does not exist, or a run that has no weights."""
+        if name.startswith(recorded_rows.PREFIX):
+            return cls.of_recording(recorded_rows.of_key(name.removeprefix(recorded_rows.PREFIX)), layer)
+        if not name.startswith(loaded_vectors.PREFIX):
+            run = load(name)
+            if run.is_recording:
+                return cls.of_recording(recorded_rows.newest(run), layer)
+            return cls.of_run(run, split, layer)
+        every = cls.of_vectors(name.removeprefix(loaded_vectors.PREFIX))
+        return every.with_split(split) if every.splits else every
+
+    @classmethod
+    def of_run(cls, run: Run, split: str = "test", layer: str = "h") -> Space:
+        """A run's embedding. Raises ValueError when it has no weights."""
+        return cls(run.name, split, layer, content_of(run, layer))
+
+    @classmethod
+    def of_vectors(cls, key: str, split: str = "") -> Space:
+        """Loaded vectors: all rows, or those of one split."""
+        return cls(loaded_vectors.PREFIX + key, split, "loaded", key)
+
+    @classmethod
+    def of_recording(cls, place: recorded_rows.Recorded, layer: str = "z") -> Space:
+        """Rows of a recording: a snapshot of its probe set, or a step's."""
+        return cls(recorded_rows.PREFIX + place.key, "", layer, place.content)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the rows are of a file of vectors."""
+        return self.name.startswith(loaded_vectors.PREFIX)
+
+    @property
+    def is_recording(self) -> bool:
+        return self.name.startswith(recorded_rows.PREFIX)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether these rows are all there is: no encoder made them here, or can make others."""
+        return self.is_file or self.is_recording
+
+    @property
+    def key(self) -> str:
+        return self.name.removeprefix(loaded_vectors.PREFIX).removeprefix(recorded_rows.PREFIX)
+
+    @property
+    def recorded(self) -> recorded_rows.Recorded | None:
+        """The place in a recording; None for all else. Raises ValueError when there is none."""
+        return recorded_rows.of_key(self.key) if self.is_recording else None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that embeds them; None for loaded vectors and recorded rows. Raises ValueError for no run."""
+        return None if self.is_loaded else load(self.name)
+
+    @property
+    def title(self) -> str:
+        """The run's name, or that of the file the vectors came from."""
+        if place := self.recorded:
+            return place.title
+        return loaded_vectors.about(self.key)["name"] if self.is_file else self.name
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits it has; none where loaded vectors are not marked as train and test."""
+        if self.is_recording or (self.is_file and loaded_vectors.about(self.key)["splits"] != ["test", "train"]):
+            return ()
+        return ("test", "train")
+
+    @property
+    def loss(self) -> str | None:
+        """The loss that its run or its recording was trained with; None where that is unknown."""
+        run = place.run if (place := self.recorded) else self.run
+        name = run.config.get("loss") if run else None
+        return str(name) if name else None
+
+    @property
+    def values(self) -> JsonObject:
+        """The same as plain values; `Space(**values)` is the inverse."""
+        return {k: v for k, v in asdict(self).items() if v is not None}
+
+    def with_split(self, split: str) -> Space:
+        return replace(self, split=split)
+
+    def rows(self) -> EmbeddingSet | None:
+        """The vectors, or None if a run's have not been computed. Raises ValueError for what does not exist."""
+        if run := self.run:
+            if not self.epoch:
+                return cached(run, self.split, self.layer)
+            arrays = run.snapshot(self.epoch)  # of the run's fixed sample of training images
+            if self.layer == TOWERS:
+                return towers_of_snapshot(arrays)
+            return EmbeddingSet(arrays[self.layer].astype(np.float32), arrays["labels"].astype(np.int64))
+        if place := self.recorded:
+            return _recorded(place, self.layer)
+        return loaded_vectors.rows(self.key, self.split)
+
+    def images(self) -> Any:
+        """Images (n, c, h, w) uint8 of the rows, in their order, an array or `ImageRows`; None where there are none."""
+        if run := self.run:
+            images = datasets.of_config(run.config, self.split, afresh=False).images
+            return images_of_towers(images, self.rows()) if self.layer == TOWERS else images
+        if place := self.recorded:
+            return _recorded_images(_recorded(place, self.layer))
+        return loaded_vectors.images(self.key, self.split)
+
+
+def layers_of(run: Run) -> tuple[str, ...]:
+    """The layers that a run embeds."""
+    return (*LAYERS, TOWERS) if run.has_towers else LAYERS
+
+
+def content_of(run: Run, layer: str) -> str:
+    """The hash of what a layer follows from: the weights, and for both towers the captions. Raises as `of_run`."""
+    weights, captions = run.weights_hash(), run.captions_hash() if layer == TOWERS else ""
+    return hashlib.sha256(f"{weights} {captions}".encode()).hexdigest() if captions else weights
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
+    """The embedding if it has been computed for these weights. Needs no torch."""
+    shipped = SHIPPED / run.name / "embeddings" / f"{split}-{layer}.npz"
+    path = shipped if run.shipped and shipped.exists() else path_of(run, split, layer)
+    try:
+        return EmbeddingSet.from_arrays(json_files.read_npz(path))
+    except (ValueError, FileNotFoundError, KeyError):
+        return None
+
+
+def path_of(run: Run, split: str, layer: str) -> Path:
+    """Where an embedding is written; nobody writes to a shipped run, so its lie with the data."""
+    key = f"{split}-{layer}-{content_of(run, layer)[:16]}-v{VERSION}.npz"
+    return data_home() / "embeddings" / run.name / key if run.shipped else run.path / "embeddings" / key
+
+
+def graph_path(content: str, metric: str) -> Path:
+    """Where the neighbor graph of an embedding among its own rows is kept."""
+    return data_home() / "graphs" / f"{content[:24]}-{metric}.npz"
+
+
+def towers_of_snapshot(arrays: Mapping[str, np.ndarray]) -> EmbeddingSet:
+    """Both towers of a run's fixed sample, as `Run.snapshot` reads it. Raises: Damaged."""
+    z, of = arrays.get("text_z"), arrays.get("text_of")
+    n = len(arrays["z"])
+    if z is None or of is None or z.ndim != 2 or of.shape != (len(z),) or of.dtype.kind not in "iu":
+        raise Damaged(N_("the snapshot holds no rows of captions"))
+    if len(of) and (of.min() < 0 or of.max() >= n or (np.diff(of) < 0).any()):
+        raise Damaged(N_("the snapshot's captions are of images that it does not hold"))
+    ids = tuple(map(str, arrays["index"].tolist()))
+    images = EmbeddingSet(arrays["z"].astype(np.float32), arrays["labels"].astype(np.int64), ids, "train", "z")
+    return with_captions(images, z.astype(np.float32), of.astype(np.int64))
+
+
+# --- images --------------------------------------------------------------------------------------
+
+
+def images_of_towers(images: Any, rows: EmbeddingSet | None) -> Any:
+    """Images (n + m, c, h, w) behind the rows of a run's two towers, in their order: behind a caption that of its
+    image. Args: images: (n, c, h, w) of the split; rows: None where they have not been computed."""
+    return None if rows is None else ImageRows(images, rows.columns[PAIR].astype(np.int64))
+
+
+def _recorded(place: recorded_rows.Recorded, layer: str) -> EmbeddingSet:
+    rows = place.rows(layer)
+    return replace(rows, ids=_dataset_ids(rows))
+
+
+def _recorded_images(rows: EmbeddingSet) -> np.ndarray | None:
+    """Images (n, c, h, w) of recorded rows of a data set that is decoded on this computer; of two towers for the rows
+    of the tower of images, gray for the others. None where there are none."""
+    if (towers := towers_of(rows)) is None:
+        return dataset_pictures(rows)
+    at = towers.rows_of(picture_tower(towers.names))
+    own = replace(rows.take(at), ids=tuple(rows.columns[PAIR][at].tolist()))
+    images = dataset_pictures(replace(own, ids=_dataset_ids(own)))
+    return None if images is None else spread(images, at, len(rows))
+
+
+def _dataset_ids(rows: EmbeddingSet) -> tuple[str, ...]:
+    """The ids of recorded rows; row numbers of a split become the data set's ids."""
+    names, dataset = rows.ids, str(rows.provenance.get("dataset") or "")
+    if not dataset or not all(name.isascii() and name.isdigit() for name in names):
+        return names
+    try:
+        if not datasets.is_made(dataset, rows.split):
+            return names
+        known = datasets.load(dataset, rows.split, afresh=False).ids
+    except (ValueError, OSError):
+        return names
+    numbers = [int(name) for name in names]
+    return tuple(str(known[number]) for number in numbers) if max(numbers) < len(known) else names
+
+
+# --- rows that teach and rows that are judged ----------------------------------------------------
+
+
+def train_test_split(rows: EmbeddingSet) -> tuple[EmbeddingSet | None, EmbeddingSet, np.ndarray, str]:
+    """Rows that teach, if any, rows that are judged, where these stand, and a sentence about it. By the column `split`
+    where it has train and test; else a fifth of each class, chosen by a hash of the ids, so that files that share rows
+    judge (nearly) the same ones."""
+    splits = np.asarray(rows.columns.get("split", [])).astype(str)
+    how = N_("Judged on the rows marked as test, taught by those marked as train.")
+    train, test = splits == "train", splits == "test"
+    if not (train.any() and test.any()):
+        how = N_("No rows are marked as train and test: a fixed fifth of each class is judged.")
+        labels, test = np.zeros(len(rows), np.int64) if rows.labels is None else rows.labels, np.zeros(len(rows), bool)
+        hashed = [hashlib.blake2b(name.encode(), digest_size=8).digest() for name in rows.ids]
+        order = np.argsort(np.frombuffer(b"".join(hashed), ">u8"), kind="stable")
+        for label in np.unique(labels):
+            rows_of_class = order[labels[order] == label]
+            test[rows_of_class[: len(rows_of_class) // HELD_OUT]] = True
+        if not test.any():
+            return None, rows, np.arange(len(rows)), N_("Too few rows for a held-out set.")
+        train = ~test
+    at = np.flatnonzero(test)
+    return rows.take(np.flatnonzero(train)) if train.any() else None, rows.take(at), at, how

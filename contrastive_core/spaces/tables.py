@@ -1,0 +1,295 @@
+"""Tables of vectors: Parquet, read on Arrow's buffers and never as Python values, and CSV.
+
+The vectors are one column of lists of equal length, or the numbered columns (d0, d1, …), or all
+columns of numbers. Two columns of lists, or two series of as many columns (image_0, …, text_0, …),
+are the vectors of two towers. They go into float32 some rows at a time; what else is known of the rows is held
+whole. A few kilobytes of Parquet can hold a value a billion times: what the rows would take is asked
+before they are read, and summed on the way, and texts stay an index into the different ones.
+"""
+
+import json
+import os
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.regular_files import printable, thousands
+from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.embedding_set import plain_provenance
+from contrastive_core.spaces.file_formats import check_size
+from contrastive_core.spaces.tower_columns import tower_names
+
+MAX_ROWS, MAX_COLUMNS = 20_000_000, 20_000
+BATCH = 4096  # rows that are read at a time
+DECODED = 64 << 20  # bytes of vectors that are decoded at a time
+BUFFER = 4 << 20  # bytes of a Parquet column that are read ahead: some files hold it all in one piece
+USUAL = ("embedding", "embeddings", "features", "vector", "vectors", "emb")  # columns of vectors
+KNOWN = ("id", "ids", "label", "labels", "y", "class", "split", "embedding", "features")  # never part of a vector
+NARROWEST = 3  # numbers in a vector of a series that is one of two
+Series = dict[str, list[str]]  # the columns of vectors, in their order, by the name of a tower; "" of one tower
+Table = tuple[dict[str, np.ndarray], dict[str, np.ndarray], JsonObject]  # vectors (n, d) by tower, columns (n), origin
+
+
+def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: int | None = None) -> Table:
+    """Vectors and columns of a CSV file with a line of names, `batch` rows at a time; `leave_out` as in Parquet."""
+    series: Series = {}
+    rest: list[pd.DataFrame] = []
+    features, n, held = np.empty((0, 0), np.float32), 0, 0
+    for frame in pd.read_csv(file, low_memory=False, chunksize=batch or BATCH):
+        frame.columns = frame.columns.astype(str)
+        if not rest:
+            kinds = _kinds(frame, path)
+            series = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
+            taken = [name for names in series.values() for name in names]
+        elif _kinds(frame, path) != kinds:  # a text below numbers: what a column is, only all rows tell
+            size = _size_of_mixed(file, path)
+            file.seek(0)
+            return read_csv(file, path, leave_out, batch=size)  # more than it has rows
+        rest.append(frame.drop(columns=taken))
+        held += int(rest[-1].memory_usage(deep=False).sum())
+        stop = n + len(frame)
+        if held > file_formats.LIMIT or 4 * stop * len(taken) > file_formats.VECTORS:
+            values = {"name": path.name, "stop": f"{stop:,}"}
+            raise UnusableEmbedding("{name} is too large a table: {stop} rows and more", **values)
+        if stop > len(features):
+            features.resize((stop * 5 // 4, len(taken)), refcheck=False)
+        features[n:stop] = frame[taken].to_numpy(np.float32)
+        n = stop
+    if not series:
+        raise UnusableEmbedding("{name} has no rows", name=path.name)
+    features.resize((n, len(taken)), refcheck=False)
+    others = pd.concat(rest)
+    columns = {name: _array(others[name], name, path) for name in others}
+    return _by_tower(features, series), columns, _origin(series)
+
+
+def column_names(file: BinaryIO, path: Path) -> tuple[str, ...]:
+    """The names of all columns, and of all series."""
+    if path.suffix.lower() == ".parquet":
+        names = pq.ParquetFile(file).schema_arrow.names
+    else:
+        names = [*map(str, pd.read_csv(file, nrows=0).columns)]
+    return (*names, *_numbered(names))
+
+
+def _kinds(frame: pd.DataFrame, path: Path) -> dict[str, str]:
+    """Return the kind of each column: numbers, yes or no, or other."""
+    _check_counts(0, frame.shape[1], path)
+    names = {"f": "number", "i": "number", "u": "number", "b": "bool"}
+    return {name: names.get(dtype.kind, "text") for name, dtype in frame.dtypes.items()}
+
+
+def _check_counts(rows: int, columns: int, path: Path) -> None:
+    if rows > MAX_ROWS or columns > MAX_COLUMNS:
+        counts = thousands(n=rows, columns=columns, max_rows=MAX_ROWS, max_columns=MAX_COLUMNS)
+        text = N_("{name} has {n} rows and {columns} columns; at most {max_rows} and {max_columns} are read")
+        raise UnusableEmbedding(text, name=path.name, **counts)
+
+
+def _size_of_mixed(file: BinaryIO, path: Path) -> int:
+    """Bytes of a file that has to be read at once."""
+    if (size := os.fstat(file.fileno()).st_size) > file_formats.LIMIT:
+        raise UnusableEmbedding(
+            "{name} has a column with both numbers and text; such a table can have at most {columns} bytes, this one "
+            "has {size}",
+            name=path.name,
+            **thousands(columns=file_formats.LIMIT, size=size),
+        )
+    return size
+
+
+def _array(column: pd.Series, name: str, path: Path) -> np.ndarray:
+    if column.dtype.kind in "fiub":
+        return column.to_numpy()
+    index, texts = pd.factorize(column)
+    return _texts(index, [*map(str, texts)], name, path)
+
+
+def _texts(index: np.ndarray, texts: Sequence[str], name: str, path: Path) -> np.ndarray:
+    """Texts of rows (n), by the place of each among the different ones, -1 where there is none. Raises:
+    UnusableEmbedding where they would take more than the limit, each as wide as the longest."""
+    width = max(1, min(file_formats.MAX_TEXT, max(map(len, texts), default=1)))
+    if (size := 4 * width * max(len(texts), len(index))) > file_formats.LIMIT:
+        names = {"name": path.name, "column": f"{printable(name, 80)!r}"}
+        sizes = thousands(size=size, limit=file_formats.LIMIT)
+        raise UnusableEmbedding(
+            "{name}: the texts of {column} would take {size} bytes; at most {limit} are read", **names, **sizes
+        )
+    return np.array([*texts, ""], f"<U{width}")[index]  # longer ones are cut; -1 is the last
+
+
+def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> Table:
+    """Vectors, columns and, of our own files, their origin. `leave_out`: number columns that are not vectors."""
+    schema = pq.ParquetFile(file).schema_arrow
+    texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
+    table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
+    lists = _list_columns(schema, leave_out)
+    names = [f.name for f in schema if _is_column(f.type)]
+    numbers = [f.name for f in schema if _is_number(f.type)]
+    series = {} if lists else _vector_columns(numbers, names, path, leave_out)
+    taken = [name for columns in series.values() for name in columns]
+    others = [name for name in names if name not in {*lists, *taken}]
+    n = table.metadata.num_rows
+    _check_counts(n, table.metadata.num_columns, path)
+    # by how many rows there are: to ask for more of a column ends the whole process where the file is damaged
+    check_size(4 * n * len(taken), file_formats.VECTORS, file, path)
+    check_size(8 * n * len(others), file_formats.LIMIT, file, path)
+    columns = {name: _column(table, name, file, path) for name in others}
+    origin = _stored_origin(schema.metadata or {}) | _origin(series)
+    if lists:
+        towers = tower_names(lists) if len(lists) > 1 else ("",)
+        vectors = {tower: _lists(table, name, file, path) for tower, name in zip(towers, lists, strict=True)}
+        return vectors, columns, origin
+    features = np.empty((n, len(taken)), np.float32)
+    for j, name in enumerate(taken):
+        start = 0
+        for part in _parts(table, name):
+            features[start : start + len(part), j] = part.to_numpy(zero_copy_only=False)
+            start += len(part)
+    return _by_tower(features, series), columns, origin
+
+
+def _by_tower(features: np.ndarray, series: Series) -> dict[str, np.ndarray]:
+    """Vectors (n, d) of each tower, of the columns of all (n, d + d)."""
+    return dict(zip(series, np.split(features, len(series), axis=1), strict=True))
+
+
+def _list_columns(schema: pa.Schema, leave_out: Sequence[str] = ()) -> list[str]:
+    """The column of vectors: one with a usual name, else of fractions (not token numbers), else the first. Two of
+    fractions without a usual name are those of two towers."""
+
+    def rank(field: pa.Field) -> tuple[int, bool]:
+        name = field.name.lower()
+        usual = USUAL.index(name) if name in USUAL else len(USUAL)
+        return usual, not types.is_floating(_storage(field.type).value_type)
+
+    lists = [f for f in schema if _is_vector(f.type) and f.name not in leave_out]
+    of_fractions = [f.name for f in lists if not rank(f)[1]]
+    if len(of_fractions) == 2 and min(map(rank, lists))[0] == len(USUAL):
+        return of_fractions
+    return [min(lists, key=rank).name] if lists else []
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    """The type that a column is stored as: a tensor of a fixed shape is a list of its numbers."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def _is_vector(kind: pa.DataType) -> bool:
+    kind = _storage(kind)
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return is_list and _is_number(kind.value_type)
+
+
+def _is_column(kind: pa.DataType) -> bool:
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    is_extension = isinstance(kind, pa.BaseExtensionType)
+    return not (is_binary or is_extension or types.is_nested(kind) or types.is_null(kind))
+
+
+def _parts(table: pq.ParquetFile, name: str, size: int | None = None) -> Iterator[pa.Array]:
+    """A column as it is decoded, `size` rows at a time; a tensor of a fixed shape as its numbers."""
+    for batch in table.iter_batches(batch_size=size or BATCH, columns=[name], use_threads=False):
+        part = batch.column(0)
+        yield part.storage if isinstance(part, pa.ExtensionArray) else part
+
+
+def _column(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.ndarray:
+    """A column: numbers as they are, NaN where one is missing; everything else as texts."""
+    total, parts = 0, []
+    for part in _parts(table, name):
+        parts.append(part)
+        # on the way: how much texts hold stands only in their chunks' metadata, on which damage ends the process
+        total += part.nbytes
+        check_size(total, file_formats.LIMIT, file, path)
+    values = pa.chunked_array(parts, parts[0].type if parts else pa.null())
+    if _is_number(values.type) or (types.is_boolean(values.type) and not values.null_count):
+        array = values.to_numpy()
+        return array.astype(np.float32) if array.dtype == np.float16 else array
+    if not types.is_dictionary(values.type):
+        values = values.cast(pa.string()).dictionary_encode()
+    values = values.combine_chunks()
+    index = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return _texts(index, values.dictionary.cast(pa.string()).to_pylist(), name, path)
+
+
+def _lists(table: pq.ParquetFile, name: str, file: BinaryIO, path: Path) -> np.ndarray:
+    """A column of lists of equal length as (n, d) float32, NaN where a number is missing."""
+    uneven = message("{name} has rows without a vector, or vectors of different lengths", name=path.name)
+    n, features, start = table.metadata.num_rows, np.empty((0, 0), np.float32), 0
+    first = next((pc.max(pc.list_value_length(part)).as_py() or 0 for part in _parts(table, name, 1)), 0)
+    check_size(4 * first * n, file_formats.VECTORS, file, path)  # before more than a row is decoded
+    for part in _parts(table, name, max(1, min(BATCH, DECODED // max(1, 4 * first)))):
+        if not len(part):
+            continue
+        lengths = [0] if part.null_count else pc.unique(pc.list_value_length(part)).to_pylist()
+        if not features.size:
+            check_size(4 * max(lengths) * n, file_formats.VECTORS, file, path)
+            features = np.empty((n, max(lengths)), np.float32)
+        if lengths != [features.shape[1]] or not features.size:
+            raise UnusableEmbedding(uneven)
+        stop = start + len(part)
+        features[start:stop] = part.flatten().to_numpy(zero_copy_only=False).reshape(features[start:stop].shape)
+        start = stop
+    if not features.size:
+        raise UnusableEmbedding(uneven)
+    return features
+
+
+def _stored_origin(metadata: dict[bytes, bytes]) -> JsonObject:
+    try:
+        return plain_provenance(json.loads(metadata[b"contrastive_core"])["provenance"])
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, leave_out: Sequence[str]) -> Series:
+    """Which columns are the vectors, where no column of lists holds them: the numbered ones among the columns of
+    numbers, or all of these. `names`: all columns."""
+    numbered = _numbered(numbers)
+    for name in leave_out:
+        if name not in names and name not in numbered:
+            raise UnusableEmbedding("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
+    left_out = {*KNOWN, *leave_out, *(column for tower in leave_out for column in numbered.get(tower, ()))}
+    numeric = [name for name in numbers if name not in left_out]
+    numbered = _numbered(numeric)
+    taken = max(numbered.values(), key=len, default=numeric)
+    if len(numbered) == 2 and all(len(columns) == len(taken) >= NARROWEST for columns in numbered.values()):
+        return numbered
+    if len(taken) < 2:
+        got = repr(printable(taken[0], 80)) if taken else 0
+        raise UnusableEmbedding(file_formats.NARROW, name=path.name, got=got)
+    return {"": taken}
+
+
+def _numbered(names: Sequence[str]) -> Series:
+    """Every series d0, d1, … of columns, in the order of its numbers, by the name of a tower: a series has two columns
+    or more, and at least every second of its numbers."""
+    series: dict[str, dict[int, str]] = {}
+    for name in names:
+        digits = len(name) - len(name.rstrip("0123456789"))
+        if 0 < digits < 10:
+            series.setdefault(name[:-digits], {})[int(name[-digits:])] = name
+    full = {stem: s for stem, s in series.items() if len(s) > 1 and 2 * len(s) > max(s) - min(s)}
+    ordered = [[columns[number] for number in sorted(columns)] for columns in full.values()]
+    return dict(zip(tower_names([*full]), ordered, strict=True))
+
+
+def _origin(series: Series) -> JsonObject:
+    """Which columns the vectors are."""
+    columns = [printable(name, 80) for names in series.values() for name in names]
+    return {"columns": columns} if columns else {}

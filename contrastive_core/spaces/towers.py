@@ -1,0 +1,247 @@
+"""Two towers in one embedding set: rows of two encoders and which belong together. Torch-free.
+
+The rows of both towers lie one below the other, tower a first, with two reserved columns of text: `tower`, the name
+of the tower of each row, and `pair`, the group of each row. Rows of one group are partners; "" has none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+import numpy as np
+from jaxtyping import Int64
+
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.regular_files import printable
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+TOWER, PAIR, TEXT = "tower", "pair", "text"
+RESERVED = (TOWER, PAIR)
+OF_RUN = ("image", "caption")  # names of the towers of a run
+DEFAULT_TEMPLATES = ("a photo of a {}", "a picture of a {}", "a {}")  # of zero-shot prompts
+WIDTHS = N_(
+    "rows of {a} have {width_a} numbers and rows of {b} {width_b}; both towers must embed into the same space, "
+    "with vectors of equal width"
+)
+COUNTS = N_(
+    "{a} has {n} rows and {b} {m}; towers of different size need a column that says which rows belong together, "
+    "for example the id of the image or question"
+)
+NO_GROUP = N_("no row of {a} shares its group with a row of {b}: {a} has groups such as {first_a}, {b} {first_b}")
+NAMES = N_("two towers need two different names, not {a} and {b}")
+LENGTHS = N_("{name} has {n} rows but {groups} groups")
+NO_PAIR = N_(
+    "The column tower names two towers, but no column pair says which rows belong together: all rows are shown as one "
+    "set."
+)
+ORDINARY = N_("The column tower holds {count} names ({names}), and two towers have two: all rows are shown as one set.")
+Groups = Sequence[str] | Sequence[int] | np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Towers:
+    """Rows of two towers in one set. `a`, `b`: row numbers (n), (m); `group_a`, `group_b`: the number of each row's
+    group, -1 for a row without a partner in the other tower; `names`: of tower a and of tower b."""
+
+    rows: EmbeddingSet
+    a: np.ndarray
+    b: np.ndarray
+    group_a: np.ndarray
+    group_b: np.ndarray
+    names: tuple[str, str]
+
+    @property
+    def without_partner(self) -> tuple[int, int]:
+        """How many rows of a and of b have no partner."""
+        return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
+
+    def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:
+        """Return the row numbers of the tower of that name."""
+        return self.a if name == self.names[0] else self.b
+
+    def usable_sides(self) -> list[tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " k"]]]:
+        """Return, of a and of b, row numbers and groups of the rows that have a direction."""
+        kept = [np.isin(at, self.rows.usable) for at in (self.a, self.b)]
+        return [(self.a[kept[0]], self.group_a[kept[0]]), (self.b[kept[1]], self.group_b[kept[1]])]
+
+    def partner_pairs(self, most: int) -> tuple[Int64[np.ndarray, "m 2"], int]:
+        """Return row numbers of partners, one of a and one of b each, and how many such pairs there are. Of more than
+        `most`, an even share is taken."""
+        order = np.argsort(self.group_a, kind="stable")
+        start, stop = (np.searchsorted(self.group_a[order], self.group_b, side) for side in ("left", "right"))
+        counts = np.where(self.group_b < 0, 0, stop - start)  # (m), partners of each row of b
+        total = int(counts.sum())
+        chosen = np.linspace(0, total - 1, most).astype(np.int64) if total > most else np.arange(total)
+        row_b = np.searchsorted(np.cumsum(counts), chosen, "right")
+        offset = chosen - (np.cumsum(counts) - counts)[row_b]
+        return np.stack([self.a[order[start[row_b] + offset]], self.b[row_b]], 1), total
+
+
+def plain_rank(rank: float) -> int | float:
+    """Return an expected rank as people write it: whole, or to one decimal where rows are tied."""
+    return int(rank) if float(rank).is_integer() else round(float(rank), 1)
+
+
+def are_tower_names(names: object) -> TypeGuard[Sequence[str]]:
+    """Whether these are two different names."""
+    if not isinstance(names, (tuple, list)) or len(names) != 2 or not all(isinstance(one, str) for one in names):
+        return False
+    return names[0] != names[1] and all(one.strip() for one in names)
+
+
+def towers_of(rows: EmbeddingSet) -> Towers | None:
+    """Return the two towers of a set, or None: without both columns, or where these name other than two."""
+    names, pairs = rows.columns.get(TOWER), rows.columns.get(PAIR)
+    if names is None or pairs is None or names.dtype.kind != "U" or pairs.dtype.kind != "U":
+        return None
+    found = list(dict.fromkeys(names.tolist()))
+    if len(found) != 2:
+        return None
+    a, b = np.flatnonzero(names == found[0]), np.flatnonzero(names == found[1])
+    group_a, group_b = _numbers(pairs[a], pairs[b])
+    return Towers(rows, a, b, group_a, group_b, (found[0], found[1]))
+
+
+def why_ordinary(rows: EmbeddingSet) -> str:
+    """Return why rows with a column `tower` are not two towers, in a sentence; "" where nothing is to be said."""
+    names = rows.columns.get(TOWER)
+    if names is None or names.dtype.kind != "U":
+        return ""
+    found = list(dict.fromkeys(names.tolist()))
+    if len(found) > 2:
+        listed = ", ".join([*(printable(repr(name), 40) for name in found[:4]), *(["…"] if len(found) > 4 else [])])
+        return message(ORDINARY, count=len(found), names=listed)
+    return NO_PAIR if len(found) == 2 and PAIR not in rows.columns else ""
+
+
+def recognized(rows: EmbeddingSet) -> EmbeddingSet:
+    """Return a table's rows with its columns `tower` and `pair` as texts, if it has both. Without `pair`, rows of two
+    towers with the same id are partners."""
+    tower, pair = rows.columns.get(TOWER), rows.columns.get(PAIR)
+    if tower is None:
+        return rows
+    if pair is None:
+        names, known = np.unique(tower), np.array(rows.ids)
+        if tower.dtype.kind != "U" or len(names) != 2:
+            return rows
+        if not np.isin(known[tower == names[0]], known[tower == names[1]]).any():
+            return rows
+    columns = {TOWER: _texts(tower), PAIR: _texts(np.array(rows.ids) if pair is None else pair)}
+    ids = rows.ids
+    if len({*ids}) < len(ids):
+        ids = tuple(f"{name}:{i}" for name, i in zip(columns[TOWER].tolist(), ids, strict=True))
+    return replace(rows, ids=ids, columns=rows.columns | columns)
+
+
+def joined(
+    a: EmbeddingSet,
+    b: EmbeddingSet,
+    names: tuple[str, str],
+    groups_a: Groups | None = None,
+    groups_b: Groups | None = None,
+) -> EmbeddingSet:
+    """Return both towers as one set, a first, with the columns `tower` and `pair`.
+
+    Args: names: of the towers, different and not empty. groups_a, groups_b: the group of each row; "" or a negative
+    number: without a partner; None for both: rows of the same number are partners.
+    Raises: UnusableEmbedding for widths that differ, unequal numbers of rows without groups, and no shared group."""
+    if names[0] == names[1] or not all(names):
+        raise UnusableEmbedding(NAMES, a=repr(names[0]), b=repr(names[1]))
+    words = {"a": names[0], "b": names[1]}
+    if a.width != b.width:
+        raise UnusableEmbedding(WIDTHS, **words, width_a=a.width, width_b=b.width)
+    if (groups_a is None or groups_b is None) and len(a) != len(b):
+        raise UnusableEmbedding(COUNTS, **words, n=f"{len(a):,}", m=f"{len(b):,}")
+    numbers = range(len(a))
+    pairs = [_texts(numbers if g is None else g) for g in (groups_a, groups_b)]
+    for name, part, pair in zip(names, (a, b), pairs, strict=True):
+        if len(part) != len(pair):
+            raise UnusableEmbedding(LENGTHS, name=name, n=len(part), groups=len(pair))
+    if not (_numbers(*pairs)[0] >= 0).any():
+        first_a, first_b = (repr(str(next(filter(None, pair), ""))) for pair in pairs)
+        raise UnusableEmbedding(NO_GROUP, **words, first_a=first_a, first_b=first_b)
+    tower = np.repeat(np.array(names), (len(a), len(b)))
+    return _stack(a, b, {TOWER: tower, PAIR: np.concatenate(pairs)})
+
+
+def with_captions(
+    images: EmbeddingSet, features: np.ndarray, of: np.ndarray, texts: Sequence[str] | None = None
+) -> EmbeddingSet:
+    """Return images (n) and, below them, captions as rows of the other tower; a caption has the label and the columns
+    of its image. Args: features: (m, d) of the captions; of: (m) each one's image, sorted; texts: what they say.
+    Raises: UnusableEmbedding as `joined`."""
+    numbers = np.arange(len(of)) - np.searchsorted(of, of) + 1  # from 1, among the captions of an image
+    ids = tuple(f"{images.ids[i]}#{k}" for i, k in zip(of, numbers, strict=True))
+    captions = replace(images.take(of), features=features, ids=ids)
+    if texts is not None:
+        captions.columns[TEXT] = np.array(texts)
+    return joined(images, captions, OF_RUN, np.arange(len(images)), of)
+
+
+def _stack(a: EmbeddingSet, b: EmbeddingSet, reserved: dict[str, np.ndarray]) -> EmbeddingSet:
+    """Rows of a above those of b; ids of b begin with its name where a has the same ones."""
+    name = str(reserved[TOWER][-1])
+    ids_b = b.ids if set(a.ids).isdisjoint(b.ids) else tuple(f"{name}:{i}" for i in b.ids)
+    labels, classes = _labels(a, b)
+    columns = {key: _column(a, b, key) for key in {**a.columns, **b.columns} if key not in RESERVED}
+    return replace(
+        a,
+        features=np.concatenate([a.features, b.features]),
+        labels=labels,
+        classes=classes,
+        ids=(*a.ids, *ids_b),
+        split=a.split if a.split == b.split else "",
+        layer=a.layer if a.layer == b.layer else "loaded",
+        columns=columns | reserved,
+        views=None,
+    )
+
+
+def _labels(a: EmbeddingSet, b: EmbeddingSet) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Labels of the rows of both, -1 where a row has none; classes of the same name are one."""
+    if a.labels is None and b.labels is None:
+        return None, a.classes or b.classes
+    parts = [np.full(len(part), -1) if part.labels is None else part.labels for part in (a, b)]
+    if not a.classes or not b.classes or a.classes == b.classes:
+        return np.concatenate(parts).astype(np.int64), a.classes or b.classes
+    classes = tuple(dict.fromkeys((*a.classes, *b.classes)))
+    extra = max(len(a.classes), len(b.classes))
+    if any(part.max(initial=-1) >= extra for part in parts):  # a number beyond the names has none to go by
+        return np.concatenate(parts).astype(np.int64), a.classes
+    number = {name: at for at, name in enumerate(classes)}
+    tables = [np.array([*map(number.__getitem__, part.classes), *[-1] * (extra + 1)]) for part in (a, b)]
+    return np.concatenate([table[part] for table, part in zip(tables, parts, strict=True)]), classes
+
+
+def _column(a: EmbeddingSet, b: EmbeddingSet, key: str) -> np.ndarray:
+    """What both know of a column; where one lacks it, "" or NaN. A column of texts makes texts of the other's."""
+    known = [part.columns[key] for part in (a, b) if key in part.columns]
+    is_text = any(column.dtype.kind == "U" for column in known)
+    parts = []
+    for part in (a, b):
+        if (column := part.columns.get(key)) is None:
+            parts.append(np.full(len(part), "") if is_text else np.full(len(part), np.nan))
+        else:
+            parts.append(_texts(column) if is_text else column)
+    return np.concatenate(parts)
+
+
+def _texts(groups: Groups) -> np.ndarray:
+    """Groups as texts; "" for what is none: a negative number, NaN."""
+    array = np.asarray(groups)
+    if array.dtype.kind not in "fiu":
+        return array.astype(np.str_)
+    whole = np.nan_to_num(array, nan=-1)
+    if (whole == np.floor(whole)).all():
+        array = whole.astype(np.int64)
+    return np.where(whole < 0, "", array.astype(np.str_))
+
+
+def _numbers(pairs_a: np.ndarray, pairs_b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Groups as numbers from 0, in the order of their texts; -1 for "" and for a group that one tower lacks."""
+    shared = np.setdiff1d(np.intersect1d(pairs_a, pairs_b), [""])
+    parts = []
+    for pairs in (pairs_a, pairs_b):
+        at = np.minimum(np.searchsorted(shared, pairs), max(len(shared) - 1, 0))
+        parts.append(np.where(shared[at] == pairs, at, -1) if len(shared) else np.full(len(pairs), -1))
+    return parts[0].astype(np.int64), parts[1].astype(np.int64)

@@ -1,1 +1,0 @@
-"""Atomic writes, locks, records of JSON and arrays, tables."""

@@ -1,0 +1,374 @@
+"""Sweep files: a little TOML says which settings vary; each cell is an ordinary run. Torch-free.
+
+    name = "temperature"               # "": runs are called by their labels alone
+    seeds = [0, 1, 2]                  # default: [0]
+    form = "line"                      # how it is drawn: "table", "line" or "matrix"
+    budget_hours = 6                   # no new cell is started later than this
+
+    [base]                             # options and settings that every cell shares
+    method = "simclr"
+    dataset = "shapes"
+    epochs = 8
+
+    [[axes]]
+    key = "loss.temperature"           # one setting ...
+    values = [0.05, 0.1, 0.5]
+
+    [[axes]]
+    name = "head"                      # ... or named groups of settings
+    values = [
+      { label = "none", set = { "method.head" = "none" } },
+      { label = "wide", set = { "method.head" = "nonlinear", "method.hidden" = 512 },
+        at = { width = 512 } },        # where it stands on what is drawn, if not its label
+    ]                                  # "none" might say ignores = ["method.hidden"]: settings of
+                                       # other axes without effect; such cells are trained once
+
+    [draw]                             # optional: which of these names is what
+    x = "loss.temperature"             # line: x, series; matrix: rows, columns
+    series = "head"
+    measures = ["accuracy", "uniformity"]
+
+Cells are the product of the axes and the seeds. A cell's run is named after sweep, cell and seed, so a sweep that was
+cut off goes on where it was: done runs are kept, stopped ones are resumed, whether the app's queue or the command line
+trains them.
+"""
+
+import contextlib
+import itertools
+import json
+import math
+import re
+import statistics
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting, NotRegular, UnknownName
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.regular_files import open_regular, read_regular
+from contrastive_core.compare.evaluation import read_evaluation
+from contrastive_core.data import datasets
+from contrastive_core.runs.train_config import TrainConfig, with_settings
+
+OPTIONS = ("method", "dataset", "epochs", "loss", "encoder", "exclude", "relabel", "root")
+FORMS = ("table", "line", "matrix")
+KEYS = {"name", "title", "seeds", "form", "budget_hours", "base", "axes", "draw"}
+MEASURES = ("accuracy", "uniformity", "alignment", "rankme", "memory_mb", "seconds", "loss")
+MOST = 1000  # cells
+LARGEST = 1 << 18  # bytes of a file
+HEAD = 1 << 12  # bytes in which a title is looked for
+PARTS = 8  # of a dotted key
+_PART = r"""(?:"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++)"""
+DEEP = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{PARTS}}}")
+SCORED = ("linear_probe", "knn")  # metrics that a figure can show of a cell's test images
+STARTING = 4.0  # seconds that a cell takes before its first step
+Row = JsonObject
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One thing that varies: a label and the settings behind it, for each value."""
+
+    name: str
+    values: tuple[tuple[str, JsonObject, JsonObject], ...]  # label, settings, at
+    ignores: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by label: settings
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The axes of a figure: names of axes, or of an axis value's `at`."""
+
+    x: str = ""
+    series: str = ""
+    rows: str = ""
+    columns: str = ""
+    measures: tuple[str, ...] = ("accuracy",)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a sweep: where it stands on each axis, its settings, its seed."""
+
+    run: str
+    at: JsonObject
+    settings: JsonObject
+    seed: int
+
+    def argv(self) -> list[str]:
+        """Arguments of `contrastive-lab` that train this cell."""
+        return ["train", "--run", self.run, *self.arguments()]
+
+    def arguments(self) -> list[str]:
+        """Arguments of `train` without the run's name."""
+        return arguments_of(self.settings, self.seed)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The content of a sweep file."""
+
+    name: str
+    title: str
+    base: JsonObject
+    axes: tuple[Axis, ...]
+    seeds: tuple[int, ...]
+    form: str
+    budget_hours: float | None
+    draw: Draw = field(default_factory=Draw)
+
+    def cells(self) -> list[Cell]:
+        """Every cell and seed, in the order in which they are trained: one seed after the other. Cells of the same
+        settings, but for what one of their values ignores, share a run."""
+        cells, run_of_settings = [], dict[str, str]()
+        for seed in self.seeds:
+            for combination in itertools.product(*(axis.values for axis in self.axes)):
+                both = list(zip(self.axes, combination, strict=True))
+                ignored = {k for axis, v in both for k in axis.ignores.get(v[0], ())}
+                at: JsonObject = {axis.name: v[0] for axis, v in both}
+                settings, labels = dict(self.base), []
+                for label, values, where in combination:
+                    counts = {k: v for k, v in values.items() if k not in ignored}
+                    settings |= counts
+                    at |= where
+                    labels += [label] if counts or not values else []
+                same = json.dumps([seed, settings], sort_keys=True, default=str)
+                run = run_of_settings.setdefault(same, self._run(labels, seed))
+                cells.append(Cell(run, at, settings, seed))
+        return cells
+
+    def trained(self) -> list[Cell]:
+        """Of cells that share a run, the first."""
+        first_of_run: dict[str, Cell] = {}
+        for cell in self.cells():
+            first_of_run.setdefault(cell.run, cell)
+        return list(first_of_run.values())
+
+    def _run(self, labels: Sequence[str], seed: int) -> str:
+        """Sweep, labels, seed; with an empty name labels only, and the seed if there are more."""
+        ending = [f"s{seed}"] if self.name or len(self.seeds) > 1 else []
+        return _safe("-".join([*filter(None, [self.name]), *labels, *ending]))[:64]
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text)
+
+
+def config_of(cell: Cell) -> TrainConfig:
+    """A cell's settings. Raises BadSetting."""
+    settings = [f"{k}={as_text(v)}" for k, v in cell.settings.items()]
+    return with_settings(TrainConfig(seed=cell.seed), settings)
+
+
+def arguments_of(settings: Mapping[str, Any], seed: int) -> list[str]:
+    """Arguments of `train` for settings by their names, without the run's."""
+    arguments = ["--seed", str(seed)]
+    for key, value in settings.items():
+        if key in OPTIONS:
+            arguments += [f"--{key}", str(value)]
+        else:
+            arguments += ["--set", f"{key}={as_text(value)}"]
+    return arguments
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+# --- its file ---
+
+
+def load(path: str | Path) -> Sweep:
+    """Read and check a sweep file. Raises BadSetting with the sentence to show."""
+    path = Path(path)
+    try:
+        return read(read_regular(path, LARGEST).decode(), path.name)
+    except (OSError, NotRegular, UnicodeDecodeError) as error:
+        raise BadSetting("cannot read {path}: {error}", path=path, error=error) from None
+
+
+def title_of(path: str | Path) -> str:
+    """A sweep file's title, or its name where its first lines give none; nothing else is read."""
+    path = Path(path)
+    with contextlib.suppress(OSError, ValueError), open_regular(path) as file:
+        lines = file.read(HEAD).decode(errors="ignore").splitlines()
+        line = next(line for line in (*lines, N_("title = ''")) if re.match(r"title\s*=", line))
+        title = tomllib.loads(line)["title"]
+        if isinstance(title, str) and title.strip():
+            return title
+    return path.stem
+
+
+def read(text: str, file: str) -> Sweep:
+    """A sweep from the text of its file, called `file`. Raises BadSetting."""
+    if len(text) > LARGEST:
+        values = {"file": file, "text": f"{len(text):,}", "largest": f"{LARGEST:,}"}
+        raise BadSetting("{file} has {text} characters; a sweep has at most {largest}", **values)
+    if DEEP.search(text):  # the parser takes memory by the square of a key's parts
+        raise BadSetting("{file}: a key has at most {parts} parts", file=file, parts=PARTS)
+    try:
+        return _of_toml(tomllib.loads(text), file)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadSetting("cannot read {file}: {error}", file=file, error=error) from None
+    except BadSetting:
+        raise
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise BadSetting(f"{file}: {error}") from None
+
+
+def _of_toml(raw: dict[str, Any], file: str) -> Sweep:
+    if unknown := sorted(set(raw) - KEYS):
+        values = {"file": file, "unknown": f"{unknown[0]!r}", "keys": ", ".join(sorted(KEYS))}
+        raise BadSetting("{file}: unknown key {unknown}; known: {keys}", **values)
+    name = str(raw.get("name", Path(file).stem))
+    axes = tuple(_axis(file, axis) for axis in raw.get("axes", []))
+    hours = raw.get("budget_hours")
+    sweep = Sweep(
+        name=name,
+        title=str(raw.get("title", name)),
+        base=dict(raw.get("base", {})),
+        axes=axes,
+        seeds=tuple(int(seed) for seed in raw.get("seeds", [0])),
+        form=raw.get("form", "table"),
+        budget_hours=None if hours is None else float(hours),
+        draw=_draw(file, raw.get("draw", {}), axes),
+    )
+    if sweep.form not in FORMS:
+        raise BadSetting("{file}: form must be one of {forms}", file=file, forms=", ".join(FORMS))
+    _check(file, sweep)
+    return sweep
+
+
+def changed(sweep: Sweep, settings: Sequence[str]) -> Sweep:
+    """The sweep with some `key=value` for every cell: another sweep, with runs of its own.
+    Raises: BadSetting."""
+    if not settings:
+        return sweep
+    pairs = [s.partition("=")[::2] for s in settings]
+    new = {k.strip(): v.strip() for k, v in pairs}
+    axes = []
+    for axis in sweep.axes:  # also where an axis sets it itself
+        values = [(b, s | {k: new[k] for k in s if k in new}, at) for b, s, at in axis.values]
+        axes.append(replace(axis, values=tuple(values)))
+    ending = "-".join(f"{k.rpartition('.')[2]}{v}" for k, v in new.items())
+    variant = replace(
+        sweep, name=_safe(f"{sweep.name}-{ending}".strip("-")), base={**sweep.base, **new}, axes=tuple(axes)
+    )
+    _check(sweep.name, variant)
+    return variant
+
+
+def _draw(file: str, raw: dict[str, Any], axes: Sequence[Axis]) -> Draw:
+    """Return the axes of the figure; by default the last axis is x, or the matrix's columns."""
+    if unknown := sorted(set(raw) - {"x", "series", "rows", "columns", "measures"}):
+        raise BadSetting("{file}: [draw] has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
+    columns = {a.name for a in axes} | {k for a in axes for v in a.values for k in v[2]}
+    roles: dict[str, str] = {k: str(v) for k, v in raw.items() if k != "measures"}
+    for name in roles.values():
+        if name not in columns:
+            there = ", ".join(sorted(columns))
+            raise BadSetting(
+                "{file}: [draw] names {name}, which is not one of {columns}", file=file, name=f"{name!r}", columns=there
+            )
+    measures = tuple(raw.get("measures", ["accuracy"]))
+    if not measures or not set(measures) <= set(MEASURES):
+        raise BadSetting("{file}: measures must be among {measures}", file=file, measures=", ".join(MEASURES))
+    names = [a.name for a in axes] or [""]
+    usual = {"x": names[-1], "series": names[0] if len(names) > 1 else "", "rows": names[0], "columns": names[-1]}
+    return Draw(**usual | roles, measures=measures)
+
+
+def _axis(file: str, raw: dict[str, Any]) -> Axis:
+    if unknown := sorted(set(raw) - {"name", "key", "values"}):
+        raise BadSetting("{file}: an axis has no key {unknown}", file=file, unknown=f"{unknown[0]!r}")
+    values, key = raw.get("values"), raw.get("key")
+    if not isinstance(values, list) or not values:
+        raise BadSetting("{file}: every axis needs a list of values", file=file)
+    name = str(raw.get("name", key))
+    if key is not None:
+        return Axis(name, tuple((as_text(v), {str(key): v}, {}) for v in values))
+    if not all(isinstance(v, dict) and set(v) - {"at", "ignores"} == {"label", "set"} for v in values):
+        raise BadSetting("{file}: axis {name} needs a key, or values of label and set", file=file, name=f"{name!r}")
+    points = ((str(v["label"]), dict(v["set"]), dict(v.get("at", {}))) for v in values)
+    ignores = {str(v["label"]): tuple(map(str, v["ignores"])) for v in values if "ignores" in v}
+    return Axis(name, tuple(points), ignores)
+
+
+def _check(file: str, sweep: Sweep) -> None:
+    """Every cell's settings are understood, and no two cells share a run."""
+    count = math.prod([len(sweep.seeds), *(len(axis.values) for axis in sweep.axes)])
+    if not 1 <= count <= MOST:
+        raise BadSetting("{file}: {count} cells; a sweep has 1 to {most}", file=file, count=f"{count:,}", most=MOST)
+    cells = sweep.cells()
+    for cell in cells:
+        try:
+            datasets.check_name(config_of(cell).dataset)
+        except (TypeError, BadSetting, UnknownName) as error:
+            raise BadSetting(f"{file}: {error}") from None
+    trained = {cell.run: cell for cell in cells}
+    if any(trained[c.run].arguments() != c.arguments() for c in cells):
+        raise BadSetting("{file}: two cells would have the same run name; use shorter labels", file=file)
+    if len({(str(sorted(c.at.items())), c.seed) for c in cells}) < len(cells):
+        raise BadSetting("{file}: two cells have the same values; remove one", file=file)
+
+
+# --- how far it is ---
+
+
+def status(sweep: Sweep) -> list[JsonObject]:
+    """A row per cell: where it stands on each axis, run, seed, status, seconds, scores, and `evaluation` where it was
+    scored. Cells that share a run have a row each."""
+    run_by_name = {run.name: run for run in runs.list_runs()}
+    rows = []
+    for cell in sweep.cells():
+        run = run_by_name.get(cell.run)
+        row: JsonObject = {**cell.at, "run": cell.run, "seed": cell.seed, "status": "waiting"}
+        if run is not None:
+            row["status"] = run.status().get("status", "")
+            lines = [line for line in run.metrics() if "images_per_s" not in line]
+            row |= {k: v for k, v in (lines[-1] if lines else {}).items() if k not in row}
+            if (evaluation := read_evaluation(run)) is not None:
+                row |= {f"{m} test": s.value for m in SCORED if (s := evaluation.score("h", m)) is not None}
+                row["evaluation"] = evaluation
+        rows.append(row)
+    return rows
+
+
+def estimate(sweep: Sweep) -> float | None:
+    """Seconds that the cells still to be trained will take: by the epochs of those that are done, or of one that
+    `measure` timed. None where there is neither."""
+    rows, todo, took = {row["run"]: row for row in status(sweep)}, list[int](), list[float]()
+    for cell in sweep.trained():
+        epochs, row = config_of(cell).epochs, rows[cell.run]
+        if row["status"] != "done":
+            todo.append(epochs)
+        elif "seconds" in row:
+            took.append(float(row["seconds"]) / max(1, epochs))
+    if todo and not took:
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            took.append(float(json_files.read_object(timing_path(sweep))["seconds"]))
+    if todo and not took:
+        return None
+    return sum(epochs * statistics.fmean(took) + STARTING for epochs in todo)
+
+
+def timing_path(sweep: Sweep) -> Path:
+    """Where the seconds of an epoch of a timed sweep are kept."""
+    return data_home() / "timings" / f"sweep-{_safe(sweep.name)}.json"
+
+
+def trainings(sweep: Sweep) -> list[tuple[str, list[str]]]:
+    """Of each cell to train its run and the arguments of `train`; stopped and failed cells are among them."""
+    rows = {row["run"]: row["status"] for row in status(sweep)}
+    return [(c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")]
+
+
+def unscored(sweep: Sweep) -> list[str]:
+    """Runs of done cells whose test images have not been scored."""
+    done = {row["run"]: row for row in status(sweep) if row["status"] == "done"}
+    return [name for name, row in done.items() if any(f"{metric} test" not in row for metric in SCORED)]

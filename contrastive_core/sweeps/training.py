@@ -1,0 +1,98 @@
+"""Trains the cells of a sweep, one at a time, in this process."""
+
+import contextlib
+import dataclasses
+import shlex
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import CannotGoOn, Locked
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message, sentence
+from contrastive_core.runs.train_config import from_dict
+from contrastive_core.sweeps.sweep_file import Cell, Sweep, as_text, config_of, estimate, status, timing_path
+from contrastive_core.train import loop
+from contrastive_core.train.settings import inherit_encoder
+from contrastive_core.train.setup import manifest_of, prepare
+
+
+def run_sweep(sweep: Sweep, report: Callable[[str], None] = print, most: int | None = None) -> list[JsonObject]:
+    """Train what is not done yet, one cell at a time, `most` cells at most. Returns the `status`. A cell that fails is
+    reported and left; the next one starts. A stop stops the sweep too."""
+
+    def told(lines: list[dict[str, float]]) -> None:
+        for line in lines:
+            if "knn_train_sample" in line:
+                knn = f"kNN on the training sample {100 * line['knn_train_sample']:.1f} %"
+                report(f"epoch {line['epoch']}, loss {line['loss']:.4f}, {knn}")
+
+    trained, started, cells, hours = 0, time.monotonic(), sweep.trained(), sweep.budget_hours
+    for number, cell in enumerate(cells, 1):
+        states = {row["run"]: row["status"] for row in status(sweep)}
+        if states[cell.run] in ("done", "running"):  # the app's queue may be at it
+            continue
+        if hours and time.monotonic() - started > 3600 * hours:
+            text = N_("the budget of {budget_hours} hours is used up; run it again to continue")
+            report(message(text, budget_hours=f"{hours:g}"))
+            break
+        if most is not None and trained >= most:
+            break
+        trained += 1
+        seconds = estimate(sweep)
+        about = "" if seconds is None else message(", about {minutes} min left", minutes=f"{seconds / 60:.0f}")
+        report(f"[{number}/{len(cells)}] {cell.run}{about}")
+        try:
+            failure = train_cell(cell, on_lines=told)
+        except CannotGoOn:
+            report(N_("stopped; run the sweep again to continue"))
+            break
+        except Locked as error:
+            failure = sentence(error)
+        if failure:
+            report(message("{run} failed: {failure}; continuing with the next cell", run=cell.run, failure=failure))
+    return status(sweep)
+
+
+def train_cell(cell: Cell, device: str = "auto", on_lines: loop.OnLines = lambda lines: None) -> str:
+    """Train a cell, or go on with it where it was stopped; a cell that is done is left alone.
+
+    Returns: why it could not be trained; "" where it is done. Raises: CannotGoOn where it was stopped meanwhile;
+        Locked where another process trains it."""
+    run = None
+    with contextlib.suppress(ValueError, OSError):
+        run = runs.load(cell.run)
+    if run is not None and run.status().get("status") == "done":
+        return ""
+    stop_requested = threading.Event()
+    try:
+        if run is not None:
+            setup = prepare(from_dict(run.manifest["config"]))
+            loop.train(setup, run, resume=True, on_lines=on_lines, stop_requested=stop_requested)
+        else:
+            config = dataclasses.replace(config_of(cell), device=device)
+            if config.start:
+                given = [f"{name}={as_text(value)}" for name, value in cell.settings.items()]
+                config = inherit_encoder(config.start, config, given)
+            setup = prepare(config)
+            about = manifest_of(setup, shlex.join(["python", "-m", "contrastive_core", *cell.argv()]))
+            run = runs.create(cell.run, setup.config.to_dict(), setup.dataset.fingerprint, **about)
+            loop.train(setup, run, on_lines=on_lines, stop_requested=stop_requested)
+    except Locked:
+        raise
+    except (CannotGoOn, ValueError, OSError, RuntimeError, torch.OutOfMemoryError) as error:
+        return sentence(error) or type(error).__name__
+    if stop_requested.is_set():  # also as the run ended: the next one is not begun
+        raise CannotGoOn("{run} was stopped; run the same command again to continue", run=cell.run)
+    return ""
+
+
+def measure(sweep: Sweep) -> None:
+    """Time a few steps of the first cell, where nothing else says how long the sweep takes."""
+    if estimate(sweep) is None:
+        seconds = loop.seconds_per_epoch(config_of(sweep.trained()[0]))
+        json_files.write_json(timing_path(sweep), {"seconds": seconds})

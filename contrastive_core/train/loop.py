@@ -1,0 +1,255 @@
+"""The training loop: batch → pairs → loss → optimizer step → metrics → state. A run ends as `done`, `stopped` (on
+request) or `failed` (a NaN, a collapse, no memory, a full disk, a missing folder), always with its reason and with the
+last good state to resume from."""
+
+import math
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contrastive_core.base.errors import CannotGoOn, Elsewhere
+from contrastive_core.base.messages import N_
+from contrastive_core.data.batch_loader import Batch
+from contrastive_core.data.streamed_images import unread_files
+from contrastive_core.ops import collectives
+from contrastive_core.ops.collectives import World
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train import global_batch, gradient_cache, monitor
+from contrastive_core.train.metrics_log import MetricsLog, OnLines
+from contrastive_core.train.optim import learning_rate, set_learning_rate
+from contrastive_core.train.setup import TrainSetup, prepare
+from contrastive_core.train.state import StateWriter, TrainPosition, diverged, epoch_means, new_totals, reason_of, save
+from contrastive_core.train.state import resume as resume_state
+
+LOG_EVERY_DEVICE = 10  # steps between logged ones on CUDA and MPS: reading a figure waits for the device
+TIMED_STEPS = 3  # for an estimate of an epoch's time
+
+
+def train(
+    setup: TrainSetup,
+    run: Run,
+    resume: bool = False,
+    on_lines: OnLines = lambda lines: None,
+    stop_requested: threading.Event | None = None,
+) -> str:
+    """Train until the end, a signal, or a failure; returns the run's status. `on_lines` is called with the lines of
+    metrics whenever they are written. `stop_requested` is set by a signal, also by one that came too late to stop the
+    run. Raises: CannotGoOn after it has set the status to failed; Locked, with nothing changed, if another process
+    trains the run."""
+    is_rank0, elsewhere = setup.world.is_rank0, N_("another process of the run ended; continue with --resume")
+    with (
+        stop_signals(stop_requested) as stop,  # until the status is written
+        run.lock() if is_rank0 else nullcontext(),  # released after the reason is written
+    ):
+        log = MetricsLog(setup, run, on_lines)
+        try:
+            with StateWriter() as writer:
+                status = _train(setup, run, log, writer, stop, resume)
+        except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
+            reason = reason_of(error, setup)
+            log.fail(reason)
+            raise CannotGoOn(reason) from error
+        except BaseException as error:
+            if setup.world.size == 1 or not isinstance(error, RuntimeError):
+                log.fail(f"{type(error).__name__}: {error}")
+                raise
+            log.fail(elsewhere)
+            raise (CannotGoOn(elsewhere) if is_rank0 else Elsewhere) from error
+        log.status(status, N_("stopped; resume it to continue") if status == "stopped" else "")
+        return status
+
+
+def _train(
+    setup: TrainSetup, run: Run, log: MetricsLog, writer: StateWriter, stop: threading.Event, resume: bool
+) -> str:
+    """Train the remaining epochs. Returns the final status."""
+    config, loader, method, world = setup.config, setup.loader, setup.method, setup.world
+    peak, totals = config.lr or 0, new_totals(setup.device)
+    position, note = TrainPosition(), ""
+    # no state yet if it was killed early; the files are on the machine of the first process
+    if resume and collectives.broadcast_object(checkpoints.has_begun(run)):
+        position, note = resume_state(setup, run, totals)
+    log.start(position, note)
+    saved = time.monotonic()
+    method.train()
+    while position.epoch < config.epochs:
+        order = loader.epoch(position.epoch)  # the rows of each batch
+        steps, warmup = len(order), round((config.warmup or 0) * len(order))
+        with closing(loader.batches(order[position.batch :])) as batches:
+            for batch in batches:
+                lr = learning_rate(position.step, steps * config.epochs, peak, config.schedule or "", warmup)
+                set_learning_rate(setup.optimizer, lr)
+                logs = should_log(setup.device, position.step)
+                output = compute_step(setup, batch, looks=logs)  # forward, loss, backward
+                norm = output.gradient_norm
+                totals += torch.stack([output.loss, norm, torch.ones_like(norm)]).to(totals)
+                if logs:
+                    loss, n_valid, length = output.figures(world.size)
+                    if not math.isfinite(loss) or not math.isfinite(length):
+                        raise CannotGoOn(diverged(position.step + 1, loss, length, lr))
+                setup.optimizer.step()
+                method.after_step(output.pairs)
+                position = position.after_batch()
+                log.images += batch.global_rows.total
+                if logs:
+                    figures = {"loss": loss, "lr": lr, "grad_norm": length, "n_valid": int(n_valid)}
+                    spread = monitor.spread_of(output.pairs, setup.loss, method.card.needs_captions)
+                    log.step(position, {**figures, **method.step_metrics(), **spread})
+                writer.check()
+                if position.batch < steps and should_stop(stop, world):
+                    log.flush()
+                    save(setup, run, position, totals, writer)
+                    return "stopped"
+        similarity = monitor.pair_similarity(output.pairs)
+        figures = {"loss": epoch_means(totals, position.step, peak)[0], **similarity}
+        totals.zero_()
+        log.unread = unread_files(setup.dataset.images)
+        collectives.on_rank0(partial(_log_epoch, setup, run, log, position, figures))
+        position = position.after_epoch()
+        stopped = position.epoch < config.epochs and should_stop(stop, world)
+        due = stopped or time.monotonic() - saved > config.save_seconds or position.epoch == config.epochs
+        if collectives.any_process(due):
+            log.flush()
+            save(setup, run, position, totals, writer)
+            saved = time.monotonic()
+        if stopped:
+            return "stopped"
+    return "done"
+
+
+def _log_epoch(
+    setup: TrainSetup, run: Run, log: MetricsLog, position: TrainPosition, figures: dict[str, float]
+) -> None:
+    """Add the line of an epoch and, where they are due, the scores and the snapshot of the fixed sample."""
+    config, epoch = setup.config, position.epoch + 1
+    is_scored, is_kept = (  # each so many epochs, if not 0, and the last
+        epoch == config.epochs or bool(every and epoch % every == 0)
+        for every in (config.monitor_every, config.snapshot_every)
+    )
+    rows = monitor.embed_sample(setup.method, setup.sample, bool(config.amp)) if is_scored or is_kept else {}
+    scores = _scores(setup, rows) if is_scored else {}
+    extra = {k: float(v) for k, v in setup.method.extra_metrics().items()}
+    log.epoch(position, {**figures, **scores, **extra})
+    if is_kept:
+        run.save_snapshot(epoch, index=setup.sample.index, labels=setup.sample.labels, **rows)
+    if is_scored:
+        log.end_if_collapsed(scores.get("uniformity", -1.0))
+
+
+class StepOutput(NamedTuple):
+    """The result of one step, before the optimizer step."""
+
+    pairs: Pairs
+    loss: Tensor  # this process's part of it
+    gradient_norm: Tensor  # the same on every process
+    n_valid: Tensor  # anchors of this process with a defined loss
+
+    def figures(self, world_size: int) -> tuple[float, float, float]:
+        """Loss, anchors and gradient norm of all processes, read at once; all call it together."""
+        loss, n_valid, norm = (x.float() for x in (self.loss, self.n_valid, self.gradient_norm))
+        parts = torch.stack([loss, n_valid])
+        if world_size > 1:
+            parts = collectives.all_reduce_sum(parts)
+        loss, n_valid, norm = torch.cat([parts, norm[None]]).tolist()
+        return loss, n_valid, norm
+
+
+def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOutput:
+    """Pairs, loss and gradients of one step; of several processes, those of their global batch. `looks`: the loss may
+    read numbers to check its pairs, which waits for a device."""
+    config, method, size = setup.config, setup.method, setup.world.size
+
+    def evaluate(pairs: Pairs) -> gradient_cache.StepLoss:
+        """The loss of this process's anchors among the candidates of all processes."""
+        if size > 1:
+            pairs = global_batch.global_pairs(pairs, by_label=method.card.needs_labels)
+        output = setup.loss(pairs) if looks else setup.loss.without_waiting(pairs)
+        return pairs, output, output.value if size == 1 else global_batch.local_value(output)
+
+    setup.optimizer.zero_grad(set_to_none=True)
+    parts = gradient_cache.parts_of(batch, config.micro_batch, size) if config.micro_batch else [batch]
+    if len(parts) == 1:
+        with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(config.amp)):
+            pairs = method.pairs(batch, setup.generator)
+        pairs, output, value = evaluate(pairs)
+        setup.buckets.start()
+        value.backward()
+    else:
+        pairs, output, value = gradient_cache.backward(setup, batch, parts, evaluate)
+    setup.buckets.finish()
+    parameters = [p for p in method.parameters() if p.requires_grad]
+    if config.clip:
+        norm = nn.utils.clip_grad_norm_(parameters, config.clip)
+    else:
+        norm = nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    return StepOutput(pairs, value.detach(), norm.detach(), (output.weight > 0).sum())
+
+
+def should_log(device: torch.device, step: int) -> bool:
+    """Whether to read the figures of this step: on a device not of every one, since reading waits for it."""
+    return device.type == "cpu" or step % LOG_EVERY_DEVICE == 0
+
+
+def should_stop(stop: threading.Event, world: World) -> bool:
+    """Whether this process, or any other of the run, was asked to stop."""
+    requested = stop.is_set()
+    return requested if world.size == 1 else collectives.any_process(requested)
+
+
+@contextmanager
+def stop_signals(given: threading.Event | None = None) -> Iterator[threading.Event]:
+    """SIGTERM and Ctrl-C ask the loop to save and stop; a second Ctrl-C ends at once."""
+    stop_requested = given or threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop_requested
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop_requested.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop_requested.set()
+
+    before = {n: signal.signal(n, on_signal) for n in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop_requested
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _scores(setup: TrainSetup, rows: dict[str, np.ndarray]) -> dict[str, float]:
+    """The scores of the fixed sample's `rows`."""
+    h, z, captions = rows["h"], rows["z"], {k: v for k, v in rows.items() if k.startswith("text_")}
+    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z, bool(setup.config.amp))
+    return scores | (monitor.tower_scores(z, **captions) if captions else {}) | monitor.dimension_scores(z)
+
+
+def seconds_per_epoch(config: TrainConfig) -> float:
+    """Seconds of an epoch and its scoring, from a few steps. Raises: ValueError for settings that cannot be trained."""
+    setup, seconds = prepare(config), []
+    setup.method.train()
+    set_learning_rate(setup.optimizer, 0.0)
+    batches = setup.loader.epoch(0)
+    for index in batches[: TIMED_STEPS + 1]:
+        started = time.perf_counter()
+        output = compute_step(setup, setup.loader.batch(index))
+        setup.optimizer.step()
+        setup.method.after_step(output.pairs)
+        output.loss.item()  # so that a GPU has finished it
+        seconds.append(time.perf_counter() - started)
+    started = time.perf_counter()
+    _scores(setup, monitor.embed_sample(setup.method, setup.sample, bool(setup.config.amp)))
+    scoring = time.perf_counter() - started
+    return statistics.median(seconds[1:] or seconds) * len(batches) + scoring

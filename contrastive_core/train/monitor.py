@@ -1,0 +1,295 @@
+"""Scores during training: of a fixed sample of training images, after an epoch. The test set is never read.
+`knn_train_sample` is no accuracy of the evaluation: the other images of the sample vote on each image. Alignment is
+taken between two augmented views, the same in every epoch.
+
+Whether an embedding collapses while it is trained, and the likely reason.
+
+Deviations are those of unit rows times √d, as SimSiam (arXiv 2011.10566, fig. 2) plots them: 1 for rows that are spread
+evenly, 0 for one point. A random encoder starts near 0 and a healthy run rises within a few epochs, so a low value
+alone says nothing: it has to have fallen, or to stay low for long. Losses over dimensions look at raw rows: these may
+shrink while their directions still differ, and become copies of few dimensions while their rank is above 1. Measured
+on digits and shapes.
+"""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import message
+from contrastive_core.base.registry import knobs_of
+from contrastive_core.data.augmentations import make_views, to_float
+from contrastive_core.data.captions import Captions
+from contrastive_core.data.recipe import Recipe
+from contrastive_core.losses import Loss
+from contrastive_core.losses._two_views import TwoViewLoss
+from contrastive_core.methods import Method
+from contrastive_core.metrics import create
+from contrastive_core.metrics.knn import leave_one_out
+from contrastive_core.metrics.rankme import effective_rank, spectrum
+from contrastive_core.models.encoders import forward_batch_size
+from contrastive_core.ops import collectives
+from contrastive_core.ops.partner_ranks import RightAnswers, contents, gap_of_means, partner_ranks, unit_rows
+from contrastive_core.pairs.types import Pairs
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+
+ALIGNED = 256  # images whose two views measure alignment
+CHUNK = 500  # images per forward pass, at most
+CAPTIONS = 5  # of an image of the sample, at most
+SEED = 20_020  # of the sample and its views: the same for every run, so that maps compare
+ALIGNMENT, UNIFORMITY, RANKME = map(create, ("alignment", "uniformity", "rankme"))
+
+
+@dataclass(frozen=True, eq=False)
+class MonitoredSample:
+    """The fixed sample: its rows in the data set, images (s, c, h, w) uint8, labels (s), and captions if there are."""
+
+    index: np.ndarray
+    images: Tensor
+    labels: np.ndarray
+    captions: Captions | None = None
+
+
+def fixed_sample(
+    images: Any, labels: np.ndarray, size: int, device: torch.device, captions: Captions | None = None
+) -> MonitoredSample:
+    """At most `size` rows, drawn once from a seed of their own, in rising order."""
+    n = len(labels)
+    chosen = np.random.default_rng(SEED).permutation(n)[:size]
+    chosen = np.sort(chosen)
+    of_sample = captions and captions.take(chosen).at_most(CAPTIONS)
+    return MonitoredSample(chosen, torch.from_numpy(np.asarray(images[chosen])).to(device), labels[chosen], of_sample)
+
+
+@torch.no_grad()
+def embed(method: Method, images: Tensor, amp: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """h (s, d) and z (s, e), float32, of uint8 images in evaluation mode; the mode is put back. `amp`: bf16."""
+    was_training = method.training
+    method.eval()
+    h, z = [], []
+    for part in images.split(forward_batch_size(CHUNK, images, method.encoder)):
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=amp):
+            features = method.features(to_float(part))
+            projected = method.project(features)
+        h.append(features.float())
+        z.append(projected.float())
+    method.train(was_training)
+    return torch.cat(h).cpu().numpy(), torch.cat(z).cpu().numpy()
+
+
+@torch.no_grad()
+def embed_captions(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
+    """`text_z` (m, e) float16, z of the sample's captions in evaluation mode, and `text_of` (m), the place of the image
+    of each in the sample; {} without captions."""
+    if sample.captions is None or not sample.captions.texts:
+        return {}
+    texts, at = np.unique(np.array(sample.captions.texts), return_inverse=True)  # equal texts get equal rows
+    was_training = method.training
+    method.eval()
+    with torch.autocast(sample.images.device.type, torch.bfloat16, enabled=amp):
+        parts = [texts[i : i + CHUNK].tolist() for i in range(0, len(texts), CHUNK)]
+        z = torch.cat([method.encode_texts(part).float() for part in parts])
+    method.train(was_training)
+    return {"text_z": z.cpu().numpy().astype(np.float16)[at], "text_of": sample.captions.image}
+
+
+def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> dict[str, np.ndarray]:
+    """`h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
+    h, z = embed(method, sample.images, amp)
+    return {"h": h, "z": z, **embed_captions(method, sample, amp)}
+
+
+def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:
+    """Recall@1 of the sample in both directions, and the modality gap, of the rows that a snapshot holds."""
+    rows = [x.astype(np.float16).astype(np.float32) for x in (z, text_z)]
+    a, b = map(unit_rows, rows)
+    group = np.arange(len(z))
+    answers = RightAnswers.of(group, text_of, *map(contents, rows))
+    is_captioned = np.flatnonzero(np.isin(group, text_of))
+    forth = partner_ranks(a[is_captioned], b, answers.take(is_captioned)).hits(1)
+    back = partner_ranks(b, a, answers.reversed).hits(1)
+    recall = {"recall_1_forth": float(forth.mean()), "recall_1_back": float(back.mean())}
+    return {**recall, "modality_gap": gap_of_means(a, b)}
+
+
+def scores(
+    method: Method, sample: MonitoredSample, recipe: Recipe, h: np.ndarray, z: np.ndarray, amp: bool = False
+) -> dict[str, float]:
+    """kNN and RankMe of h, alignment and uniformity of z; a score that has no value is left out."""
+    generator = torch.Generator().manual_seed(SEED)
+    images, device = sample.images[:ALIGNED], str(sample.images.device)
+    views = [
+        (make_views(part, recipe, 2, generator).flatten(0, 1) * 255).round().to(torch.uint8)
+        for part in images.split(forward_batch_size(ALIGNED, images))
+    ]
+    _, twice = embed(method, torch.cat(views), amp)
+    rows_h = EmbeddingSet(h, sample.labels, split="train")
+    rows_z = EmbeddingSet(z, sample.labels, split="train", views=twice.reshape(len(images), 2, -1))
+    knn, graphs, values = leave_one_out(rows_h, device), Graphs(device), {}
+    if knn is not None:
+        values["knn_train_sample"] = knn
+    for name, metric, rows in (
+        ("alignment", ALIGNMENT, rows_z),
+        ("uniformity", UNIFORMITY, rows_z),
+        ("rankme", RANKME, rows_h),
+    ):
+        with contextlib.suppress(CannotScore):
+            values[name] = metric(None, rows, graphs).value
+    return values
+
+
+@torch.no_grad()
+def pair_similarity(pairs: Pairs, rows: int = 256, columns: int = 8192) -> dict[str, float]:
+    """Mean cosine of positive and negative pairs of a global batch (its first rows). All processes call it together."""
+    counts = [one for (one,) in collectives.all_gather_ints(len(pairs))]
+    before = sum(counts[: collectives.world().rank])
+    r, c = slice(0, max(0, rows - before)), slice(0, columns)
+    masks = pairs.masks(r, c)
+    anchors = torch.nn.functional.normalize(pairs.anchors[r].float(), dim=1)  # (r, d)
+    if pairs.columns is None:
+        others = torch.nn.functional.normalize(pairs.candidates[c].float(), dim=1)
+        s = anchors @ others.mT  # (r, c)
+    else:
+        others = pairs.candidates[pairs.columns[r, c]].float()  # (r, c, d)
+        s = torch.einsum("nd,nkd->nk", anchors, torch.nn.functional.normalize(others, dim=2))
+    sums = [x for mask in (masks.positive, masks.negative) for x in (s[mask].sum(), mask.sum())]
+    positive, n_positive, negative, n_negative = collectives.all_reduce_sum(
+        torch.stack([x.to(s.dtype) for x in sums])
+    ).tolist()
+    means = {"pos": (positive, n_positive), "neg": (negative, n_negative)}
+    return {name: total / n for name, (total, n) in means.items() if n}
+
+
+LOW, FALL = 0.2, 0.4  # an embedding has fallen that is below LOW, and below this share of its highest deviation
+FALLEN = 10  # lines in a row
+ONE_POINT = 0.1  # deviation below which rows are nearly one point; a random encoder may start there
+NEVER_RISEN = 200  # lines in a row
+ONE_DIMENSION = 1.2  # effective rank of z below which there is only one; a healthy run with two measured 1.6
+STILL_ONE = 1.4  # below which a run that had collapsed still is; BYOL on digits, healthy, had 1.47 after two epochs
+LOW_RANKS = 2  # epochs in a row
+SHRUNK = 0.1  # of the highest deviation of raw rows; VICReg and LeJEPA stay above 0.7 of it
+ALIKE = 0.95  # mean |correlation| of dimensions; with their weights Barlow Twins and VICReg measured 0.6 at most
+SMALL_BATCH = 8
+SMALL_WEIGHT = 0.01  # of the default: as good as none
+
+
+@torch.no_grad()
+def spread_of(pairs: Pairs, loss: Loss, has_texts: bool) -> dict[str, float]:
+    """Mean and least deviation of the dimensions of a global batch: of z, not of what a predictor makes of it; with
+    `has_texts` of images and texts each. `z_scale`: of raw rows, where the loss depends on their length. All processes
+    call it together."""
+    rows = pairs.candidates if pairs.across else pairs.anchors  # anchors are those of this process
+    towers = {"": rows}
+    if has_texts:
+        towers = {"": rows[pairs.candidate_views == 0], "text_": rows[pairs.candidate_views == 1]}
+    found: dict[str, float] = {}
+    for name, z in towers.items():
+        found |= {f"{name}{k}": v for k, v in _of_unit_rows(z.float(), collectives.all_reduce_sum).items()}
+    if isinstance(loss, TwoViewLoss) and loss.card.matrix != "correlation":
+        found["z_scale"] = deviations(rows.float(), collectives.all_reduce_sum)[0]
+    return found
+
+
+def _of_unit_rows(z: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> dict[str, float]:
+    """Mean and least deviation, times √d, of the dimensions of rows (n, d) scaled to length 1."""
+    mean, least = deviations(torch.nn.functional.normalize(z, dim=1), total)
+    scale = z.shape[1] ** 0.5
+    return {"z_std": mean * scale, "z_std_least": least * scale}
+
+
+def deviations(rows: Tensor, total: Callable[[Tensor], Tensor] = lambda x: x) -> tuple[float, float]:
+    """Mean and least deviation of the dimensions of rows (n, d). `total` adds up what every process has."""
+    n = total(rows.new_full((), len(rows)))
+    centered = rows - total(rows.sum(0)) / n
+    std = (total(centered.square().sum(0)) / n).sqrt()  # (d)
+    mean, least = torch.stack([std.mean(), std.min()]).tolist()  # one wait for the device
+    return mean, least
+
+
+def dimension_scores(z: np.ndarray) -> dict[str, float]:
+    """Of a sample's rows z (n, d): mean and least deviation, effective rank, and mean |correlation| of dimensions."""
+    scores = _of_unit_rows(torch.from_numpy(z))
+    centered = z - z.mean(0)
+    varies = centered.std(0) > 1e-6 * max(1e-6, float(np.abs(z).max()))
+    if len(z) < 2 or varies.sum() < 2:
+        return scores
+    scores["z_rank"] = effective_rank(spectrum(centered, "cpu"))
+    columns = centered[:, varies] / centered[:, varies].std(0)  # (n, v)
+    correlation, v = np.abs(columns.T @ columns) / len(z), int(varies.sum())
+    return scores | {"z_correlation": float((correlation.sum() - np.trace(correlation)) / (v * (v - 1)))}
+
+
+@dataclass
+class CollapseWatch:
+    """Follows the deviations of a run; `is_collapsed` once they have fallen, or have never risen."""
+
+    over_dimensions: bool = False  # the loss keeps dimensions apart
+    highest: float = 0.0
+    largest: float = 0.0  # of raw rows
+    fallen_lines: int = 0  # in a row
+    shrunk_lines: int = 0
+    low_lines: int = 0
+    low_ranks: int = 0  # epochs
+    alike_epochs: int = 0
+    is_collapsed: bool = False
+
+    def see(self, line: dict[str, float]) -> None:
+        """Take in a line of the metrics, of a step or of an epoch."""
+        if "z_rank" in line:
+            least = STILL_ONE if self.is_collapsed else ONE_DIMENSION
+            self.low_ranks = self.low_ranks + 1 if line["z_rank"] < least else 0
+            is_alike = self.over_dimensions and line.get("z_correlation", 0) > ALIKE
+            self.alike_epochs = self.alike_epochs + 1 if is_alike else 0
+        elif "z_std" in line:
+            z_std = min(line["z_std"], line.get("text_z_std", line["z_std"]))
+            self.highest = max(self.highest, z_std)
+            self.fallen_lines = self.fallen_lines + 1 if z_std < min(LOW, FALL * self.highest) else 0
+            self.low_lines = self.low_lines + 1 if z_std < ONE_POINT else 0
+            scale = line.get("z_scale", 1.0)
+            self.largest = max(self.largest, scale)
+            self.shrunk_lines = self.shrunk_lines + 1 if scale < SHRUNK * self.largest else 0
+        self.is_collapsed = self.is_one_point or max(self.low_ranks, self.alike_epochs) >= LOW_RANKS
+
+    @property
+    def is_one_point(self) -> bool:
+        return max(self.fallen_lines, self.shrunk_lines) >= FALLEN or self.low_lines >= NEVER_RISEN
+
+
+def warning(watch: CollapseWatch, config: TrainConfig, method: Method, loss: Loss) -> str:
+    """What is said of a collapsed run, with the likely reason and the remedy."""
+    reason = likely_reason(config, method, loss)
+    if watch.is_one_point:
+        return message("the embedding is collapsing to one point. Likely reason: {reason}", reason=reason)
+    if watch.low_ranks >= LOW_RANKS:
+        return message("the embedding is collapsing to one dimension. Likely reason: {reason}", reason=reason)
+    return message(
+        "the dimensions of the embedding are becoming copies of each other. Likely reason: {reason}", reason=reason
+    )
+
+
+def likely_reason(config: TrainConfig, method: Method, loss: Loss) -> str:
+    """Why an embedding collapses, from the settings, and what to change."""
+    if not getattr(method.settings, "stop_gradient", True):
+        return message("the stop-gradient is off; use --set method.stop_gradient=on")
+    if not getattr(method.settings, "predictor", True):
+        return message("there is no predictor; use --set method.predictor=on")
+    for term in loss.card.terms:
+        default, value = knobs_of(type(loss))[term.knob].default, getattr(loss, term.knob)
+        if abs(value - term.absent_at) < SMALL_WEIGHT * default:
+            values = {"name": term.knob, "value": f"{value:g}", "default": f"{default:g}"}
+            return message("{name} is {value}; use --set loss.{name}={default}", **values)
+    if config.loss == "negative_cosine" and "predictor" not in method.card.uses:
+        return message(
+            "negative_cosine has no negatives and {method} has no predictor; choose byol or simsiam, or another loss",
+            method=config.method,
+        )
+    if (config.batch_size or 0) < SMALL_BATCH:
+        return message("a batch of {size} images is small; use --set batch_size=64 or more", size=config.batch_size)
+    return message("the learning rate may be too high; use --set lr={lr}", lr=f"{(config.lr or 0) / 10:.1g}")

@@ -1,0 +1,362 @@
+"""The settings of a training: `resolve` fills in every default and gives the reason for each.
+
+Values come from the settings themselves, else from a recipe, else from the method's own defaults for short runs. A card
+names the recipes with which a method was published. Which recipe suits a run follows from its encoder, image size and
+epochs. Learning rates follow the batch: linearly with SGD and LARS (Goyal et al. 2017, arXiv 1706.02677), with its
+square root with AdamW (Malladi et al. 2022, arXiv 2205.10287).
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from contrastive_core import losses, methods, runs
+from contrastive_core.base.cards import Published, fitting
+from contrastive_core.base.device import wants_bf16
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knob, knobs_of
+from contrastive_core.data import datasets, image_sets
+from contrastive_core.data.dataset import Dataset, DatasetInfo
+from contrastive_core.data.image_cache import median_side
+from contrastive_core.data.image_form import LARGEST, SMALL, form_of
+from contrastive_core.data.recipe import Recipe, view_changes
+from contrastive_core.data.streamed_images import choose_cache
+from contrastive_core.methods._base import Default, fitting_views
+from contrastive_core.methods._moco import queue_size
+from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
+from contrastive_core.models.sentence_tower import with_whole_path
+from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs, with_settings
+from contrastive_core.train import checks
+from contrastive_core.train.optim import OPTIMIZERS, SCHEDULES
+
+FIELDS = ("training_recipe", "batch_size", "optimizer", "lr", "weight_decay", "schedule", "warmup", "loss")
+SET = N_("set for this run")
+NO_DEFAULT: Default = ({}, "")
+SCORED_EPOCHS = 100  # of a run, at most
+LEAST_IN_SPLIT = 8  # images in a part of a split batch norm
+LONG = 100  # epochs from which on a published recipe is used: the shortest that was published
+LARGE = 96  # pixels of a side from which on it is ImageNet's
+ONE_GPU = 256  # images of ImageNet's size in a batch, whatever was published
+WARMUP_PART = 0.1  # of the epochs at most
+COMPILERS = ("c++", "g++", "clang++")  # any of which torch.compile can use
+IMAGENET = 224  # pixels of a side
+OF_IMAGES = ("colors", "pixels", "gray_as_color")  # settings of an encoder that are no form of its own
+
+
+@dataclass(frozen=True)
+class BatchRate:
+    """A learning rate that follows the batch, and the decay that belongs to it."""
+
+    optimizer: str
+    lr: float
+    batch: int  # at which the rate is `lr`
+    weight_decay: float
+    source: str
+
+    def at(self, batch_size: int) -> Default:
+        """The rate of batches of this size, and why."""
+        ratio = batch_size / self.batch
+        values = {"source": self.source, "lr": f"{self.lr:g}", "batch": str(self.batch)}
+        if self.optimizer != "adamw":
+            return self.lr * ratio, message("{source}: {lr} · batch / {batch}", **values)
+        why = self.source if batch_size == self.batch else message("{source}: {lr} · √(batch / {batch})", **values)
+        return self.lr * ratio**0.5, why
+
+
+RATES = {  # of optimizers that a recipe does not choose itself
+    "lars": BatchRate("lars", 0.3, 256, 1e-6, N_("SimCLR's with LARS")),
+    "sgd": BatchRate("sgd", 0.06, 128, 5e-4, N_("SimCLR's on CIFAR-10 with SGD")),
+}
+
+
+def resolve(
+    config: TrainConfig, facts: DatasetInfo, device: torch.device | None = None, processes: int = 1
+) -> Resolved:
+    """Fill in the defaults of the method for a data set. `device`: on which it is trained; default: the CPU.
+    Raises: ValueError (BadSetting, UnknownName) for settings that nothing has."""
+    cls = methods.get(config.method)
+    defaults = defaults_of(config, facts)
+    values = {name: value for name, (value, _) in defaults.items()}
+    filled: dict[str, Any] = {name: values.get(name) for name in FIELDS if getattr(config, name) is None}
+    usual_loss = values.get("loss") or cls.card.default_loss
+    loss = config.loss or usual_loss
+    loss_knobs = values.get("loss_knobs", cls.card.loss_knobs) if loss == usual_loss else {}
+    method_knobs = {**values.get("method_knobs", {}), **config.method_knobs}
+    method_knobs = {name: with_whole_path(value) for name, value in method_knobs.items()}
+    filled |= {
+        "loss": loss,
+        "loss_knobs": none_as_no_value(losses.knobs(loss), {**loss_knobs, **config.loss_knobs}),
+        "method_knobs": none_as_no_value(methods.knobs(config.method), method_knobs),
+        "recipe": dataclasses.asdict(create_recipe(values.get("recipe", Recipe()), config.recipe)),
+        "encoder_knobs": _as_made_for(config, facts.image_shape[0]),
+        "amp": wants_bf16(device or torch.device("cpu")) if config.amp is None else config.amp,
+        "threads": config.threads or torch.get_num_threads(),
+        "warmup": filled.get("warmup", config.warmup) or 0.0,
+        "monitor_every": (scored := config.monitor_every or -(-config.epochs // SCORED_EPOCHS)),
+        "snapshot_every": scored if config.snapshot_every is None else config.snapshot_every,
+    }
+    if facts.form is not None:  # that of its images, whoever chose it
+        filled |= {"image_size": facts.form.size, "resize": facts.form.resize}
+    resolved = dataclasses.replace(config, **filled)
+    reasons = {name: _reason(name, default, config) for name, default in defaults.items()}
+    if config.epochs == (usual := usual_epochs(config.method, config.dataset, config.encoder, bool(config.start))):
+        reasons |= {"epochs": checks.why_epochs(config.method, config.dataset, usual)} if usual != EPOCHS else {}
+    if loss != usual_loss:
+        reasons["loss_knobs"] = SET if config.loss_knobs else message("the defaults of {loss}", loss=loss)
+    return Resolved(resolved, reasons, checks.notes(resolved, facts), checks.refusal(resolved, facts, processes))
+
+
+def of_page(config: TrainConfig, facts: DatasetInfo) -> Resolved:
+    """Resolve the settings of a form, before the data set is loaded. Raises: ValueError as `resolve`."""
+    check_names(config)
+    methods.checked_settings(config.method, none_as_no_value(methods.knobs(config.method), config.method_knobs))
+    channels, median, _ = facts.image_shape
+    if datasets.is_files(config.dataset):
+        side = config.image_size or size_of(config, lambda: median)
+        config = dataclasses.replace(config, image_size=side)
+        facts = dataclasses.replace(facts, image_shape=(channels, side, side))
+    found = resolve(config, facts)
+    if config.start and (why := checks.misfit(runs.load(config.start), channels, config.encoder_knobs)):
+        return dataclasses.replace(found, refusal=why)
+    return found
+
+
+def defaults_of(config: TrainConfig, facts: DatasetInfo) -> dict[str, Default]:
+    """Every default of a run, of the recipe that it names or that suits it, each with its reason."""
+    cls = methods.get(config.method)
+    short = cls.defaults(facts)
+    name, why = suggested(config.encoder, min(facts.image_shape[1:]), config.epochs, bool(config.start))
+    if config.training_recipe:
+        name, why = config.training_recipe, SET
+    published = cls.card.published.get(name)
+    if name != "short" and published is None:
+        why = message("{why}; nothing like it was published for {method}: as short runs", why=why, method=config.method)
+    defaults = short | (_of_published(published, name, config, facts, short) if published else {})
+    lr, weight_decay = short["lr"], short["weight_decay"]
+    rate = usual = BatchRate("adamw", lr[0], short["batch_size"][0], weight_decay[0], lr[1])
+    if p := published if published and config.optimizer in (None, published.optimizer) else None:
+        rate = BatchRate(p.optimizer, p.lr, p.per, p.weight_decay, p.source)
+    elif config.optimizer:
+        rate = RATES.get(config.optimizer, usual)
+    return defaults | {
+        "training_recipe": (name, why),
+        "lr": rate.at(config.batch_size or defaults["batch_size"][0]),
+        "weight_decay": weight_decay if rate is usual else (rate.weight_decay, rate.source),
+    }
+
+
+def suggested(encoder: str, pixels: int, epochs: int, is_start: bool = False) -> tuple[str, str]:
+    """The recipe for an encoder on images of so many pixels a side, and why. `is_start`: from trained weights."""
+    if is_start:
+        return "short", N_("it starts from trained weights, and recipes were published for new ones")
+    if encoder == "small":
+        return "short", N_("the small encoder learns in short runs")
+    if "resnet" not in encoder:
+        return "short", N_("recipes were published for ResNets; other encoders learn with AdamW")
+    if epochs < LONG:
+        why = N_("{epochs} epochs are a short run: recipes were published for {long} and more")
+        if epochs == 1:
+            why = N_("1 epoch is a short run: recipes were published for {long} and more")
+        return "short", message(why, epochs=epochs, long=LONG)
+    why = message("{encoder} at {pixels} pixels for {epochs} epochs", encoder=encoder, pixels=pixels, epochs=epochs)
+    return ("imagenet" if pixels >= LARGE else "cifar"), why
+
+
+def _of_published(
+    p: Published, name: str, config: TrainConfig, facts: DatasetInfo, short: Mapping[str, Default]
+) -> dict[str, Default]:
+    """What a published recipe sets otherwise than short runs have it, as far as the data set allows."""
+    size, why = p.batch_size, p.source
+    if name == "imagenet" and size > ONE_GPU:
+        values = {"size": ONE_GPU, "published": f"{size:,}"}
+        size, why = ONE_GPU, message("{size} fits on one GPU, published with {published}: the rate follows", **values)
+    batch_size, why = fitting(size, why, facts.n_train, methods.get(config.method).card.least_batch)
+    knobs = {**short.get("method_knobs", NO_DEFAULT)[0], **p.method_knobs}
+    if "queue" in knobs:
+        knobs["queue"] = queue_size(facts.n_train, knobs["queue"])
+    if "bn_splits" in knobs:
+        most = 1 if config.micro_batch else (config.batch_size or batch_size) // LEAST_IN_SPLIT
+        knobs["bn_splits"] = max(1, min(knobs["bn_splits"], most))
+    loss_knobs = {**short.get("loss_knobs", NO_DEFAULT)[0], **p.loss_knobs}
+    of_loss: dict[str, Default] = {"loss_knobs": (loss_knobs, p.source)} if p.loss_knobs else {}
+    return of_loss | {
+        "batch_size": (batch_size, why),
+        "optimizer": (p.optimizer, p.source),
+        "schedule": (p.schedule, p.source),
+        "warmup": (min(p.warmup, WARMUP_PART * config.epochs), p.source),
+        "recipe": fitting_views(create_recipe(Recipe(), p.views), p.source, facts),
+        "method_knobs": (knobs, p.source),
+    }
+
+
+def _as_made_for(config: TrainConfig, channels: int) -> dict[str, Any]:
+    """The encoder's knobs, with the only image size and the scale of the channels that its model, or start run, has."""
+    knobs, name = config.encoder_knobs, config.encoder
+    if name.partition(":")[0] not in LIBRARIES:
+        return knobs
+    filled: dict[str, Any] = {}
+    if not knobs.get("pixels") and (pixels := fixed_pixels(name)):
+        filled["pixels"] = pixels
+    if "colors" not in knobs and config.start:
+        before = runs.load(config.start).config.get("encoder_knobs") or {}
+        filled["colors"] = before.get("colors", "plain")
+    elif "colors" not in knobs:
+        own = pretrained(name)[0]
+        if len(own.mean) == (3 if knobs.get("gray_as_color") else channels):
+            filled["colors"] = own.colors
+    return {**knobs, **filled}
+
+
+def _reason(name: str, default: Default, config: TrainConfig) -> str:
+    """Why a setting is as it is: the default's reason only where the default was taken."""
+    value, why = default
+    setting = getattr(config, name)
+    if not isinstance(setting, Mapping):
+        return why if setting is None or setting == value else SET
+    usual = dataclasses.asdict(value) if isinstance(value, Recipe) else value
+    changed = [k for k, v in setting.items() if k not in usual or usual[k] != v]
+    if not changed:
+        return why
+    return SET if set(usual) <= set(changed) else f"{why}; {SET}: {', '.join(changed)}"
+
+
+def usual_settings(method: str, dataset: Dataset) -> dict[str, Any]:
+    """The settings that a method names for a data set, without the reasons."""
+    defaults = methods.get(method).defaults(facts_of(dataset))
+    return {name: value for name, (value, _) in defaults.items()}
+
+
+def facts_of(dataset: Dataset) -> DatasetInfo:
+    """The facts that defaults and limits depend on; classes are those that a training image has."""
+    _, c, h, w = dataset.images.shape
+    classes = len(np.unique(dataset.labels[dataset.labels >= 0]))
+    return DatasetInfo((c, h, w), len(dataset), classes, dataset.captions is not None, dataset.form)
+
+
+def create_recipe(base: Recipe, changes: Mapping[str, Any]) -> Recipe:
+    """The recipe with checked changes. Raises BadSetting for a setting that it does not have."""
+    knobs = knobs_of(Recipe)
+    for name in changes:
+        if name not in knobs:
+            values = {"name": f"{name!r}", "knobs": ", ".join(knobs)}
+            raise BadSetting("a recipe has no setting {name}; it has: {knobs}", **values)
+    made = dataclasses.replace(base, **{k: knobs[k].check(k, v) for k, v in changes.items()})
+    view_changes(made.views)
+    return made
+
+
+def check_names(config: TrainConfig) -> None:
+    """Names first: an unknown one should not have to wait for the data."""
+    if config.compile and not any(map(shutil.which, (os.environ.get("CXX", "c++"), *COMPILERS))):
+        raise BadSetting(N_("compile needs a C++ compiler such as g++; install one or turn compile off"))
+    methods.get(config.method)
+    if config.loss is not None:
+        losses.create(config.loss, **none_as_no_value(losses.knobs(config.loss), config.loss_knobs))
+    for field, names in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+        value = getattr(config, field)
+        if value is not None and value not in names:
+            values = {"field": field, "value": f"{value!r}", "names": ", ".join(names)}
+            raise BadSetting("unknown {field} {value}; known: {names}", **values)
+    create_recipe(Recipe(), config.recipe)
+
+
+def none_as_no_value(knobs: Mapping[str, Knob], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The word "none" means no value, unless it is one of the knob's choices."""
+    return {k: None if v == "none" and k in knobs and not knobs[k].choices else v for k, v in values.items()}
+
+
+# --- the images of a folder ----------------------------------------------------------------------
+
+
+def with_image_size(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+    """The settings with the size of a folder's images filled in; unchanged if there is one, and for data sets whose
+    images have a size of their own. `listings`: of the folder, if it was listed already. Raises: ValueError if there is
+    no such folder."""
+    if config.image_size is not None or not datasets.is_files(config.dataset):
+        return config
+    files = (listings or image_sets.listings_of(config.dataset))["train"].files
+    return dataclasses.replace(config, image_size=size_of(config, lambda: median_side(files)))
+
+
+def with_cache(config: TrainConfig, listings: image_sets.Listings | None = None) -> TrainConfig:
+    """The settings with the choice of `cache=auto` made, once the size of the images is known."""
+    if config.cache != "auto" or not datasets.is_files(config.dataset):
+        return config
+    form = form_of(config.to_dict())
+    listings = listings or image_sets.listings_of(config.dataset)
+    cache = choose_cache(
+        config.cache, form, listings, lambda: datasets.is_made(config.dataset, "train", form, listings)
+    )
+    return dataclasses.replace(config, cache=cache)
+
+
+def size_of(config: TrainConfig, median: Callable[[], int]) -> int:
+    """Pixels of a side that a folder's images are brought to: what the encoder was made for, that is `encoder.pixels`,
+    the size that timm or torchvision names, or 224 of a ResNet with the stem for ImageNet; else `median`, of the
+    training images' shorter sides, at most 64. A ResNet takes images that are as small as they are."""
+    size = made_for(config)
+    if size is None or (config.encoder.startswith("resnet") and median() <= SMALL):
+        size = image_sets.usual_side(median())
+    return min(size, LARGEST)
+
+
+def made_for(config: TrainConfig) -> int | None:
+    """Pixels of a side that the encoder was made for; None where it takes any."""
+    knobs = config.encoder_knobs
+    if knobs.get("pixels"):
+        return int(knobs["pixels"])
+    if config.encoder.startswith(("timm:", "torchvision:")):
+        try:
+            return pretrained(config.encoder)[0].pixels
+        except ValueError:
+            return IMAGENET  # the encoder itself says what is wrong with its name
+    is_large = config.encoder != "small" and knobs.get("stem", "imagenet") in ("", "imagenet")
+    return IMAGENET if is_large else None
+
+
+def kept_smaller(config: TrainConfig) -> str:
+    """A note on an encoder that was made for larger images than are stored of a folder; "" for others."""
+    if not datasets.is_files(config.dataset) or (size := made_for(config) or 0) <= LARGEST:
+        return ""
+    values = {"encoder": config.encoder, "size": size, "largest": LARGEST}
+    return message(
+        "{encoder} expects images of {size} pixels; images of a folder are stored at {largest} pixels, the maximum "
+        "here, and scaling them up adds no detail",
+        **values,
+    )
+
+
+# --- the run that a training starts from ---------------------------------------------------------
+
+
+def inherit_encoder(name: str, config: TrainConfig, arguments: Iterable[str]) -> TrainConfig:
+    """The settings with the encoder of the run `name` and its settings, except those in `arguments`, the `key=value`
+    texts of the command line. Raises: NoSuchRun; BadSetting if the arguments name another encoder."""
+    run = runs.load(name)
+    encoder, knobs = run.config.get("encoder"), dict(run.config.get("encoder_knobs") or {})
+    if not encoder:  # a recording: it has no weights, which is said where these are read
+        return config
+    own = dataclasses.replace(config, encoder=str(encoder), encoder_knobs=knobs)
+    wanted = with_settings(own, [s for s in arguments if s.partition("=")[0].strip().startswith("encoder")])
+    changes = {"encoder": (encoder, wanted.encoder)}
+    changes |= {f"encoder.{k}": (knobs.get(k, v), v) for k, v in wanted.encoder_knobs.items() if k not in OF_IMAGES}
+    for setting, (before, now) in changes.items():
+        if before != now:
+            texts = (v if isinstance(v, str) else json.dumps(v) for v in (before, now))
+            values = dict(zip(("before", "now"), texts, strict=True))
+            raise BadSetting(
+                "{name} has {setting}={before} and this training asks for {now}: leave {setting} out, or start from "
+                "another run",
+                name=name,
+                setting=setting,
+                **values,
+            )
+    return wanted

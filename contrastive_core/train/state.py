@@ -1,0 +1,307 @@
+"""Everything that a training run needs to continue exactly: collected, saved and restored.
+
+The order of batches is a pure function of seed and epoch, and the learning rate one of the step, so
+the position in the run is three numbers. Everything else that changes is collected here: weights,
+buffers (queue, bank, key encoder), optimizer, and every random state.
+
+Why a run ended, and what to try: one sentence each.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import random
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contrastive_core.base.errors import CannotGoOn
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, join, message, sentence
+from contrastive_core.ops import collectives
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.train.checks import unsplit
+from contrastive_core.train.setup import TrainSetup
+
+
+def diverged(step: int, loss: float, norm: float, lr: float) -> str:
+    """The sentence for a loss or a gradient that is not finite at, or just before, `step`."""
+    what = message("the loss is {loss}", loss=loss)
+    if math.isfinite(loss):
+        what = message("the gradient norm is {norm}", norm=norm)
+    values = {"what": what, "step": step, "lr": f"{lr / 3:.2g}"}
+    return message(
+        "{what} at step {step}; the last good state is kept. Try a lower learning rate (--set lr={lr}), clipped "
+        "gradients (--set clip=1), or a higher temperature",
+        **values,
+    )
+
+
+def reason_of(error: Exception, setup: TrainSetup) -> str:
+    """Why training ended, in a sentence."""
+    if isinstance(error, torch.OutOfMemoryError):
+        size, tip = setup.config.batch_size or 0, N_("not even two fit")
+        if setup.world.size > 1:  # a trial would wait for processes that have ended
+            tip = message("try half of it: --set batch_size={half}", half=max(2, size // 2))
+        elif fits := _fitting_batch_size(setup):
+            tip = N_("a batch of {fits} fits: --set batch_size={fits}, or keep yours with --micro-batch {fits}")
+            if setup.config.micro_batch or unsplit(setup.method):
+                tip = (
+                    N_("try --micro-batch {fits}")
+                    if setup.config.micro_batch
+                    else N_("a batch of {fits} fits: --set batch_size={fits}")
+                )
+            tip = message(tip, fits=fits)
+        values = {"device": setup.device, "size": size, "tip": tip}
+        return message("{device} has too little memory for batch_size {size}; {tip}", **values)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        file = error.filename or "run folder"
+        return message("the disk is full ({filename}); free some space and resume", filename=file)
+    return sentence(error)
+
+
+def _fitting_batch_size(setup: TrainSetup) -> int:
+    """The largest halving of the batch size whose step fits into memory; 0 if none does."""
+    size = (setup.config.micro_batch or setup.config.batch_size or 0) // 2
+    while size >= 2:
+        torch.cuda.empty_cache()
+        try:
+            batch = setup.loader.batch(setup.loader.epoch(0)[0][:size])
+            with torch.autocast(setup.device.type, torch.bfloat16, enabled=bool(setup.config.amp)):
+                pairs = setup.method.pairs(batch, setup.generator)
+            setup.loss(pairs).value.backward()
+            return size
+        except torch.OutOfMemoryError:
+            size //= 2
+    return 0
+
+
+CAPTIONS = N_(
+    "{name} cannot continue: its captions are not those that it was trained on; put the old captions.csv back, or "
+    "train again"
+)
+TEXT_TOWER = N_(
+    "{name} cannot continue: the folder of its text tower was edited; put the old files back, or train again"
+)
+OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every process
+
+
+@dataclass(frozen=True)
+class TrainPosition:
+    """How far a run is: finished epochs, batches done in this epoch, steps done in all."""
+
+    epoch: int = 0
+    batch: int = 0
+    step: int = 0
+
+    def after_batch(self) -> TrainPosition:
+        return TrainPosition(self.epoch, self.batch + 1, self.step + 1)
+
+    def after_epoch(self) -> TrainPosition:
+        return TrainPosition(self.epoch + 1, 0, self.step)
+
+
+def new_totals(device: torch.device) -> Tensor:
+    """(3,): sums of losses (this process's part), of gradient norms, and of steps, in the current epoch. They stay on
+    the device, so adding does not wait for it. A sum that is not finite stays so: a reader learns of a bad step even if
+    it looks at few of them."""
+    return torch.zeros(3, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+
+
+def of_all_processes(totals: Tensor) -> Tensor:
+    """(3,): the losses summed over all processes; norms and steps. All call it together."""
+    return torch.cat([collectives.all_reduce_sum(totals[:1]), totals[1:]])
+
+
+def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
+    """The mean loss and gradient norm of the epoch's steps, before `step`. All processes call it together. Raises:
+    CannotGoOn if one is not finite."""
+    loss, norm, steps = of_all_processes(totals).tolist()
+    means = loss / max(1.0, steps), norm / max(1.0, steps)
+    if not all(map(math.isfinite, means)):
+        raise CannotGoOn(diverged(step, *means, lr))
+    return means
+
+
+class StateWriter:
+    """Writes a state in a thread while training continues, one at a time. Leaving its context waits for the last."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "state-writer")
+        self._last: Future[None] | None = None
+
+    def __enter__(self) -> StateWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self._thread.shutdown()
+        if kind is None:  # else training has a reason of its own to end
+            self.wait()
+
+    def start(self, write: Callable[[], None]) -> None:
+        """Call `write` in the thread. The one before must have ended."""
+        self._last = self._thread.submit(write)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no write is in progress."""
+        return self._last is None or self._last.done()
+
+    def wait(self) -> None:
+        """Wait for the last write. Raises its error."""
+        if self._last:
+            self._last.result()
+
+    def check(self) -> None:
+        """Raise the error of the last write if it has ended with one."""
+        if self.is_idle:
+            self.wait()
+
+
+def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: Tensor, writer: StateWriter) -> None:
+    """Save everything that a resume needs, with the random states of every process, and the weights.
+
+    Copies all of it, and leaves the files to `writer`: the next step changes weights, queue and bank in place.
+    The metrics must be on disk before: a resume cuts lines after the state's step and adds none.
+    Raises: CannotGoOn, before anything is written, if a loss or gradient since the last save was
+        not finite, or if weights, queue or bank are not bit-identical on every process; the error of the write before.
+    """
+    epoch_means(totals, position.step, setup.config.lr or 0)
+    if names := collectives.mismatched_tensors(setup.method.state_dict()):
+        raise CannotGoOn(
+            "{name} differs between processes (and {others} others); continue with --resume from the last state, on "
+            "identical machines",
+            name=names[0],
+            others=len(names) - 1,
+        )
+    tensors, plain = capture(position, setup, totals)
+    local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
+    plain |= {"world": setup.world.size, "versions": _versions(setup)}
+    plain |= {"captions": setup.dataset.captions.digest} if setup.dataset.captions else {}
+    for rank, states in enumerate(collectives.all_gather_object(local_states)):
+        tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
+
+    def start_writing() -> None:
+        writer.wait()  # memory holds one copy
+        on_gpu = [v.device for v in tensors.values() if v.is_cuda]
+        dense = torch.contiguous_format
+        copies = {  # those of a GPU, in pinned memory, are not waited for
+            k: v.detach().to("cpu", non_blocking=v.is_cuda, copy=True, memory_format=dense) for k, v in tensors.items()
+        }
+        copied = torch.cuda.current_stream(on_gpu[0]).record_event() if on_gpu else None
+        writer.start(partial(_write, run, copies, plain, copied))
+
+    collectives.on_rank0(start_writing)
+
+
+def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torch.cuda.Event | None) -> None:
+    """Write a state and its weights, once the GPU has `copied` them."""
+    if copied:
+        copied.synchronize()
+    checkpoints.save_state(run, tensors, plain)
+    checkpoints.save_weights(run, checkpoints.strip_prefix(tensors, "method."))
+
+
+def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str]:
+    """Restore the last state. Returns its position, and a note if the run is no longer bit-equal."""
+    tensors, plain = collectives.broadcast_object(checkpoints.load_state(run) if setup.world.is_rank0 else None)
+    for name in OF_EACH_PROCESS:
+        if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
+            tensors[name] = state
+
+    def is_same(name: str) -> bool:
+        """Whether a buffer of the method is that of the state, if both have it."""
+        before, now = tensors.get(f"method.{name}"), setup.method.state_dict().get(name)
+        return before is None or now is None or torch.equal(before.cpu(), now.cpu())
+
+    digest, captions = plain.get("captions"), setup.dataset.captions
+    if not (digest == captions.digest if digest and captions else is_same("text_tower.words")):  # of older states
+        raise CannotGoOn(CAPTIONS, name=run.name)
+    if not is_same("text_tower.digest"):
+        raise CannotGoOn(TEXT_TOWER, name=run.name)
+    position = restore(tensors, plain, setup, totals)
+    reasons, damaged = [], ", ".join(plain["damaged"])
+    if plain["world"] != setup.world.size:
+        worlds = {"world": plain["world"], "size": setup.world.size}
+        reasons.append(message("it had {world} processes and goes on with {size} (equal to rounding)", **worlds))
+    if plain["versions"] != (now := _versions(setup)):
+        reasons.append(message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=now))
+    notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
+    notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
+    return position, join(". ", notes)
+
+
+def _versions(setup: TrainSetup) -> str:
+    threads = torch.get_num_threads()
+    values = {"version": torch.__version__, "type": setup.device.type, "threads": threads}
+    return message("torch {version}, {type}, {threads} threads", **values)
+
+
+def capture(position: TrainPosition, setup: TrainSetup, totals: Tensor) -> tuple[dict[str, Tensor], JsonObject]:
+    """Collect tensors by name, which are not copied, and plain values for JSON. All processes call it together."""
+    tensors = {f"method.{k}": v for k, v in setup.method.state_dict().items()}
+    packed = setup.optimizer.state_dict()
+    scalars: dict[str, JsonObject] = {}
+    for i, entries in packed["state"].items():
+        for key, value in entries.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer.{i}.{key}"] = value
+            else:
+                scalars.setdefault(str(i), {})[key] = value
+    tensors["epoch.totals"] = of_all_processes(totals)
+    tensors["random.views"] = setup.generator.get_state()
+    tensors["random.torch"] = torch.get_rng_state()
+    if setup.device.type == "cuda":
+        tensors["random.cuda"] = torch.cuda.get_rng_state(setup.device)
+    numpy_state: Any = np.random.get_state(legacy=True)
+    numbers = [v.tolist() if isinstance(v, np.ndarray) else v for v in numpy_state]
+    plain = {
+        "place": asdict(position),
+        "optimizer": {"groups": packed["param_groups"], "scalars": scalars},
+        "random": {"python": random.getstate(), "numpy": numbers},
+    }
+    return tensors, plain
+
+
+def restore(tensors: dict[str, Tensor], plain: JsonObject, setup: TrainSetup, totals: Tensor) -> TrainPosition:
+    """Restore everything that `capture` collected. Returns the position to continue from."""
+    setup.method.load_state_dict(checkpoints.strip_prefix(tensors, "method."))
+    state: dict[int, dict[str, Any]] = {}
+    parameters = [p for group in setup.optimizer.param_groups for p in group["params"]]
+    for name, value in checkpoints.strip_prefix(tensors, "optimizer.").items():
+        i, key = name.split(".", 1)
+        own = parameters[int(i)]
+        if value.shape == own.shape:  # files hold no strides, and CUDA's fused optimizers refuse others
+            value = torch.empty_like(own, dtype=value.dtype, device=value.device).copy_(value)
+        state.setdefault(int(i), {})[key] = value
+    for i, entries in plain["optimizer"]["scalars"].items():
+        state.setdefault(int(i), {}).update(entries)
+    groups = own_kernels(plain["optimizer"]["groups"], setup.optimizer)
+    setup.optimizer.load_state_dict({"state": state, "param_groups": groups})
+    totals.copy_(tensors["epoch.totals"])
+    if not setup.world.is_rank0:  # the sum of losses goes to one process, the rest to each
+        totals[0] = 0
+    setup.generator.set_state(tensors["random.views"].cpu())
+    torch.set_rng_state(tensors["random.torch"].cpu())
+    if "random.cuda" in tensors and setup.device.type == "cuda":
+        torch.cuda.set_rng_state(tensors["random.cuda"].cpu(), setup.device)
+    version, internal, gauss = plain["random"]["python"]
+    random.setstate((version, tuple(internal), gauss))
+    kind, key, *position = plain["random"]["numpy"]
+    np.random.set_state((kind, np.array(key, np.uint32), *position))
+    return TrainPosition(**plain["place"])
+
+
+def own_kernels(groups: list[JsonObject], optimizer: torch.optim.Optimizer) -> list[JsonObject]:
+    """Saved parameter groups, with the kernels of this device's optimizer: a state moves between devices."""
+    names = ("fused", "foreach")
+    own: list[JsonObject] = [{k: g[k] for k in names if k in g} for g in optimizer.param_groups]
+    return [{**group, **kernels} for group, kernels in zip(groups, own, strict=False)]

@@ -1,1 +1,0 @@
-"""Settings, setup, the loop, its state and its metrics."""

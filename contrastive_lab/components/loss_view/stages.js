@@ -1,0 +1,87 @@
+// What stands on the stage: the star, the matrix with its bars, or the curves.
+
+import { STAGES } from "./choices.js";
+import { drawBars } from "./bars.js";
+import { drawCurves } from "./curves.js";
+import { drawFormula } from "./formula/panel.js";
+import { drawGradients } from "./gradients.js";
+import { drawScores } from "./margin.js";
+import { drawMatrix } from "./matrix.js";
+import { drawStar } from "./star.js";
+import { sizeCanvas } from "../shared/canvas.js";
+import { el, press, say } from "../shared/dom.js";
+import { N_, _ } from "../shared/locale.js";
+
+const NARROW = 768; // pixels below which the inspector stands under the stage
+const TITLES = { curves: N_("Along the slider"), grads: N_("Gradients"), scores: N_("Margin"), formula: N_("Formula") };
+const KEYS = {
+  grads: N_(" Left and right walk through the anchors."),
+  scores: N_(" Left and right move the margin."),
+};
+
+/**
+ * The panels of the curves, each with a title, words and a canvas.
+ *
+ * @param {LossViewState} lab
+ */
+export function buildCurves(lab) {
+  for (const [key, title] of Object.entries(TITLES)) {
+    /** @type {any} */
+    const panel = (lab.panels[key] = {
+      title: el("h2", {}, _(title)),
+      note: el("p", { class: "hint", "aria-live": "off" }),
+      canvas: el("canvas", { role: "img", class: key }),
+    });
+    panel.root = el("section", { class: `panel of-${key}` }, panel.title, panel.note, panel.canvas);
+  }
+  lab.worked = el("div", { class: "worked" });
+  lab.panels.formula.canvas.before(lab.worked);
+  return el("div", { class: "curveside" }, ...Object.keys(TITLES).map((key) => lab.panels[key].root));
+}
+
+/**
+ * Show a stage; without pictures there is no star. The bars of a star stand in the inspector.
+ *
+ * @param {LossViewState} lab
+ * @param {string} stage
+ */
+export function showStage(lab, stage) {
+  lab.stage = stage === "star" && !lab.hasStar ? "matrix" : stage in STAGES ? stage : "matrix";
+  lab.root.dataset.stage = lab.stage;
+  press(lab.stageBar.children, lab.stage);
+  press(lab.viewBar.children, lab.stage === "matrix" ? lab.view : "");
+}
+
+/**
+ * @param {LossViewState} lab
+ */
+export function drawStage(lab) {
+  const isBeside = lab.stage === "matrix" && lab.root.clientWidth >= NARROW,
+    place = isBeside ? lab.picture : lab.barPlace;
+  if (lab.barSide.parentNode !== place) place.append(lab.barSide);
+  if (lab.stage === "curves") drawAllCurves(lab);
+  else if (lab.stage === "star") drawStar(lab);
+  else drawMatrix(lab);
+  if (lab.stage !== "curves") drawBars(lab);
+}
+
+const DRAWN = { curves: drawCurves, grads: drawGradients, scores: drawScores };
+
+function drawAllCurves(lab) {
+  for (const [key, draw] of Object.entries(DRAWN)) {
+    const { canvas, note } = lab.panels[key],
+      [g, width, height] = sizeCanvas(canvas);
+    g.fillStyle = lab.ink;
+    if (key === "scores" || (key === "grads" ? lab.out : lab.kernel)) draw(lab, g, width, height);
+    else
+      say(
+        note,
+        _(
+          "The server computes this loss when you release the slider. This panel needs a loss that the browser " +
+            "computes.",
+        ),
+      );
+    canvas.setAttribute("aria-label", `${lab.panels[key].title.textContent}. ${note.textContent}${_(KEYS[key] || "")}`);
+  }
+  drawFormula(lab);
+}

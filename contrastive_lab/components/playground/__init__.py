@@ -1,0 +1,34 @@
+"""An encoder that learns in the browser, on a sphere, while its temperature is dragged."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contrastive_lab.components.shared.bundle import bundle
+from contrastive_lab.components.shared.mount import mount
+from contrastive_lab.components.shared.transport import pack
+
+
+@dataclass(frozen=True, eq=False)
+class PlaygroundView:
+    """Images that are learned from, and those that are held out."""
+
+    images: np.ndarray  # (n, side, side) uint8 or float, from 0 to `levels`
+    labels: np.ndarray  # (n) uint8
+    side: int
+    learned: int  # the first so many are learned from
+    kernels: Mapping[str, Mapping[str, Any]]  # each loss's `kernel()`
+    settings: str = ""  # what an address holds of it (setting.js)
+    levels: float = 255.0
+
+
+def pack_playground(view: PlaygroundView, **more: Any) -> bytes:
+    """The playground as the browser gets it, in any host; the training's worker comes with it."""
+    return pack(view, worker=bundle("playground/worker.js"), **more)
+
+
+def draw_playground(view: PlaygroundView, key: str = "playground", on_change: Callable[[], None] | None = None) -> str:
+    """Draw the playground; returns the setting that was last let go, as an address holds it."""
+    return str(mount("playground", pack_playground(view), "setting", key, first=view.settings, on_change=on_change))

@@ -1,0 +1,41 @@
+// The playground as a file of its own, in two languages: nothing is fetched, and its address holds the setting.
+
+import { mount } from "./main.js";
+import { el } from "../shared/dom.js";
+
+const NAMES = { en: "English", zh: "中文" };
+
+/** @type {string} */
+let language = navigator.language.startsWith("zh") ? "zh" : "en",
+  stop = () => {};
+const root = /** @type {any} */ (document.getElementById("playground")),
+  row = el("div", { class: "segment" });
+
+function draw() {
+  const held = document.getElementById(`data-${language}`).textContent;
+  document.documentElement.lang = language;
+  stop();
+  stop = mount(
+    root,
+    Uint8Array.from(atob(held), (letter) => letter.charCodeAt(0)),
+    {
+      settings: new URLSearchParams(location.hash.slice(1)).get("set"),
+      report: (_name, text) => history.replaceState(null, "", `#${new URLSearchParams({ set: String(text) })}`),
+    },
+  );
+  row.replaceChildren(
+    ...Object.entries(NAMES).map(([key, text]) =>
+      el("button", { type: "button", "aria-pressed": String(key === language), onclick: () => turn(key) }, text),
+    ),
+  );
+}
+
+function turn(to) {
+  language = to;
+  draw();
+}
+
+document.querySelector("header").append(row);
+draw();
+
+export default draw;

@@ -1,0 +1,165 @@
+// Layers of a small network on a batch of rows: forward, backward, and Adam. Hidden layers are ReLU. A test holds
+// outputs, gradients and a step to PyTorch's.
+
+const BETAS = [0.9, 0.999]; // Adam's, and its ε: torch.optim's defaults
+const EPS = 1e-8;
+
+/**
+ * @typedef {object} Network
+ * @property {number[]} sizes of the inputs, of each hidden layer and of the outputs
+ * @property {Float32Array} w each layer's matrix (inputs·outputs), row by row, then its bias (outputs)
+ */
+
+/**
+ * Weights drawn from N(0, 2/fan-in), biases 0.
+ *
+ * @param {number[]} sizes
+ * @param {{ normal: () => number }} random
+ * @returns {Network}
+ */
+export function network(sizes, random) {
+  const w = new Float32Array(layersOf(sizes).reduce((sum, { inputs, outputs }) => sum + (inputs + 1) * outputs, 0));
+  for (const { inputs, outputs, at } of layersOf(sizes))
+    for (let k = 0; k < inputs * outputs; k++) w[at + k] = random.normal() * Math.sqrt(2 / inputs);
+  return { sizes, w };
+}
+
+/** Sizes of each layer, and where its weights begin. */
+function layersOf(sizes) {
+  let at = 0;
+  return sizes.slice(1).map((outputs, k) => {
+    const layer = { inputs: sizes[k], outputs, at };
+    at += (sizes[k] + 1) * outputs;
+    return layer;
+  });
+}
+
+/**
+ * The rows of every layer, the inputs first and the outputs last.
+ *
+ * @param {Network} net
+ * @param {Float32Array} X (n·inputs)
+ * @param {number} n
+ */
+export function forward({ sizes, w }, X, n) {
+  const rows = [X],
+    layers = layersOf(sizes);
+  layers.forEach(({ inputs, outputs, at }, k) => {
+    const from = rows[k],
+      to = new Float32Array(n * outputs),
+      bias = at + inputs * outputs;
+    for (let i = 0; i < n; i++) {
+      const y = to.subarray(i * outputs, (i + 1) * outputs);
+      y.set(w.subarray(bias, bias + outputs));
+      for (let p = 0; p < inputs; p++) {
+        const x = from[i * inputs + p];
+        if (x === 0) continue; // of a hidden layer about half
+        const row = at + p * outputs;
+        for (let q = 0; q < outputs; q++) y[q] += x * w[row + q];
+      }
+      if (k < layers.length - 1) for (let q = 0; q < outputs; q++) if (y[q] < 0) y[q] = 0;
+    }
+    rows.push(to);
+  });
+  return rows;
+}
+
+/**
+ * Gradients of all weights, and, where `wantsInputs`, with respect to the inputs (n·inputs).
+ *
+ * @param {Network} net
+ * @param {Float32Array[]} rows what `forward` gave
+ * @param {Float32Array} slope ∂loss/∂outputs (n·outputs)
+ * @param {number} n
+ * @param {boolean} [wantsInputs]
+ */
+export function backward({ sizes, w }, rows, slope, n, wantsInputs = false) {
+  const gradient = new Float32Array(w.length),
+    layers = layersOf(sizes);
+  for (let k = layers.length - 1; k >= 0; k--) {
+    const { inputs, outputs, at } = layers[k],
+      from = rows[k],
+      below = k > 0 || wantsInputs ? new Float32Array(n * inputs) : null,
+      bias = at + inputs * outputs;
+    for (let i = 0; i < n; i++) {
+      const d = slope.subarray(i * outputs, (i + 1) * outputs);
+      for (let q = 0; q < outputs; q++) gradient[bias + q] += d[q];
+      for (let p = 0; p < inputs; p++) {
+        const x = from[i * inputs + p],
+          row = at + p * outputs;
+        if (x === 0 && (k > 0 || !below)) continue; // neither ReLU nor weights let anything through
+        let sum = 0;
+        for (let q = 0; q < outputs; q++) {
+          gradient[row + q] += x * d[q];
+          sum += d[q] * w[row + q];
+        }
+        if (below) below[i * inputs + p] = sum;
+      }
+    }
+    slope = below;
+  }
+  return { gradient, slope };
+}
+
+/** @param {Network} net */
+export function adam({ w }) {
+  return { steps: 0, mean: new Float32Array(w.length), square: new Float32Array(w.length) };
+}
+
+/**
+ * One step of Adam on the weights.
+ *
+ * @param {Network} net
+ * @param {ReturnType<typeof adam>} state
+ * @param {Float32Array} gradient
+ * @param {number} rate
+ */
+export function descend({ w }, state, gradient, rate) {
+  state.steps++;
+  const [a, b] = BETAS,
+    first = 1 - a ** state.steps,
+    second = Math.sqrt(1 - b ** state.steps);
+  for (let k = 0; k < w.length; k++) {
+    const g = gradient[k],
+      m = (state.mean[k] = a * state.mean[k] + (1 - a) * g),
+      v = (state.square[k] = b * state.square[k] + (1 - b) * g * g);
+    w[k] -= ((rate / first) * m) / (Math.sqrt(v) / second + EPS);
+  }
+}
+
+/**
+ * Rows scaled to length 1, and their lengths before.
+ *
+ * @param {Float32Array} Y (n·d)
+ * @param {number} d
+ */
+export function unitRows(Y, d) {
+  const n = Y.length / d,
+    Z = new Float32Array(Y.length),
+    lengths = new Float32Array(n);
+  for (let i = 0; i < n; i++) {
+    let sum = 0;
+    for (let k = 0; k < d; k++) sum += Y[i * d + k] ** 2;
+    lengths[i] = Math.max(1e-12, Math.sqrt(sum));
+    for (let k = 0; k < d; k++) Z[i * d + k] = Y[i * d + k] / lengths[i];
+  }
+  return { Z, lengths };
+}
+
+/**
+ * ∂loss/∂Y from ∂loss/∂Z of unit rows: only what is across a row counts.
+ *
+ * @param {Float32Array} Z
+ * @param {Float32Array} lengths
+ * @param {Float32Array} slope (n·d)
+ * @param {number} d
+ */
+export function throughUnit(Z, lengths, slope, d) {
+  const found = new Float32Array(slope.length);
+  for (let i = 0; i < lengths.length; i++) {
+    let along = 0;
+    for (let k = i * d; k < (i + 1) * d; k++) along += slope[k] * Z[k];
+    for (let k = i * d; k < (i + 1) * d; k++) found[k] = (slope[k] - along * Z[k]) / lengths[i];
+  }
+  return found;
+}

@@ -1,0 +1,127 @@
+"""Beside Explore's map: whether the encoder is good, or what a selected sample is; then the one next step."""
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, format, pictures
+from contrastive_lab.compare import space_picker
+from contrastive_lab.components.scatter.categories import PALETTE, shade
+from contrastive_lab.embedding_map import NEAREST, DrawnMap
+from contrastive_lab.explore import scores, selection, tower_panels
+from contrastive_lab.locale import _
+
+TYPICAL = 10  # images from all over the map
+FACTS = 12  # columns of a sample that are shown
+SIDE = 116  # pixels of the selected image
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is looked at: a space, what draws its first scores, and what says where it comes from."""
+
+    space: Space
+    first_scores: Callable[[], None]
+    about: Callable[[], None]
+    below: Callable[[], None] = lambda: None  # what else stands under the stage
+
+
+def draw(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap, picked: list[int]) -> None:
+    """Scores and typical images, or the selection; at the end the next step."""
+    if len(picked) == 1:
+        _one(subject.space, rows, picked[0])
+    elif picked:
+        selection.many(subject.space, rows, picked)
+    else:
+        _space(subject, rows, drawn_map)
+    scores.chips()
+    if not picked:
+        subject.about()
+    _next_step(subject.space, rows, picked)
+
+
+def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
+    """The space as a whole: how good it is, and images from all over it."""
+    space = subject.space
+    subject.first_scores()
+    if not pictures.are_decoded(space):
+        return
+    middles = cache.medoids(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy)
+    some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
+    st.caption(_("Images from all over the map. Click one, or draw around some points."))
+    key, names = f"typical-{cache.digest(space.values, some)}", [rows.ids[i] for i in some]
+    selection.gallery(space, some, [""] * len(some), _("typical images"), key, names)
+
+
+def _one(space: Space, rows: EmbeddingSet, i: int) -> None:
+    """One sample: its picture, the vote of its neighbors, the neighbors, and what is known of it."""
+    near = cache.nearest(rows.content_hash, i, NEAREST, rows)
+    with_picture = pictures.are_decoded(space)
+    with st.container(horizontal=True, gap="small", vertical_alignment="top", wrap=False):
+        if with_picture:
+            st.image(np.moveaxis(pictures.of(space)[i], 0, -1).squeeze(), width=SIDE)
+        with st.container(gap="xsmall", key="explore-vote"):
+            name = rows.ids[i] if rows.labels is None else rows.class_name(int(rows.labels[i]))
+            st.header(format.plain(name))
+            if rows.labels is not None:
+                st.html(vote(space, rows, i, near[0]))
+    tower_panels.partners(space, rows, i)
+    st.subheader(_("Nearest in the embedding"))
+    selection.neighbors(space, rows, i, near)
+    facts = {k: v for k, v in rows.columns.items() if k not in ("split", "tower", "text")}
+    if facts:
+        shown = [(k, v[i]) for k, v in list(facts.items())[:FACTS]]
+        cells = "".join(f"<dt>{html.escape(k)}</dt><dd>{html.escape(said(v))}</dd>" for k, v in shown)
+        st.html(f'<dl class="facts">{cells}</dl>')
+
+
+def said(value: object) -> str:
+    """A value of a column in at most three digits."""
+    return f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)[:80]
+
+
+def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
+    """How the classes share the nearest samples, as a bar, and what the kNN score takes the sample for."""
+    assert rows.labels is not None
+    labels = rows.labels[near]
+    kinds, counts = np.unique(labels[labels >= 0], return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    bars, words = "", []
+    for c, n in zip(kinds[order].tolist(), counts[order].tolist(), strict=True):
+        color = shade(PALETTE[c % len(PALETTE)], c // len(PALETTE))
+        bars += f'<i style="flex:{n};background:{color}"></i>'
+        words.append(f"{rows.class_name(c)} {n}")
+    text = _("Its {k} nearest: {votes}").format(k=len(near), votes=" · ".join(words))
+    answer = cache.result("scores", {"space": space.values})
+    predicted = None if answer is None else answer.arrays.get("knn:predicted")
+    verdict = ""
+    if predicted is not None and np.isfinite(predicted[i]) and rows.labels[i] >= 0 and predicted[i] >= 0:
+        taken, is_right = int(predicted[i]), int(predicted[i]) == int(rows.labels[i])
+        wrong = _("kNN takes it for {name}: wrong").format(name=rows.class_name(taken))
+        said = _("kNN is right") if is_right else wrong
+        verdict = f'<b class="{"right" if is_right else "wrong"}">{html.escape(said)}</b>'
+    name, text = (html.escape(line) for line in (rows.ids[i], text))
+    return f'<div class="vote"><span>{name}</span><div>{bars}</div><span>{text}</span>{verdict}</div>'
+
+
+def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
+    """One primary action, and what may follow else."""
+    page, label = "samples", _("Find wrong labels") if rows.labels is not None else _("Find duplicates and outliers")
+    on = {"run": space.name} if space.run else {"on": loaded_vectors.PREFIX + space.key}
+    if place := space.recorded:
+        page, label, on = "loss_lab", _("Its rows under the loss"), {"run": place.run.name}
+    elif cache.towers(rows) is not None:
+        label = _("Find mismatched pairs")
+    elif len(picked) == 1:
+        label, on = _("Open in Samples"), on | {"sample": rows.ids[picked[0]]}
+    with st.container(horizontal=True, key="explore-next"):
+        st.page_link(f"pages/{page}.py", label=f"{label} →", query_params=on)
+        others = [space.name] if space.run else space_picker.open_files()
+        if space.run or len(others) > 1:
+            st.page_link("pages/compare.py", label=_("Compare with…"), query_params={"runs": ",".join(others[:2])})

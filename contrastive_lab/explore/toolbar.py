@@ -1,0 +1,127 @@
+"""Explore's toolbar: which space and how it is drawn; what is selected; files; and behind ⋯ what is rarely used."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.recorded_rows import Recorded
+from contrastive_core.spaces.space import TOWERS, Space, layers_of
+from contrastive_lab import cache, embedding_map, format, load_vectors, query_params, stage, state
+from contrastive_lab.colors import names_of
+from contrastive_lab.locale import N_, _
+from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest
+
+MANY = 50_000  # rows, of which UMAP takes minutes
+COLOR_WIDTH = 150  # pixels
+NOTHING = N_("nothing else")
+SHORT = {"h": "h", "z": "z", TOWERS: LAYER_TITLES[TOWERS]}
+FEATURES = N_("h is the encoder's output, z what the projection head makes of it.")
+
+
+@dataclass(frozen=True)
+class View:
+    """How a space is drawn: `kind` umap or pca with its settings; what colors it; what else is
+    placed on it; whether the map has to be there at once; which rows, where that has to be said."""
+
+    kind: str
+    settings: dict[str, Any]
+    color: str
+    other: str = ""
+    is_quick: bool = False
+    of: str = ""
+
+
+class Bar:
+    """The toolbar: `left` says what is looked at, `tools` holds the export, `more` is behind ⋯."""
+
+    def __init__(self) -> None:
+        with stage.toolbar():
+            self.left = st.container(
+                horizontal=True, wrap=False, width="content", vertical_alignment="center", gap="small"
+            )
+            st.space("stretch")
+            load_vectors.opener()
+            self.tools = st.container(width="content")
+            self.more = stage.more()
+        with self.left:
+            state.pick_run()
+
+    def choose(self, space: Space, rows: EmbeddingSet) -> View:
+        """The choices of a run or of loaded vectors."""
+        with self.left:
+            split_and_layer(space)
+            kind, other = _kind(rows, "pca" if len(rows) > MANY else "umap"), NOTHING
+            color = _color(space, rows)
+            _selected(space, rows)
+        with self.more:
+            if kind == "umap" and (others := others_of(space)):
+                key = f"place-{cache.digest(state.data_of(space), space.split)}"
+                label, options = _("Place on this map"), [NOTHING, *others]
+                other = query_params.one_of(st.selectbox, label, options, name="placed", key=key)
+            settings = embedding_map.settings(kind)
+        return View(kind, settings, color, "" if other == NOTHING else other)
+
+    def choose_recorded(self, run: Run, place: Recorded, space: Space, rows: EmbeddingSet) -> View:
+        """The same for a recording, with the step; a followed newest step is drawn by PCA, which is there at once."""
+        with self.left:
+            choose_place(run, place)
+            follows = follows_newest(run, place)
+            kind = "pca" if follows else _kind(rows, "pca")
+            color = _color(space, rows)
+            _selected(space, rows)
+        with self.more:
+            settings = embedding_map.settings(kind)
+        of = _(" of the {rows_title}").format(rows_title=place.rows_title)
+        return View(kind, settings, color, is_quick=follows, of=of)
+
+
+def split_and_layer(space: Space) -> None:
+    """The controls of both."""
+    if space.splits:
+        label = _("Rows") if space.is_loaded or space.layer == TOWERS else _("Images")
+        query_params.one_of(st.segmented_control, label, space.splits, name="split", width="content")
+    if run := space.run:
+        look: dict[str, Any] = {"format_func": SHORT.get, "help": _(FEATURES), "width": "content"}
+        first = first_layer(run)
+        query_params.one_of(st.segmented_control, _("Features"), layers_of(run), name="features", default=first, **look)
+
+
+def first_layer(run: Run) -> str:
+    """Of two towers the space that they share; else the encoder's output."""
+    return TOWERS if run.has_towers else "h"
+
+
+def others_of(space: Space) -> dict[str, Space]:
+    """What can be placed on a map, by its name: the other split, or loaded vectors."""
+    others = {s: space.with_split(s) for s in space.splits if s != space.split}
+    loaded = {str(about["name"]): Space.of_vectors(key) for key, about in loaded_vectors.loaded().items()}
+    return others | {k: v for k, v in loaded.items() if v.name != space.name}
+
+
+def _kind(rows: EmbeddingSet, default: str) -> str:
+    """PCA or UMAP. Of many rows UMAP takes minutes: it is made when asked for."""
+    about: dict[str, Any] = {"name": "map", "key": f"map-kind-{len(rows) > MANY}-{default}", "width": "content"}
+    options = ["umap", "pca"]
+    return query_params.one_of(st.segmented_control, _("Map"), options, default=default, format_func=str.upper, **about)
+
+
+def _color(space: Space, rows: EmbeddingSet) -> str:
+    names = names_of(rows, space.split != "train", not space.is_loaded and space.layer != TOWERS)
+    key = f"color-{cache.digest(state.data_of(space))}"
+    help = cache.definitions(*names) or None
+    return query_params.one_of(st.selectbox, _("Color by"), names, name="color", key=key, width=COLOR_WIDTH, help=help)
+
+
+def _selected(space: Space, rows: EmbeddingSet) -> None:
+    """What is selected, as a chip that clears it."""
+    place = state.place_of(space)
+    if picked := [i for i in state.selection(place) if i < len(rows)]:
+        text = _("{picked} selected").format(picked=f"{len(picked):,}")
+        label = format.plain(rows.ids[picked[0]]) if len(picked) == 1 else text
+        st.button(
+            f"{label} ✕", help=_("Clear the selection"), key="clear-selection", on_click=state.select, args=([], place)
+        )

@@ -1,0 +1,68 @@
+"""The playground as one file, HTML: it fetches nothing, and runs one script and the worker that this makes."""
+
+import base64
+import hashlib
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from contrastive_core.base import atomic
+from contrastive_core.cli.output import out_path, print_result
+from contrastive_core.engine import calls
+from contrastive_core.lab.view import about_loss
+from contrastive_lab import locale
+from contrastive_lab.components.playground import pack_playground
+from contrastive_lab.components.shared.bundle import bundle, style_sheet
+from contrastive_lab.playground import LOSSES, view_of
+from contrastive_lab.report.document import data_script, el, verbatim
+
+STYLE = """
+:root { color-scheme: light dark; --st-text-color: light-dark(#1E2A35, #E3E8ED);
+  --st-background-color: light-dark(#FCFCFB, #14191F); --st-border-color: light-dark(#DDE2E6, #323C47);
+  --stage-height: calc(100dvh - 49px); }
+body { margin: 0; background: var(--st-background-color); color: var(--st-text-color);
+  font: 16px/1.5 "Source Sans", "Source Sans 3", system-ui, sans-serif; }
+header { display: flex; gap: 16px; align-items: center; height: 48px; padding: 0 16px;
+  border-bottom: 1px solid var(--st-border-color); }
+h1 { margin: 0; flex: 1; font-size: 16px; }
+header button { padding: 4px 10px; font: inherit; font-size: 14px; color: inherit; background: none; border: 0; }
+header button[aria-pressed="true"] { font-weight: 600; text-decoration: underline; }
+"""
+
+
+def page(kernels: Mapping[str, Mapping[str, Any]]) -> str:
+    """The whole file, in both languages."""
+    view = view_of(calls.digits.body(), kernels)  # type: ignore[attr-defined]
+    blobs = {"en": pack_playground(view)}
+    blobs["zh"] = pack_playground(view, language="zh", messages=locale.browser_messages("zh"))
+    script = bundle("playground/file.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}' blob:; worker-src blob:; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    title = "An encoder that learns while you drag: Contrastive Lab"
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("title", title),
+        verbatim("style", STYLE + style_sheet("playground")),
+    )
+    body = el(
+        "body",
+        el("header", el("h1", title)),
+        el("div", id="playground"),
+        *(data_script(blob, id=f"data-{language}") for language, blob in blobs.items()),
+        verbatim("script", script, type="module"),
+    )
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+
+
+def playground(args: Namespace) -> None:
+    """The command: write the file."""
+    out = out_path(args.out, ".html", ".htm")
+    text = page({name: kernel for name in LOSSES if (kernel := about_loss(name, {})["kernel"])}).encode()
+    atomic.write_bytes(out, text, shared=True, parents=False)
+    print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

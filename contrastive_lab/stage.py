@@ -1,0 +1,64 @@
+"""Where the parts of a page stand: one toolbar, the stage with its picture, and the inspector beside it.
+
+    with stage.toolbar():
+        state.pick_run()
+        ...                       # what is looked at; rarely used controls in `with stage.more():`
+    picture, inspector = stage.columns()
+    with picture:
+        ...                       # one component, as high as `--stage-height`
+    with inspector:
+        ...                       # from the question to the one primary action
+    with stage.below():
+        ...                       # what is asked for, under the first screen
+
+frame.css gives the sizes: 48 pixels of toolbar, which never wraps; the stage takes the rest, the inspector
+360 pixels of its width, 304 on a screen of less than 1280, and stands under the stage on a phone.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from contrastive_lab.locale import _
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+
+
+# White on the dark theme's blue is 2.5:1. What pops up stands outside of Streamlit's color-scheme, and follows a switch
+# of the theme with the next run.
+IN_DARK_POPUPS = """
+:is([data-testid^="stBaseButton-primary"]:not(:disabled), [data-tag]) :is(p, span, svg) { color: #0F1419; }
+"""
+
+
+@cache
+def style(theme: str | None) -> str:
+    """The styles of the frame as an HTML element, for the theme "light" or "dark"."""
+    css = Path(__file__).with_name("frame.css").read_text("utf-8")
+    return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
+
+
+def toolbar() -> DeltaGenerator:
+    """One row of controls without visible labels, in the order: what is looked at, `space`, then tools."""
+    return st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="small", key="toolbar")
+
+
+def more() -> DeltaGenerator:
+    """The last of a toolbar: what is rarely used."""
+    return st.popover("⋯", help=_("More"), key="toolbar-more")
+
+
+def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The stage, and the inspector at its right."""
+    row = st.container(horizontal=True, wrap=False, gap=None, key="stage-row")
+    return row.container(key="stage", gap=None), row.container(key="inspector", gap="small")
+
+
+def below() -> DeltaGenerator:
+    """What stands under the stage."""
+    return st.container(key="below-stage")

@@ -1,0 +1,216 @@
+"""Compare: the verdict and its dumbbells come before the references, a tick needs a size, views and places of A and B
+are in the address."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.compare import entries as compare
+from contrastive_core.compare.comparison import Comparison
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, format
+from contrastive_lab.compare import dumbbells, maps, score_tables, verdict
+from contrastive_lab.compare.disagreements import ComparedSamples
+from contrastive_lab.compare.dumbbells import Dumbbell
+
+PAIR = ("simclr-digits", "sup_con-digits")
+
+
+def compared(noise: float, moved: float = 0.0) -> Comparison:
+    """Two spaces of the same samples, the second blurred by `noise`, or its rows only a little `moved`."""
+    labels = np.arange(360) % 4
+    corners = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]], np.float32)[labels]
+    entries = []
+    for name in PAIR:
+        rng = np.random.default_rng(0)
+        rows = (corners + 0.5 * rng.normal(size=(360, 3))).astype(np.float32)
+        if name == PAIR[1]:
+            rows = rows + noise * rng.normal(size=rows.shape) + moved
+        test, train = (
+            EmbeddingSet(rows[part].astype(np.float32), labels[part]) for part in (slice(160), slice(160, 360))
+        )
+        entries.append(compare.Entry(name, train, test))
+    return compare.compare(entries, every_score=True)
+
+
+def page_of(found: Comparison, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """Compare on the pair, with this answer for the first of its samples."""
+    rows = Space.of_run(runs.load(PAIR[0]), "test", "h").rows()
+    assert rows is not None
+    found = replace(found, ids=rows.ids[: len(found.ids)])
+    monkeypatch.setattr(verdict, "known", lambda *a, **k: found)
+    monkeypatch.setattr(verdict, "_warn", lambda *a: None)
+    app = opened("compare", monkeypatch, **{"runs": ",".join(PAIR), **query})
+    assert not app.exception
+    return app
+
+
+def test_the_verdict_waits_for_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "scores", lambda run: None)
+    app = page_of(compared(2.0), monkeypatch)
+    assert app.header[0].value.startswith("● wins by ")
+    assert not any("Preparing" in str(m.value) for m in [*app.markdown, *app.warning])
+    (help,) = [c.help for c in app.caption if c.help]
+    assert "simclr\\-digits is better than sup\\_con\\-digits by" in help
+    assert "Judged on 160 samples" in help
+    assert "Trained with labels: sup" in help
+    for view in ("Disagreements", "Similarity", "Tables"):
+        app.button_group(key="compare-view").set_value(view).run()
+        assert not app.exception
+
+
+@pytest.mark.parametrize(
+    ("former", "view"),
+    [("Maps", "Overview"), ("Where they disagree", "Disagreements"), ("Every test", "Tables"), ("none", "Overview")],
+)
+def test_links_to_former_views_open_what_took_their_place(
+    former: str, view: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page_of(compared(2.0), monkeypatch, view=former)
+    assert app.button_group(key="compare-view").value == view
+    assert app.query_params["view"] == view
+
+
+def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_of(compared(2.0), monkeypatch)
+    assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
+    next(b for b in app.button if b.label == "⇄").click().run()
+    assert app.query_params["runs"] == ",".join(PAIR[::-1])
+    app.selectbox(key="compare-A").set_value(PAIR[0]).run()  # it is compared already: the two change places
+    assert app.query_params["runs"] == ",".join(PAIR)
+    app.selectbox(key="compare-B").set_value("cpc-digits").run()
+    assert app.query_params["runs"] == f"{PAIR[0]},cpc-digits"
+    monkeypatch.setattr(verdict, "known", lambda *a, **k: None)
+    app = opened("compare", monkeypatch, runs=f"cpc-digits,{','.join(PAIR)}", a=PAIR[0], b=PAIR[1])
+    assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
+
+
+def test_the_page_says_in_words_which_kind_of_map_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of maps that were made before, a choice changes only what a canvas shows."""
+    notes: list[str] = []
+    monkeypatch.setattr(maps.scatter, "draw_scatter", lambda data, *_, **__: notes.append(data.note))
+    app = page_of(compared(2.0), monkeypatch)
+    app.button_group(key="compare-map").set_value("pca").run()
+    assert not app.exception
+    assert notes == ["UMAP of 360 samples", "PCA of 360 samples"]
+
+
+def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_zero() -> None:
+    rows = [
+        Dumbbell("kNN accuracy", (0.8, 0.7), 0.1, (0.05, 0.15), {"raw pixels": 0.42}),
+        Dumbbell("<cross>", (0.5, 0.6), -0.1, (-0.25, 0.05)),
+        Dumbbell("unknown", (None, 0.6)),
+    ]
+    text = dumbbells.markup(rows[:1], rows[1:], ["a", "b"])
+    assert [row.is_shown for row in rows] == [True, False, False]
+    assert text.count(" shown") == 1
+    assert "left:42.0%" in text
+    assert "raw pixels 42" in text
+    assert "&lt;cross&gt;: a 50.0 %, b 60.0 %, difference -10.0 points (95 %: -25.0 to 5.0)" in text
+    assert "−10.0" in text
+    assert text.count('class="dot') == 5
+
+
+def test_the_headline_names_the_winner_by_its_shape_or_says_why_there_is_none() -> None:
+    head, below = verdict.headline(compared(2.0), "knn")
+    assert head.startswith("● wins by ")
+    assert "95 % interval over samples, not seeds" in below
+    head, below = verdict.headline(compared(0.0), "knn")
+    assert head == "No significant difference"
+    assert "○ over ●: 0.0 points" in below or "● over ○: 0.0 points" in below
+    head, below = verdict.headline(replace(compared(0.0), accuracy={}), "")
+    assert head == "They share 100 % of neighbors"
+    assert "Without labels" in below
+
+
+def test_a_file_of_other_samples_has_no_map_in_common_and_files_have_no_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
+    files = [loaded_vectors.PREFIX + loaded_vectors.save_vectors(rows, name) for name in ("a.npy", "b.npy")]
+    app = opened("compare", monkeypatch, runs=f"{files[0]},{PAIR[0]}")
+    assert not app.exception
+    assert any(h.value == "No samples in common" for h in app.header)
+    assert any(group.label == "Features" for group in app.button_group)
+    app = opened("compare", monkeypatch, runs=",".join(files))
+    assert not app.exception
+    assert not any(group.label == "Features" for group in app.button_group)
+
+
+def test_a_tick_needs_a_difference_that_matters_and_says_who_is_better() -> None:
+    """A space that is moved by a hair differs in alignment with a tiny p: that is no tick."""
+    tiny, large = compared(0.0, moved=0.001), compared(2.0)
+    for found, result in ((tiny, "too small"), (large, "✓ A better")):
+        (test,) = (t for t in found.tests if t.score == "purity")
+        row = score_tables._test(found, replace(test, p_corrected=1e-52), (test.low, test.high), 0.01)
+        assert row["result"] == result
+        assert row["p, corrected"] == "< 0.0001"
+    row = score_tables._test(large, replace(test, p_corrected=0.0), (test.low, test.high), 0.9)
+    assert row["result"] == "too small"
+    assert row["p, corrected"] != "0"
+
+
+def test_an_interval_is_two_columns_of_numbers_in_a_file() -> None:
+    rows = [
+        {"score": "a", "95 %": format.interval((-1.25, 2.0), "+.2f")},
+        {"score": "b", "95 %": format.interval(None)},
+    ]
+    assert rows[0]["95 %"] == "-1.25 to +2.00"
+    read = [*csv.DictReader(io.StringIO(format.table_csv(rows)))]
+    assert read[0] == {"score": "a", "95 % low": "-1.25", "95 % high": "2.0"}
+    assert read[1] == {"score": "b", "95 % low": "", "95 % high": ""}
+
+
+def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = compared(2.0)
+    ids, texts = found.ids, np.array([f"text {q}" for q in range(len(found.ids))])
+    assert found.labels is not None
+    rows = EmbeddingSet(np.eye(len(ids), dtype=np.float32), found.labels, ids=ids, columns={"text": texts})
+    monkeypatch.setattr(cache, "embedding", lambda space: rows)
+    samples = ComparedSamples(Space("a", ""), found, "knn")
+    (row,) = samples.table(np.array([3]))
+    predicted = found.predicted["knn"][:, 3]
+    assert row == {
+        "class": str(found.labels[3]),
+        "A says": str(predicted[0]),
+        "B says": str(predicted[1]),
+        "text": "text 3",
+        "id": ids[3],
+    }
+
+
+def test_disagreement_opens_where_samples_are() -> None:
+    found = compared(2.0)
+    samples = ComparedSamples(Space("a", ""), found, "knn")
+    assert samples.one_right == found.differences[0].only_a + found.differences[0].only_b
+    assert [len(rows) for rows in samples.ways.values()] == [
+        found.differences[0].only_a,
+        found.differences[0].only_b,
+        int((~found.correct["knn"]).all(0).sum()),
+    ]
+
+
+def test_references_name_the_images_that_they_are_judged_on() -> None:
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32))
+    file = Space.of_vectors(loaded_vectors.save_vectors(rows, "a.npy"))
+    run = Space.of_run(runs.load(PAIR[0]), "test", "h")
+    said = "Raw pixels and other references: kNN on 360 test images, by the vote of 1,437 training images."
+    assert [score_tables.of_references(spaces) for spaces in ([file, run], [file])] == [said, ""]
+
+
+def test_colors_say_who_is_right() -> None:
+    samples = ComparedSamples(Space("a", ""), compared(2.0), "knn")
+    codes, names, colors = samples.outcomes([*samples.comparison.ids, "elsewhere"])
+    assert names == ("only ● right", "only ○ right", "both wrong", "both right", "not judged")
+    assert len(colors) == len(names)
+    first, second = samples.comparison.correct["knn"]
+    expected = np.where(first & second, 3, np.where(first, 0, np.where(second, 1, 2)))
+    assert codes.tolist() == [*expected.tolist(), 4]

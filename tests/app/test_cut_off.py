@@ -1,0 +1,63 @@
+"""The cut-off on the list of likely wrong labels: what it says, draws and leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sample_desk import Desk, opened, text_of
+
+from contrastive_core import runs
+from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.sample_lists import reason
+from contrastive_core.samples.sample_table import SampleTable
+from contrastive_lab.components.cut_off import CutOff
+from contrastive_lab.samples import bench, lists
+
+pytestmark = pytest.mark.usefixtures("no_processes")
+
+
+def test_the_histogram_counts_each_score_once_on_its_side_of_the_cut() -> None:
+    score = np.concatenate([np.random.default_rng(0).beta(0.3, 2, 500), lists.CUTS])
+    counts = np.array(lists.counts(score))
+    assert counts.sum() == len(score)
+    for at, cut in enumerate(lists.CUTS[1:], 1):  # a score of 0 has no bin below it
+        assert counts[at:].sum() == (score > cut).sum(), cut
+
+
+def test_every_cut_off_counts_and_leaves_what_is_above(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.load("simclr-digits")
+    table = sample_build.samples_of_run(run, split="test")
+    score = table.score("mislabeled")
+    drawn: list[tuple[CutOff, Callable[[], None]]] = []
+    monkeypatch.setattr(lists, "draw_cut_off", lambda *a: drawn.append((a[0], a[2])))
+    app = opened(run=run.name, split="test")
+    for cut in (0.02, 0.06, 0.1):
+        app = opened(run=run.name, split="test", cut=str(cut))
+        shown, _ = drawn[-1]
+        assert shown.cut == pytest.approx(cut)
+        count = int((score > cut).sum())
+        assert count > 0
+        assert desk.place == f"1 of {count}"
+        assert shown.heads[round(cut * 50)] == f"{count} above {cut:.2f}"
+    assert sum(drawn[-1][0].counts) == 360
+    opened(run=run.name, split="test", cut="1")
+    assert desk.place == "1 of 360"  # nothing above: all, the likeliest first
+    opened(run=run.name, split="test", cut="0.02", every="yes")
+    assert desk.place == "1 of 360"
+    assert not any(said in text_of(app) for said in ("95 %", "look wrong", "labels are wrong", "wrong labels of"))
+    assert not app.exception
+
+
+def test_the_bench_says_the_probability_in_the_words_of_the_list() -> None:
+    for p, told in ((1.0, "100 %"), (0.9998, "over 99 %"), (0.992, "over 99 %"), (0.98, "98 %")):
+        columns = {"label": np.array(["4"]), "mislabeled": np.array([p])}
+        extra = {
+            name: np.array(["3"])
+            for name in ("suggested", "min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
+        }
+        extra["suggested_probability"] = np.array([p])
+        table = SampleTable(columns, ("3", "4"), "nt_xent", extra)
+        assert bench._sentence(table, "mislabeled", 0).endswith(f" with probability {told}.")
+        assert f"wrong with {told}; likely 3 ({told})" in reason(table, "mislabeled", 0)

@@ -1,0 +1,75 @@
+"""The map that forms on Train: clusters keep their places from one epoch to the next."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import streamlit as st
+from opened_page import opened
+
+from contrastive_core import runs
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces.pca import pca
+from contrastive_lab import forming_map
+from contrastive_lab.components.scatter import ScatterData
+
+TURN = np.array([[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]])
+
+
+def moved(run: Run, maps: list[np.ndarray]) -> float:
+    """How far points go from each map to the next, as a share of the first one's spread."""
+    steps = [np.linalg.norm(after - before, axis=1).mean() for before, after in pairwise(maps)]
+    return float(np.mean(steps) / np.std(maps[0]))
+
+
+def test_a_turned_copy_stays_where_it_was() -> None:
+    z = np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 2.0, 0.01]
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
+    labels = np.zeros(60, np.int64)
+    for epoch, rows in ((1, z), (2, z @ TURN * [1, -1, 1]), (3, 2 * z)):
+        run.save_snapshot(epoch, index=np.arange(60), h=rows, z=rows, labels=labels)
+    first, *later = forming_map.forming(run).maps
+    for xy in later:
+        np.testing.assert_allclose(xy, first, atol=0.02)
+
+
+def test_maps_of_a_real_training_are_aligned_and_the_same_after_a_restart() -> None:
+    run = runs.load("simclr-digits")
+    epochs = run.snapshots()
+    aligned = forming_map.forming(run).maps
+    raw = [pca(run.snapshot(epoch)["z"]) for epoch in epochs]
+    np.testing.assert_array_equal(aligned[0], raw[0])
+    sized = [xy * np.std(raw[0]) / np.std(xy) for xy in raw]
+    assert moved(run, aligned) < 0.9 * moved(run, sized)
+    st.cache_resource.clear()
+    for xy, again in zip(aligned, forming_map.forming(run).maps, strict=True):
+        np.testing.assert_array_equal(xy, again)
+
+
+def test_a_damaged_epoch_is_left_out() -> None:
+    rng, labels = np.random.default_rng(1), np.zeros(20, np.int64)
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
+    z = rng.normal(size=(20, 4))
+    run.save_snapshot(1, index=np.arange(20), h=z, z=z, labels=labels)
+    run.save_snapshot(2, index=np.arange(20) + 7, h=z, z=z, labels=labels)
+    run.save_snapshot(3, index=np.arange(20), h=-z, z=-z, labels=labels)
+    run.snapshot_path(2).write_bytes(b"no")
+    found = forming_map.forming(run)
+    assert found.epochs == [1, 3]
+    first, last = found.maps
+    np.testing.assert_allclose(first, last, atol=0.01)
+
+
+def test_the_strip_has_every_epoch_and_the_newest_map_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[ScatterData] = []
+    monkeypatch.setattr(forming_map, "draw_scatter", lambda data, **_look: drawn.append(data))
+    app = opened("train", monkeypatch, watch="simclr-digits")
+    assert not app.exception
+    found = forming_map.forming(runs.load("simclr-digits"))
+    data = drawn[-1]
+    assert data.frame_names == [f"epoch {epoch}" for epoch in found.epochs]
+    assert data.frames is not None
+    np.testing.assert_array_equal(data.frames[-1], data.xy)
+    np.testing.assert_array_equal(data.frames[0], found.maps[0])

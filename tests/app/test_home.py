@@ -1,0 +1,105 @@
+"""The front page: its star is the Loss Lab's first view, its doors lead somewhere, own runs stand there."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import pytest
+from opened_page import opened, page_on
+from test_pages import text_of
+
+from contrastive_core import runs
+from contrastive_core.base import json_files
+from contrastive_core.base.paths import ROOT, runs_home
+from contrastive_core.lab import lab_view
+from contrastive_lab import door_pictures, home
+from contrastive_lab.components.star import StarView
+from contrastive_lab.loss_lab import lesson_panel
+from contrastive_lab.loss_lab.lessons import LESSONS, RUN
+
+
+def test_the_star_shows_what_the_loss_lab_opens_on() -> None:
+    found = lab_view.opening_view(runs.load(RUN), "nt_xent")
+    assert found is not None
+    view, thumbs = found
+    assert view.scores.shape == view.mask.shape == (64, 64)
+    assert len(thumbs) == 64
+    assert all(anchor < 64 for anchor in home.ANCHORS)
+    pushes = np.where(view.mask == 2, np.exp(view.scores / 0.2), 0)[home.ANCHORS[0]]
+    hardest = int(pushes.argmax())
+    assert round(100 * pushes[hardest] / pushes.sum()) == 44
+    assert view.names[hardest].endswith("(cross)") == view.names[home.ANCHORS[0]].endswith("(cross)")
+
+
+def test_a_run_without_a_view_has_no_star() -> None:
+    assert lab_view.opening_view(runs.create("own", {"method": "simclr"}), "nt_xent") is None
+
+
+def test_every_door_leads_to_a_page() -> None:
+    for door in home.DOORS:
+        assert door.title
+        assert door.text
+        assert (ROOT / "pages" / f"{door.page}.py").exists()
+
+
+def test_without_runs_it_names_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_on("home", monkeypatch)
+    assert not app.exception
+    assert "No runs yet" in text_of(app)
+    runs.create("mine", {"method": "simclr"})
+    assert "No runs yet" not in text_of(page_on("home", monkeypatch))
+
+
+def test_the_door_to_wrong_labels_opens_ones_own_newest_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "Try it on digits with thirteen wrong labels" in text_of(page_on("home", monkeypatch))
+    for name in ("older", "newer", "untrained"):
+        run = runs.create(name, {"method": "simclr", "dataset": "digits"})
+        if name != "untrained":
+            run.weights.write_bytes(b"weights")
+        made = {"created": f"2026-01-0{1 + (name == 'newer')}T00:00:00", "classes": ["a", "b"]}
+        json_files.write_json(run.path / "run.json", {**run.manifest, **made})
+    app = page_on("home", monkeypatch)
+    assert not app.exception
+    assert "Opens on your run newer." in text_of(app).replace("\\", "")
+
+
+def test_the_door_to_the_lessons_opens_the_first_that_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "0 of 10 done." in text_of(page_on("home", monkeypatch)).replace("\\", "")
+    for done in (1, 3, 2):
+        lesson_panel._keep({"number": done, "met": ["1"], "isDone": True})
+    assert "3 of 10 done." in text_of(page_on("home", monkeypatch)).replace("\\", "")
+    assert home._lessons_door().address == {"lesson": "4"}
+    for done in range(1, len(LESSONS) + 1):
+        lesson_panel._keep({"number": done, "met": ["1"], "isDone": True})
+    assert lesson_panel.next_step()["number"] == 1
+
+
+def test_continue_leads_to_the_newest_run_and_not_to_an_advisers_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
+    for day, name in enumerate(("first", "second", "advice-digits-abcdef-e2-s0"), 1):
+        run = runs.create(name, {"method": "simclr"})
+        json_files.write_json(run.path / "run.json", {**run.manifest, "created": f"2026-01-0{day}T00:00:00"})
+    shown: list[StarView] = []
+    monkeypatch.setattr(home, "draw_star", lambda view, key, on_press: shown.append(view))
+    app = page_on("home", monkeypatch)
+    assert not app.exception
+    assert [str(text) for text in shown[-1].buttons] == ["Lesson 1: Two views of an image →", "Continue: second →"]
+
+
+def test_each_door_has_its_picture() -> None:
+    pictures = [base64.b64decode(picture.split("base64,")[1][:-2]) for picture in door_pictures.all_pictures()]
+    for drawn, mark in zip(pictures, (b"<image", b"<path", b"<text", b"<polyline"), strict=True):
+        assert mark in drawn
+
+
+def test_an_advisers_tries_stand_apart_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    (runs_home() / ".advice" / "advice-digits").mkdir(parents=True)
+    for name in ("mine", "advice-digits-abcdef-e2-s0"):
+        runs.create(name, {"method": "simclr", "dataset": "digits"})
+    app = opened("runs", monkeypatch, data="digits")
+    assert "1 try of the adviser is listed separately" in text_of(app)
+    for chosen, names in (("tries", {"advice-digits-abcdef-e2-s0"}), ("mine", {"mine"})):
+        app.text_input(key="runs-search").set_value(f"show:{chosen}").run()
+        assert not app.exception
+        assert set(app.dataframe[0].value["name"]) == names

@@ -1,0 +1,128 @@
+"""Import of a library's model on Runs: what would be fetched stands there before, with a tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.base.paths import ROOT
+from contrastive_lab import state
+from contrastive_lab.runs import import_form, table
+
+ABOUT = {
+    "pixels": 224,
+    "host": "example.org",
+    "license": "cc-by-nc-4.0",
+    "size": 22_000_000,
+    "size_is_exact": False,
+    "encoder": "timm:vit",
+    "weights": "timm:vit.a",
+    "file": None,
+}
+REPORT: dict[str, Any] = {
+    "kind": "a never trained model of timm",
+    "encoder": "timm:vit",
+    "matched": 3,
+    "missing": [],
+    "unlike": [],
+    "unused": [],
+    "method": "simclr",
+    "head": {"head": "none"},
+    "notes": ["random"],
+    "of_library": True,
+    "random": True,
+}
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What the page asks the command line for."""
+    asked: list[tuple[str, ...]] = []
+
+    def preview(*arguments: str) -> dict[str, Any]:
+        asked.append(("import", *arguments, "--dry-run"))
+        return REPORT if "--random" in arguments else ABOUT
+
+    monkeypatch.setattr(import_form, "preview_import", preview)
+    monkeypatch.setattr(import_form, "begin", lambda name, words: asked.append((name, *words)))
+    return asked
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app.switch_page("pages/runs.py")
+    app.query_params["view"], app.query_params["source"] = "import", "model"
+    app.run()
+    next(t for t in app.text_input if t.label == "Model").set_value("vit").run()
+    assert not app.exception
+    return app
+
+
+def labeled(elements: Any, start: str) -> Any:
+    """The one whose label begins so; of several the shortest."""
+    return min((e for e in elements if e.label.startswith(start)), key=lambda e: len(e.label))
+
+
+def test_it_is_fetched_only_with_a_tick(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(monkeypatch)
+    assert calls == [("import", "timm:vit", "--dry-run")]
+    tick = labeled(app.checkbox, "Fetch")
+    assert tick.label == "Fetch them: about 22 MB"  # a screen reader reads what a label escapes
+    said = app.info[-1].value.replace("\\", "")
+    assert said.endswith("Or fetch about 22 MB from example.org (license: cc-by-nc-4.0).")
+    assert labeled(app.button, "Import").disabled
+    tick.check().run()
+    labeled(app.button, "Import").click().run()
+    assert calls[-1] == ("vit", "timm:vit", "--fetch", "--dataset", "shapes")
+
+
+def test_random_weights_and_another_size(calls: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened(monkeypatch)
+    labeled(app.checkbox, "Random weights").check().run()
+    labeled(app.number_input, "Image size").set_value(96).run()
+    chosen = ("timm:vit", "--pixels", "96", "--random")
+    assert calls[-1] == ("import", *chosen, "--dry-run")
+    heads = [h.value.replace("\\", "") for h in app.header]
+    assert heads[-1:] == ["a never trained model of timm, timm:vit"]
+    labeled(app.button, "Import").click().run()
+    assert calls[-1] == ("vit-random", *chosen, "--dataset", "shapes")
+
+
+def test_what_was_not_trained_here_is_marked() -> None:
+    config = {"method": "simclr", "dataset": "digits", "epochs": 1}
+    marks = {"a": None, "b": {"kind": "MoCo"}, "c": {"kind": "x", "random": True}}
+    for name, imported in marks.items():
+        more = {"imported": imported} if imported else {}
+        runs.create(name, config, **more).set_status("done")
+    rows = {name: table.row(runs.load(name)) for name in marks}
+    assert [r["trained"] for r in rows.values()] == ["here", "not here", "no: random"]
+    assert [r["epochs"] for r in rows.values()] == [1, None, None]
+    labels = [state._label(runs.load(name)) for name in marks]
+    assert labels == ["a", "b · not trained here", "c · random weights"]
+
+
+class Place:
+    """A selectbox in which `typed` stands, or its first option."""
+
+    def __init__(self, typed: str | None) -> None:
+        self.typed, self.options = typed, [""]
+
+    def selectbox(self, label: str, options: list[str], **more: Any) -> str:
+        self.options = options
+        return self.typed or options[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [(None, "folder:/my/pets"), ("/my/cats", "folder:/my/cats"), ("~/l.csv", "csv:~/l.csv"), ("digits", "digits")],
+)
+def test_my_own_images_come_first_and_a_path_is_enough(typed: str | None, asked: str) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "folder:/my/pets"}).set_status("done")
+    place = Place(typed)
+    assert import_form.judged_on(place) == asked
+    assert place.options[:2] == ["folder:/my/pets", "shapes"]

@@ -1,0 +1,77 @@
+"""Beside Explore's map: the answer on the whole encoder, a sample's vote, and exactly one primary next step."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.base.score import Score
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache
+from contrastive_lab.explore.inspector import vote
+from contrastive_lab.explore.strip import _answer
+
+
+def knn(value: float, interval: tuple[float, float] | None = None) -> dict[str, Score]:
+    return {"knn": Score("kNN accuracy", "", value, unit="share", interval=interval)}
+
+
+@pytest.mark.parametrize(
+    ("interval", "raw", "said"),
+    [
+        ((0.82, 0.87), 0.42, "Better than raw pixels: kNN 85.0 %, on the pixels alone 42.0 %."),
+        ((0.82, 0.87), 0.84, "No better than raw pixels: kNN 85.0 %, on the pixels alone 84.0 %."),
+        ((0.82, 0.87), 0.95, "Worse than raw pixels: kNN 85.0 %, on the pixels alone 95.0 %."),
+        (None, 0.42, "kNN 85.0 %; raw pixels reach 42.0 %."),
+        (None, None, "kNN 85.0 %."),
+    ],
+)
+def test_the_answer_says_no_more_than_the_interval(
+    interval: tuple[float, float] | None, raw: float | None, said: str
+) -> None:
+    scores = {"own": knn(0.85, interval)} | ({} if raw is None else {"raw": knn(raw)})
+    assert _answer(scores).replace("\xa0", " ").replace("\\", "") == said
+
+
+def links(app: AppTest) -> list[str]:
+    return [element.proto.label for element in app.get("page_link")]
+
+
+def test_a_run_has_its_question_and_its_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, run="simclr-digits")
+    assert not app.exception
+    assert "Is it a good encoder?" in [header.value for header in app.header]
+    assert [label for label in links(app) if label.endswith("→")] == ["Find wrong labels →"]
+
+
+def test_a_selected_sample_has_its_vote_and_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastive_lab import state
+
+    monkeypatch.setattr(state, "selection", lambda *_: [3])
+    app = opened("explore", monkeypatch, run="simclr-digits")
+    assert not app.exception
+    assert [label for label in links(app) if label.endswith("→")] == ["Open in Samples →"]
+    assert any(str(button.label).endswith("✕") for button in app.button)
+    assert any('class="vote"' in element.proto.body for element in app.get("html"))
+
+
+def test_the_vote_counts_the_nearest_and_says_whether_knn_is_right() -> None:
+    space = Space.of_run(runs.load("simclr-shapes"))
+    rows = space.rows()
+    assert rows is not None
+    assert rows.labels is not None
+    answer = cache.result("scores", {"space": space.values})
+    assert answer is not None
+    wrong = answer.arrays["knn:predicted"] != rows.labels
+    for i in (int(wrong.argmax()), int((~wrong).argmax())):
+        near = cache.nearest(rows.content_hash, i, 11, rows)[0]
+        text = vote(space, rows, i, near)
+        assert ("kNN is right" in text) is not bool(wrong[i])
+        counts = [int(n) for n in re.findall(r"flex:(\d+)", text)]
+        assert sum(counts) == len(near) == 11
+        assert counts == sorted(counts, reverse=True)
+        assert f"{rows.class_name(int(rows.labels[near[0]]))} " in text

@@ -1,0 +1,87 @@
+"""The Loss Lab on a file of two towers: one direction at a time, losses that do not run between towers, bad files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import joined
+
+
+def tower(noise: float, n: int = 40) -> EmbeddingSet:
+    x = np.random.default_rng(0).normal(size=(n, 6)) + noise * np.random.default_rng(1).normal(size=(n, 6))
+    return EmbeddingSet(x.astype(np.float32), columns={"text": np.array([f"text <b> {i}" for i in range(n)])})
+
+
+def at_file(found: EmbeddingSet, monkeypatch: pytest.MonkeyPatch, **address: str) -> AppTest:
+    key = loaded_vectors.save_vectors(found, "pairs.npz")
+    return opened("loss_lab", monkeypatch, run="simclr-shapes", rows="file", file=key, **address)
+
+
+def words(app: AppTest) -> str:
+    parts: list[Any] = [*app.caption, *app.selectbox, *app.warning, *app.expander, *app.info]
+    return "\n".join(str(getattr(part, "value", "")) + str(getattr(part, "label", "")) for part in parts)
+
+
+def test_the_page_offers_both_directions_and_losses_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = at_file(joined(tower(0.0), tower(0.4), ("question", "answer")), monkeypatch, size="16")
+    assert not app.exception
+    box = app.selectbox(key="loss_lab-direction")
+    assert box.options == ["question → answer", "answer → question"]
+    (loss,) = [box for box in app.selectbox if box.label == "Loss"]
+    assert loss.value == "info_nce"
+    assert not {"VICReg", "Barlow Twins", "LeJEPA"} & {*loss.options}
+    assert "SigLIP" in loss.options
+    said = words(app).replace("\\", "")
+    assert "Not for two towers: Barlow Twins, VICReg, LeJEPA." in said
+    assert "Shown: 16 of 40 rows of question and 16 of 40 rows of answer." in said
+    box.set_value("b_to_a").run()
+    assert not app.exception
+    assert box.value == "b_to_a"
+    assert app.query_params["direction"] == "b_to_a"
+
+
+@pytest.mark.parametrize("loss", ["siglip", "hard_negative", "decoupled", "sup_con", "lifted_structure"])
+def test_an_address_opens_a_loss_between_towers(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = joined(tower(0.0), tower(0.4), ("question", "answer"))
+    app = at_file(found, monkeypatch, size="16", loss=loss, direction="b_to_a")
+    assert not app.exception
+    assert not app.warning
+    assert app.query_params["loss"] == loss
+
+
+def test_a_loss_that_does_not_run_between_towers_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = at_file(joined(tower(0.0), tower(0.4), ("question", "answer")), monkeypatch, loss="vicreg", size="16")
+    assert not app.exception
+    assert app.query_params["loss"] == "info_nce"
+
+
+@pytest.mark.parametrize("has_towers", [True, False])
+def test_no_word_of_images_where_rows_are_texts(has_towers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = joined(tower(0.0), tower(0.4), ("question", "answer")) if has_towers else tower(0.0)
+    labels = np.arange(len(found)) % 4
+    rows = EmbeddingSet(found.features, labels, columns=found.columns)
+    app = at_file(rows, monkeypatch, size="16", trade="yes", loss="sup_con")
+    assert not app.exception
+    asked = [box for box in app.selectbox if box.label not in ("Vectors from", "Lessons")]
+    options = [option for box in asked for option in box.options]
+    assert "image" not in "\n".join([words(app), *options]).lower()
+
+
+def test_towers_without_a_shared_pair_and_three_towers_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = joined(tower(0.0, 8), tower(0.4, 8), ("question", "answer"))
+    apart = EmbeddingSet(both.features, columns=both.columns | {"pair": np.array([str(i) for i in range(16)])})
+    app = at_file(apart, monkeypatch)
+    assert not app.exception
+    assert "No usable row of question has a partner" in words(app)
+    three = EmbeddingSet(both.features, columns=both.columns | {"tower": np.array([*"abc"] * 5 + ["a"])})
+    app = at_file(three, monkeypatch)
+    assert not app.exception
+    assert "The column tower holds 3 names" in words(app)
+    assert "loss_lab-direction" not in {box.key for box in app.selectbox}

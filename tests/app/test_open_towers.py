@@ -1,0 +1,70 @@
+"""A second file is given in "Open my embeddings": Explore then shows two towers, or one sentence says why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.towers import towers_of
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    x = np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32)
+    np.save(tmp_path / "question.npy", x)
+    np.save(tmp_path / "answer.npy", x + 0.1)
+    np.save(tmp_path / "narrow.npy", x[:, :5])
+    return opened("explore", monkeypatch, vectors=open_vectors(tmp_path / "question.npy", "question.npy"), map="pca")
+
+
+def asked(app: AppTest, **fields: str) -> AppTest:
+    """The popover's fields, typed in, and its button."""
+    number = app.session_state.get("vectors-opened", 0)
+    for name, value in fields.items():
+        app.text_input(key=f"vectors-{name.replace('_', '-')}-{number}").input(value)
+    app.run()
+    next(button for button in app.button if button.label == "Look at it").click()
+    return app.run()
+
+
+@pytest.mark.parametrize("names", [("", ""), ("q", "a"), ("Ask", "")])
+def test_a_second_file_makes_two_towers(app: AppTest, tmp_path: Path, names: tuple[str, str]) -> None:
+    files = {"path": str(tmp_path / "question.npy"), "other_path": str(tmp_path / "answer.npy")}
+    asked(app, **files, tower_a=names[0], tower_b=names[1])
+    assert not app.exception
+    assert not app.error
+    key = app.session_state["vectors"]
+    towers = towers_of(loaded_vectors.rows(key))
+    assert towers is not None
+    assert towers.names == (names[0] or "question", names[1] or "answer")
+    assert app.title[0].value.replace("\\", "") == "question.npy + answer.npy"
+    assert any("paired row by row" in caption.value for caption in app.caption)
+    assert not app.warning
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("narrow.npy", "rows of narrow 5"), ("none.npy", "There is no file"), ("", "vectors are read from")],
+)
+def test_a_bad_second_file_is_one_sentence_and_the_first_stays(
+    app: AppTest, tmp_path: Path, name: str, words: str
+) -> None:
+    before = app.session_state["vectors"]
+    asked(app, path=str(tmp_path / "question.npy"), other_path=str(tmp_path / name))
+    assert not app.exception
+    assert len(app.error) == 1
+    assert words in app.error[0].value
+    assert app.session_state["vectors"] == before
+
+
+def test_the_form_names_the_columns_that_are_read(app: AppTest) -> None:
+    helps = {f.proto.label: f.proto.help for f in app.get("file_uploader")}
+    for label in ("A file", "File of the other tower"):
+        assert "column named text" in helps[label]
+        assert "captions" in helps[label]

@@ -1,0 +1,202 @@
+"""Runs and Train: every choice counts, one after the other; a sweep form says what it refuses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.base.paths import BUNDLE
+from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps.sweep_file import load
+from contrastive_lab import cache
+from contrastive_lab.runs.sweeps import own_folder
+
+
+def test_every_choice_of_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
+    app = opened("runs", monkeypatch)
+    for view, sign in (("sweeps", "Sweep"), ("import", "To be judged on"), ("sweeps", "Sweep")):
+        app.button(key=f"open-{view}").click().run()
+        assert not app.exception
+        assert sign in [s.label for s in app.selectbox]
+        assert app.query_params["view"] in (view, [view])
+    options = app.selectbox(key="runs-sweep").options
+    names = [app.selectbox(key="runs-sweep").value]
+    for number in (1, 2, 0):
+        app.selectbox(key="runs-sweep").select_index(number).run()
+        assert not app.exception
+        names.append(app.selectbox(key="runs-sweep").value)
+        assert names[-1] in app.query_params["sweep"]
+    assert len(options) > 3
+    assert len(set(names[1:])) == 3
+    assert names[3] == names[0]
+
+
+def listed(app: AppTest) -> list[str]:
+    return list(app.dataframe[0].value["name"]) if app.dataframe else []
+
+
+def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("stopped")
+    app = opened("runs", monkeypatch)
+    for data in ("digits", "shapes", "all"):
+        app.button_group(key="runs-data").set_value(data).run()
+        assert not app.exception
+        assert all(data in ("all", name.rpartition("-")[2]) for name in listed(app) if name != "mine")
+        scores = app.dataframe[0].value["kNN %"].dropna()
+        assert list(scores) == sorted(scores, reverse=True)
+        assert ("mine" in listed(app)) == (data != "shapes")
+    shown = app.dataframe[0].value.set_index("name")
+    assert shown["status"]["mine"] == "■ stopped"
+    assert shown["status"]["simclr-digits"] == ""  # done needs no word
+    for picture, kind in (("map", "image/png"), ("kNN, 0 to 100 %", "image/svg+xml")):
+        assert shown[picture]["simclr-digits"].startswith(f"data:{kind};base64,")
+        assert not isinstance(shown[picture]["mine"], str)
+    assert app.header[0].value == listed(app)[0]  # the best one is looked at
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ({"search": "MoCo method:moco_v2"}, ["other"]),
+        ({"method": "moco_v2"}, ["other"]),  # a link to filters of before
+        ({"status": "failed,stopped", "show": "mine"}, ["mine"]),
+        ({"search": "show:shipped metric"}, ["metric-digits"]),
+        ({"search": "status:failed"}, []),
+    ],
+)
+def test_words_of_the_search_narrow_it(
+    address: dict[str, str], found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("stopped")
+    runs.create("other", {"method": "moco_v2", "dataset": "digits"}).set_status("done")
+    app = opened("runs", monkeypatch, data="digits", **address)
+    assert not app.exception
+    assert [name for name in listed(app) if name not in ("moco_v2-digits",)] == found
+
+
+def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each copy of it takes a moment; a search finds a run by its method's title all the same."""
+    calls: list[int] = []
+    of_all = cache.catalog
+    monkeypatch.setattr(cache, "catalog", lambda: calls.append(1) or of_all())
+    asked = []
+    for number in range(12):
+        runs.create(f"mine-{number}", {"method": "moco_v2", "dataset": "digits", "loss": "info_nce"})
+        if number in (1, 11):
+            app = opened("runs", monkeypatch, data="digits")
+            calls.clear()
+            app.button_group(key="runs-columns").set_value(["loss"])
+            app.text_input(key="runs-search").set_value("mine MoCo").run()
+            assert not app.exception
+            shown = app.dataframe[0].value
+            assert sorted(shown["name"]) == sorted(f"mine-{i}" for i in range(number + 1))
+            assert set(shown["method"]) == {of_all()["methods"]["moco_v2"]["title"]}
+            assert set(shown["loss"]) == {of_all()["losses"]["info_nce"]["title"]}
+            asked.append(len(calls))
+    assert asked[0] == asked[1] < 12
+
+
+def test_every_choice_of_train_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("train", monkeypatch)
+    for method in ("moco_v1", "sup_con", "inst_disc"):
+        app.selectbox(key="train-method").set_value(method).run()
+        assert not app.exception
+        assert app.selectbox(key="train-method").value == method
+    for data in ("shapes", "cifar10", "digits"):
+        app.selectbox(key="train-data").set_value(data).run()
+        assert not app.exception
+        assert app.selectbox(key="train-data").value == data
+
+
+def test_a_sweep_of_a_folder_needs_the_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("runs", monkeypatch, view="sweeps", sweep="a new one…")
+    fields = {field.label: field for field in app.text_input}
+    fields["Name"].input("pets")
+    fields["Data"].input("/home/me/pets")
+    next(b for b in app.button if b.label == "Save the sweep").click().run()
+    assert not app.exception
+    assert ["unknown data set" in e.value for e in app.error] == [True]
+    app.run()  # as the page does by itself each second
+    assert ["unknown data set" in e.value for e in app.error] == [True]
+
+
+def test_a_sweep_that_comes_along_is_changed_under_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
+    fields = {field.label: field for field in [*app.text_input, *app.text_area]}
+    assert fields["Name"].value == "my-temperature"
+    for name, refused in (("temperature", "there is a sweep 'temperature' already"), ("mine", "")):
+        fields = {field.label: field for field in [*app.text_input, *app.text_area]}
+        fields["Name"].input(name)
+        fields["TOML"].input(fields["TOML"].value.replace("seeds = [0]", "seeds = [7]"))
+        next(b for b in app.button if b.label == "Save").click().run()
+        assert not app.exception
+        assert [refused in e.value.replace("\\", "") for e in app.error] == [True] * bool(refused)
+    assert app.selectbox(key="runs-sweep").value == "mine"
+    assert load(own_folder() / "mine.toml").seeds == (7,)
+
+
+def test_a_scored_sweep_is_judged_on_test_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as every run has test scores; what a person chose stays."""
+    cells = load(BUNDLE / "sweeps" / "temperature.toml").trained()
+    rows = [{"run": c.run, "seed": c.seed, "status": "done", "knn_train_sample": 0.5, **c.at} for c in cells]
+    monkeypatch.setattr(sweep_file, "status", lambda sweep: [dict(r) for r in rows])
+    monkeypatch.setattr(sweep_file, "estimate", lambda sweep: 0.0)
+    for row in rows:
+        runs.create(row["run"], {})
+    app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "knn_train_sample"
+    for row in rows:
+        row |= {"knn test": 0.6, "linear_probe test": 0.7}
+    app.run()
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "knn test"
+    picker.set_value("linear_probe test").run()
+    assert not app.exception
+    (picker,) = (g for g in app.button_group if g.label == "Accuracy")
+    assert picker.value == "linear_probe test"
+
+
+def test_a_finished_training_is_chosen_and_offers_its_wrong_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits", "epochs": 2}, classes=["0", "1"])
+    app = opened("train", monkeypatch)
+    app.session_state["run"] = "simclr-digits"
+    run.set_status("running", epoch=1)
+    app.session_state["watched"] = app.session_state["training"] = "mine"
+    app.run()
+    assert app.session_state["run"] == "simclr-digits"
+    run.set_status("done", epoch=2)
+    app.run()
+    assert not app.exception
+    assert app.session_state["run"] == "mine"
+    assert app.button(key="find-wrong-labels").label == "Find wrong labels"
+
+
+def test_start_gives_the_training_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("train", monkeypatch, method="sup_con")
+    started: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append((name, words)))
+    fields = {field.label: field for field in [*app.text_input, *app.number_input, *app.text_area]}
+    fields["Name"].input("mine")
+    fields["Epochs"].set_value(3)
+    fields["Further settings, one a line"].input("lr=0.01\n\nloss.temperature=0.2")
+    next(b for b in app.button if b.label == "Start").click().run()
+    assert not app.exception
+    ((name, words),) = started
+    assert name == "mine"
+    pairs = list(pairwise(words))
+    for pair in (
+        ("--method", "sup_con"),
+        ("--dataset", "digits"),
+        ("--epochs", "3"),
+        ("--seed", "0"),
+        ("--set", "lr=0.01"),
+        ("--set", "loss.temperature=0.2"),
+    ):
+        assert pair in pairs
+    assert app.session_state["watched"] == "mine"

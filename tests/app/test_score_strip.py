@@ -1,0 +1,48 @@
+"""The strip of scores: where marks stand on each scale, what is said of them, what is escaped."""
+
+from __future__ import annotations
+
+import re
+
+from contrastive_core.base.score import Score
+from contrastive_lab.explore.strip import markup
+
+
+def knn(value: float | None, **more: object) -> dict[str, Score]:
+    return {"knn": Score("kNN accuracy", "how <it> is read", value, unit="share", **more)}  # type: ignore[arg-type]
+
+
+def places(html: str) -> dict[str, float]:
+    """Where each mark of the first scale stands, in per cent."""
+    marks = re.findall(r'<i class="(\w+)(?: off)?" style="left:([\d.]+)%', html)
+    return {kind: float(left) for kind, left in marks}
+
+
+def test_marks_stand_where_the_figures_are() -> None:
+    scores = {"own": knn(0.9, interval=(0.85, 0.95)), "raw": knn(0.4), "random": knn(0.25)}
+    html = markup(scores)
+    assert places(html) == {"own": 90.0, "interval": 85.0, "raw": 40.0, "random": 25.0}
+    assert "width:10.00%" in html
+    for said in ("95 % interval over samples, not seeds: 85.0 to 95.0", "raw pixels: 40.0", "untrained encoder: 25.0"):
+        assert html.count(said) == 2  # for those who see the scale, and those who do not
+    assert "how &lt;it&gt; is read" in html
+
+
+def test_each_scale_covers_the_full_range() -> None:
+    def one(name: str, value: float, width: float | None = None) -> Score:
+        return Score(name, "", value, extras={"width": width} if width else {})
+
+    own = knn(0.5) | {"alignment": one("Alignment", 1.0), "uniformity": one("Uniformity", -3.0)}
+    own["rankme"] = one("RankMe", 33, 129)
+    html = markup({"own": own, "raw": {"rankme": one("RankMe", 400, 3072)}})
+    assert re.findall(r'<i class="own" style="left:([\d.]+)%', html) == ["50.00", "25.00", "25.00", "25.00"]
+    assert '<i class="raw off" style="left:100.00%">' in html  # beyond this embedding's width
+    assert "RankMe" in html
+
+
+def test_without_labels_other_scores_are_shown_and_without_references_no_key() -> None:
+    own = {"knn": Score("kNN accuracy", missing="no labels"), "uniformity": Score("U", "", -2.0)}
+    html = markup({"own": own})
+    assert "kNN" not in html
+    assert places(html) == {"own": 50.0}
+    assert 'class="key"' not in html

@@ -1,0 +1,72 @@
+"""Compare of two pairs of towers: all rows without labels are judged, recall is side by side, and gaps have words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastive_core.base.score import Scores
+from contrastive_core.cli.main import main
+from contrastive_core.compare.towers import tower_scores
+from contrastive_core.engine.answers.comparisons import judged
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import joined, towers_of
+from contrastive_lab import locale
+from contrastive_lab.compare import tower_recall
+
+N = 30
+
+
+def pair(names: tuple[str, str], labels: bool = False) -> EmbeddingSet:
+    rng = np.random.default_rng(0)
+    of = np.arange(N) % 3 if labels else None
+    sides = [EmbeddingSet(rng.normal(size=(N, 4)).astype(np.float32), of) for _ in names]
+    return joined(*sides, names)
+
+
+def recall(names: tuple[str, str]) -> Scores:
+    towers = towers_of(pair(names))
+    assert towers is not None
+    return tower_scores(towers)[0]
+
+
+@pytest.mark.parametrize(("labels", "share"), [(False, 1), (True, 1 / 5)])
+def test_without_labels_no_row_teaches_and_all_are_judged(labels: bool, share: float) -> None:
+    key = loaded_vectors.save_vectors(pair(("a", "b"), labels), "ab.npz")
+    train, test = judged(Space.of_vectors(key), lambda stage, fraction: None, "cpu")
+    assert len(test) == 2 * N * share
+    assert (train is None) == (not labels)
+
+
+def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:
+    same, other, one = recall(("image", "text")), recall(("question", "answer")), {}
+    assert tower_recall.side_by_side([same, same, one]) == [same, same, one]
+    assert tower_recall.directions(["x", "y", "z"], [same, same, one]) == ""
+    first, second, none = tower_recall.side_by_side([same, other, one])
+    assert not none
+    titles = [[locale.text(score.title) for score in scores.values()] for scores in (first, second)]
+    assert titles[0] == titles[1]
+    assert "Recall@1, first tower → second tower" in titles[0]
+    assert "Recall@5, second tower → first tower" in titles[0]
+    said = tower_recall.directions(["x", "y", "z"], [same, other, one])
+    assert said == "First tower → second tower: x: image → text; y: question → answer."
+
+
+def test_commands_say_recall_beside_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [tmp_path / name for name in ("a.npy", "b.npy", "pair.npz", "plain.npz")]
+    both = pair(("a", "b"))
+    a, b = both.features[:N], both.features[N:]
+    for file, rows in zip(files, (a, b), strict=False):
+        np.save(file, rows)
+    assert main(["evaluate", str(files[0]), "--other", str(files[1])]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("a.npy + b.npy: 60 rows, 30 pairs\n\na.npy + b.npy:\n")
+    assert "chance 3.3 %" in said
+    np.savez(files[2], a=a, b=b)
+    np.savez(files[3], a=b, b=a)
+    assert main(["compare", str(files[2]), str(files[3])]) == 0
+    assert "Recall@1, a → b of plain.npz: " in capsys.readouterr().out

@@ -1,0 +1,86 @@
+"""Explore of two towers: their scores, what is said of a chosen row, and no word of images where rows are texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.compare.embed import embed_run
+from contrastive_core.engine import answers
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import loaded_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import joined
+from contrastive_lab import state
+
+
+def tower(name: str, noise: float, n: int = 40) -> EmbeddingSet:
+    x = np.random.default_rng(0).normal(size=(n, 6)) + noise * np.random.default_rng(1).normal(size=(n, 6))
+    return EmbeddingSet(x.astype(np.float32), columns={"text": np.array([f"{name} <b> {i}" for i in range(n)])})
+
+
+@pytest.fixture
+def key() -> str:
+    both = joined(tower("Why", 0.0), tower("Because", 0.4), ("question", "answer"))
+    return loaded_vectors.save_vectors(both, "pairs.npz")
+
+
+def words(app: AppTest) -> str:
+    parts = [*app.caption, *app.markdown, *app.header, *app.selectbox, *app.button]
+    return "\n".join(str(getattr(part, "value", "")) + str(getattr(part, "label", "")) for part in parts)
+
+
+def test_scores_of_the_towers_are_asked_for_and_drawn(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, vectors=key, map="pca")
+    assert not app.exception
+    assert "image" not in words(app).lower().replace(":material/image_search:", "")
+    answers.make("towers", {"space": Space.of_vectors(key).values})
+    (strip,) = [block.proto.body for block in app.run().get("html") if "scores" in block.proto.body]
+    for title in ("Recall@1, question → answer", "Recall@10, answer → question", "Modality gap"):
+        assert title in strip
+    assert strip.count('class="interval"') == 6
+    assert strip.count('<i class="chance"') == 6 + 1  # and in the key
+    assert "chance: 2.5" in strip  # of 40 rows one
+
+
+def test_a_chosen_row_has_its_text_its_partner_and_both_ranks(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, vectors=key, map="pca")
+    place = state.place_of(Space.of_vectors(key))
+    app.session_state["selection"] = {place: [3]}
+    app.run()
+    assert not app.exception
+    said = words(app).replace("\\", "")
+    assert "**question:** Why <b> 3" in said
+    assert "**answer:** Because <b> 3" in said
+    assert "Rank from question to answer: " in said
+    assert "Rank from answer to question: " in said
+    app.button(key="partners-3").click().run()
+    assert app.session_state["selection"][place] == [3, 43]
+
+
+def test_both_towers_of_a_run_are_a_layer_beside_h_and_z(clip_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    embed_run(clip_run, "test", "towers")
+    space = Space.of_run(clip_run, "test", "towers")
+    answers.make("towers", {"space": space.values})
+    app = opened("explore", monkeypatch, run=clip_run.name, features="towers", map="pca")
+    assert not app.exception
+    assert [*app.segmented_control(key="explore-features").options] == ["h", "z", "image and text z"]
+    (strip,) = [block.proto.body for block in app.get("html") if "scores" in block.proto.body]
+    assert "Recall@1, caption → image" in strip
+    assert app.selectbox(key=next(box.key for box in app.selectbox if box.label == "Color by")).value == "tower"
+    app.session_state["selection"] = {state.place_of(space): [12]}
+    app.run()
+    assert not app.exception
+    assert "**caption:** a blue square" in words(app)
+    app.segmented_control(key="explore-features").set_value("h").run()
+    assert not app.exception
+    assert "selected" not in words(app)  # row 12 of h is another
+
+
+def test_a_run_without_captions_has_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, run="simclr-digits", features="towers", map="pca")
+    assert not app.exception
+    assert len(app.segmented_control(key="explore-features").options) == 2

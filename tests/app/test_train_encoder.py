@@ -1,0 +1,222 @@
+"""Train: optimizer, layer-wise decay, a library's encoder, another run's weights; what survives."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opened_page import revisit
+from sleeping_tasks import sleeping_tasks
+from streamlit.testing.v1 import AppTest
+from test_named_files import page_at
+
+from contrastive_core.engine import process, queue, training
+from contrastive_lab import format
+from contrastive_lab.train import encoder as encoders
+
+
+def queued(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    started: list[list[str]] = []
+    monkeypatch.setattr("contrastive_core.engine.queue.enqueue", lambda name, words: started.append(words))
+    return started
+
+
+def looked_up(monkeypatch: pytest.MonkeyPatch, *answers: Any) -> list[tuple[str, ...]]:
+    """Answers of the process that opens models, one after the other."""
+    asked: list[tuple[str, ...]] = []
+
+    def answer(*words: str, **_: Any) -> Any:
+        asked.append(("import", *words, "--dry-run"))
+        found = answers[len(asked) - 1]
+        if isinstance(found, ValueError):
+            raise found
+        return found
+
+    monkeypatch.setattr(encoders, "preview_import", answer)
+    return asked
+
+
+def field(app: AppTest, label: str) -> Any:
+    every = [*app.text_input, *app.text_area, *app.number_input, *app.selectbox]
+    return next(f for f in every if f.label == label)
+
+
+def test_what_is_chosen_is_trained_with_and_outlasts_another_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
+    for name in ("adamw", "sgd", "lars"):
+        app.selectbox(key="train-optimizer").set_value(name).run()
+        assert not app.exception
+        assert app.selectbox(key="train-optimizer").value == name
+    for label, value in (
+        ("Layer-wise decay", 0.65),
+        ("Micro-batch", 32),
+        ("Batch size", 64),
+        ("Temperature τ", 0.07),
+        ("Name", "mine"),
+        ("Further settings, one a line", "clip=1\nrecipe.crop_low=0.4"),
+    ):
+        field(app, label).set_value(value).run()
+    for name in ("byol", "", "byol"):
+        field(app, "Views").set_value(name).run()
+    app.selectbox(key="train-loss").set_value("nt_xent").run()
+    rate = field(app, "Learning rate")
+    assert rate.placeholder == "0.075 (default)"
+    assert "LARS" in rate.help
+    revisit(app, "train")
+    assert app.selectbox(key="train-optimizer").value == "lars"
+    assert field(app, "Further settings, one a line").value == "clip=1\nrecipe.crop_low=0.4"
+    app.button(key="start").click().run()
+    assert not app.exception
+    for setting in ("optimizer=lars", "layer_decay=0.65", "batch_size=64", "loss.temperature=0.07", "clip=1"):
+        assert ("--set", setting) in list(pairwise(started[0]))
+    for pair in (("--micro-batch", "32"), ("--loss", "nt_xent"), ("--set", "recipe.views=byol")):
+        assert pair in list(pairwise(started[0]))
+
+
+def test_a_recipe_suits_the_encoder_and_the_epochs_unless_one_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = queued(monkeypatch)
+    app = page_at("train", monkeypatch, data="shapes", encoder="resnet18", epochs="200")
+
+    def shown() -> tuple[str, str]:
+        assert not app.exception
+        return field(app, "Batch size").placeholder, field(app, "Learning rate").placeholder
+
+    assert shown() == ("512 (default)", "0.24 (default)")
+    assert any("resnet18 at 32 pixels for 200 epochs" in c.value for c in app.caption)
+    for recipe, usual in (
+        ("short", ("128 (default)", "0.003 (default)")),
+        ("imagenet", ("256 (default)", "0.3 (default)")),
+        ("cifar", ("512 (default)", "0.24 (default)")),
+    ):
+        field(app, "Recipe").set_value(recipe).run()
+        assert shown() == usual
+    field(app, "Batch size").set_value(64).run()
+    assert shown()[1] == "0.03 (default)"
+    revisit(app, "train")
+    assert field(app, "Recipe").value == "cifar"
+    app.button(key="start").click().run()
+    assert ("--recipe", "cifar") in list(pairwise(started[0]))
+    app = page_at("train", monkeypatch, data="shapes", encoder="resnet18", recipe="other", method="cpc", epochs="200")
+    assert field(app, "Recipe").value == ""
+    assert any("Nothing like it was published" in c.value for c in app.caption)
+
+
+def test_an_unknown_model_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = ValueError("timm has no model 'nope'")
+    asked = looked_up(monkeypatch, unknown, {"encoder": "torchvision:vit_b_16", "pixels": 224})
+    app = page_at("train", monkeypatch, data="digits")
+    app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
+    assert app.button(key="start").disabled
+    field(app, "Model").input("nope").run()
+    assert any("timm has no model" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    app.run()
+    assert len(asked) == 1  # it is looked up once
+    field(app, "Model").input("torchvision:vit_b_16").run()
+    assert not app.error
+    assert any("224 pixels" in c.value for c in app.caption)
+    started = queued(monkeypatch)
+    app.button(key="start").click().run()
+    assert ("--encoder", "torchvision:vit_b_16") in list(pairwise(started[0]))
+    assert asked[1] == ("import", "torchvision:vit_b_16", "--dry-run")
+
+
+def test_a_file_that_does_not_fit_starts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "w.safetensors"
+    file.write_bytes(b"x")
+    bad = {"matched": 3, "missing": ["blocks.0.norm1.weight"], "unlike": []}
+    good = {"matched": 4, "missing": [], "unlike": []}
+    looked_up(monkeypatch, {}, bad, {}, good)
+    begun: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(encoders.training, "start_import", lambda *words: begun.append(words))
+    app = page_at("train", monkeypatch, data="digits")
+    app.selectbox(key="train-encoder").set_value(encoders.LIBRARY).run()
+    field(app, "Model").input("torchvision:vit_b_16").run()
+    label = "A file of its weights; without one they are random"
+    field(app, label).input(str(file)).run()
+    assert any("1 tensors are missing" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    field(app, label).input("").run()
+    field(app, "Model").input("torchvision:vit_b_32").run()
+    field(app, label).input(str(file)).run()
+    assert not app.error
+    started = queued(monkeypatch)
+    app.button(key="start").click().run()
+    assert not app.exception
+    words = ["torchvision:vit_b_32", "--weights", str(file), "--dataset", "digits"]
+    assert begun == [("w-weights", words)]  # it waits for that run, which is not there yet
+    assert ("--start", "w-weights") in list(pairwise(started[0]))
+    assert ("--encoder", "torchvision:vit_b_32") in list(pairwise(started[0]))
+
+
+def test_stopping_a_training_ends_the_import_that_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sleeping_tasks(monkeypatch) as end:
+        training.start_import("w", ["w.pt"])
+        process.spawn("t", ["train", "--run", "t", "--start", "w"])
+        app = page_at("train", monkeypatch, watch="t")
+        (button,) = (b for b in app.button if b.label == "Stop")
+        button.click().run()
+        assert [(process.record_of(name) or {}).get("stopped") for name in "tw"] == [True, True]
+        end()
+        app.run()
+        assert [error.value for error in app.error] == [format.plain("It was stopped.")]
+        assert queue.free_name("w") == "w"  # another attempt makes the same run
+
+
+def test_a_training_starts_from_another_runs_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, app = queued(monkeypatch), page_at("train", monkeypatch, data="digits")
+    for name in ("simclr-digits", "sup_con-digits", "simclr-digits"):
+        app.selectbox(key="train-start").set_value(name).run()
+        assert not app.exception
+        assert app.selectbox(key="train-start").value == name
+    assert "Encoder" not in [s.label for s in app.selectbox]  # it is that run's
+    revisit(app, "train")
+    app.button(key="start").click().run()
+    pairs = list(pairwise(started[0]))
+    assert ("--start", "simclr-digits") in pairs
+    assert ("--encoder", "small") in pairs
+
+
+def test_a_start_that_does_not_fit_is_said_beside_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page_at("train", monkeypatch, data="digits", start="simclr-shapes")
+    assert any("learned from color images and these are gray" in e.value for e in app.error)
+    assert app.button(key="start").disabled
+    field(app, "Further settings, one a line").set_value("encoder.gray_as_color=on").run()
+    assert not app.error
+    assert not app.button(key="start").disabled
+    app = page_at("train", monkeypatch, data="shapes", start="simclr-digits")
+    assert any("learned from images of 1 channels and these have 3" in e.value for e in app.error)
+    app = page_at("train", monkeypatch, data="shapes", start="simclr-shapes")
+    assert not app.error
+    field(app, "Further settings, one a line").set_value("encoder.colors=imagenet").run()
+    assert any("normalized in another way" in e.value for e in app.error)
+
+
+def test_an_encoder_for_larger_images_than_are_kept_is_told_where_it_is_chosen() -> None:
+    fits, large = (encoders._known("timm:x", {"pixels": n}, "") for n in (518, 600))
+    assert fits.endswith("expects images of 518 pixels. Images of a folder are resized to that.")
+    assert "expects images of 600 pixels. Images of a folder are stored at 518 pixels, the maximum" in large
+
+
+def test_clip_takes_a_text_tower_from_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = queued(monkeypatch)
+    app = page_at("train", monkeypatch, data="shapes")
+    assert not [f for f in app.selectbox if f.label == "Text tower"]
+    app = page_at("train", monkeypatch, data="shapes", method="clip")
+    for kind in ("bag_of_words", "", "sentence-transformers"):
+        field(app, "Text tower").set_value(kind).run()
+        assert not app.exception
+    for folder, said in ((tmp_path / "none", "There is no folder"), (tmp_path, "it has no modules.json")):
+        field(app, "Folder of the text tower").set_value(str(folder)).run()
+        assert any(said in e.value.replace("\\", "") for e in app.error)
+        assert app.button(key="start").disabled
+    (tmp_path / "modules.json").write_text("[]")
+    field(app, "Folder of the text tower").set_value(f"{tmp_path}/").run()
+    assert not app.error
+    next(box for box in app.checkbox if box.label == "Train the text tower").check().run()
+    app.button(key="start").click().run()
+    assert not app.exception
+    assert ("--set", f"method.text_tower=sentence-transformers:{tmp_path}/") in list(pairwise(started[0]))
+    assert ("--set", "method.train_text_tower=on") in list(pairwise(started[0]))

@@ -1,0 +1,89 @@
+"""Numbers in the fields of forms and beside buttons: their bounds, and that they are what is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import streamlit as st
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.engine import queue
+from contrastive_lab.runs import import_form
+
+
+def field(app: AppTest, label: str) -> Any:
+    return next(n for n in app.number_input if n.label == label)
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    return next(b for b in app.button if b.label.startswith(label)).click().run()
+
+
+def test_a_clone_is_trained_with_what_stands_in_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    queued: list[list[str]] = []
+    monkeypatch.setattr(queue, "enqueue", lambda name, words: queued.append(words))
+    monkeypatch.setattr(st, "switch_page", lambda page: None)
+
+    def page() -> None:
+        from contrastive_core import runs
+        from contrastive_lab.runs import detail
+
+        detail.clone(runs.load("simclr-digits"))
+
+    app = AppTest.from_function(page, default_timeout=90).run()
+    for number, (label, bounds) in enumerate((("Epochs", (1, 100_000)), ("Seed", (0, 2**31 - 1))), 1):
+        before = field(app, label).value
+        assert (field(app, label).min, field(app, label).max) == bounds
+        field(app, label).set_value(before + number)
+        press(app, "Train the clone")
+        words = queued[-1]
+        assert words[words.index(f"--{label.lower()}") + 1] == f"{before + number:g}", words
+        assert len(queued) == number
+
+
+def test_a_map_is_drawn_with_the_seed_that_stands_there() -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from contrastive_lab import embedding_map
+
+        st.json(embedding_map.settings("umap"))
+
+    app = AppTest.from_function(page, default_timeout=90).run()
+    for right in (7, 0, 10_000):
+        field(app, "Seed").set_value(right)
+        press(app, "Draw this map")
+        assert f'"seed":{right},' in app.json[0].value.replace(" ", "")
+
+
+def test_a_model_is_imported_at_the_size_that_stands_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported: list[list[str]] = []
+    report = {"encoder": "timm:resnet18", "matched": 1, "missing": [], "unlike": []}
+    monkeypatch.setattr(import_form, "preview_import", lambda *a: report)
+    monkeypatch.setattr(import_form, "preview", lambda report: None)
+    monkeypatch.setattr(import_form, "begin", lambda name, words: imported.append(words))
+    app = opened("runs", monkeypatch, view="import", source="model")
+    next(t for t in app.text_input if t.label == "Model").input("timm:resnet18").run()
+    label = "Image size in pixels (0: its own)"
+    assert (field(app, label).min, field(app, label).max) == (0, 2048)
+    for number, right in enumerate((32, 64, 224), 1):
+        field(app, label).set_value(right).run()
+        next(b for b in app.button if b.label == "Import").click().run()
+        assert imported[-1][:3] == ["timm:resnet18", "--pixels", str(right)]
+        assert len(imported) == number
+
+
+def test_the_command_line_for_many_machines() -> None:
+    def page() -> None:
+        from contrastive_core import runs
+        from contrastive_lab.runs import detail
+
+        detail.again(runs.load("simclr-digits"))
+
+    app = AppTest.from_function(page, default_timeout=90).run()
+    assert (field(app, "Machines").min, field(app, "Machines").max) == (1, 256)
+    for right in (2, 256, 3):
+        field(app, "Machines").set_value(right).run()
+        assert f"--nnodes={right}" in app.code[1].value.replace("--nnodes ", "--nnodes=")

@@ -1,0 +1,48 @@
+"""Pages of the app as a test opens them."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core.base.paths import ROOT
+from contrastive_core.engine.jobs import STARTING, Job
+
+__all__ = ["opened", "page_on", "revisit"]
+
+
+def opened(page: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
+    """A page of the app; it starts no process, and no question that it asks is answered."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
+    asked: set[str] = set()
+    monkeypatch.setattr(Job, "start", lambda question, **_: asked.add(question.key))
+    monkeypatch.setattr(Job, "is_running", lambda question: question.key in asked)
+    monkeypatch.setattr(Job, "progress", lambda question: STARTING if question.key in asked else None)
+    monkeypatch.setattr("contrastive_core.engine.client.warm_up", lambda: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90).run()
+    app.switch_page(f"pages/{page}.py")
+    for name, value in query.items():
+        app.query_params[name] = value
+    return app.run()
+
+
+def revisit(app: AppTest, page: str) -> None:
+    """Go through the menu to another page, and come back."""
+    for name in ("methods" if page != "methods" else "runs", page):
+        app.query_params.clear()
+        app.switch_page(f"pages/{name}.py").run()
+        assert not app.exception
+
+
+def page_on(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
+    """The app on one page, with this in its session; it starts no process, and a worker may answer."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=90)
+    for key, value in state.items():
+        app.session_state[key] = value
+    app.run()
+    if page != "home":
+        app.switch_page(f"pages/{page}.py").run()
+    return app

@@ -1,0 +1,117 @@
+"""Locks keep others out and know the dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from contrastive_core.base.errors import Locked
+from contrastive_core.base.lock import is_locked, is_process, lock, lock_holder, process_start
+from contrastive_core.base.paths import data_home
+
+
+def test_a_lock_keeps_others_out_and_knows_the_dead(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with lock(path):
+        assert lock_holder(path) == os.getpid()
+        assert is_locked(path)
+        with pytest.raises(Locked, match=str(os.getpid())), lock(path):
+            pass
+        assert lock_holder(path) == os.getpid()
+    assert lock_holder(path) is None
+    assert not is_locked(path)
+
+
+@pytest.mark.parametrize("left", ["dead", "other boot", "other start", "of before", "no text"])
+def test_a_lock_that_was_left_blocks_nobody(tmp_path: Path, left: str) -> None:
+    """Also where the machine's name has changed, or another process has the number now."""
+    path, start = tmp_path / "lock", process_start(os.getpid()) or ""
+    with lock(path):
+        own = json.loads(path.read_text())
+    assert own["pid"] == os.getpid()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path.write_text(
+        {
+            "dead": json.dumps({**own, "pid": dead.pid}),
+            "other boot": json.dumps({**own, "started": f"another {start.split()[-1]}"}),
+            "other start": json.dumps({**own, "started": f"{start}1"}),
+            "of before": json.dumps({"pid": os.getpid(), "boot": start.split()[0], "started": time.time()}),
+            "no text": "null",
+        }[left]
+    )
+    assert lock_holder(path) is None
+    assert not is_locked(path)
+    with lock(path):
+        assert lock_holder(path) == os.getpid()
+
+
+def test_a_holder_that_cannot_be_seen_still_holds(tmp_path: Path) -> None:
+    """A process of another container or machine, which shares the folder: it is not signalled."""
+    path = tmp_path / "lock"
+    with lock(path):
+        own = json.loads(path.read_text())
+        path.write_text(json.dumps({**own, "started": "another 1"}))
+        shutil.rmtree(data_home() / "locks")  # that one has its own
+        assert is_locked(path)
+        assert lock_holder(path) is None
+        with pytest.raises(Locked, match="another process"), lock(path):
+            pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system itself keeps the time of a start")
+def test_a_clock_that_is_set_makes_a_process_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system's start, from which others count a process's, moves with the clock."""
+    began, boot = process_start(os.getpid()), psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: boot + 3600)
+    assert is_process(os.getpid(), began)
+    assert not is_process(os.getpid(), f"{began}1")
+    assert not is_process(os.getpid(), None)
+
+
+def test_a_look_at_a_lock_refuses_nobody(tmp_path: Path) -> None:
+    """Whoever asks whether it is held may not keep a trainer from taking it."""
+    path = tmp_path / "lock"
+    with lock(path):
+        pass
+    holder = {"pid": 1, "started": "another 1"}
+    pid = os.fork()
+    if pid == 0:  # pragma: no cover
+        while True:
+            path.write_text(json.dumps(holder))
+            is_locked(path)
+    try:
+        for _ in range(50):
+            with lock(path):
+                pass
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_only_one_of_many_takes_a_lock(tmp_path: Path) -> None:
+    """The first holds it until all have answered, however slowly they start."""
+    script = (
+        "import sys\n"
+        "from contrastive_core.base.errors import Locked\n"
+        "from contrastive_core.base.lock import lock\n"
+        "try:\n"
+        "    with lock(sys.argv[1]): print('got', flush=True); sys.stdin.read()\n"
+        "except Locked: print('refused', flush=True)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "lock")]
+    pipe = subprocess.PIPE
+    children = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    outcomes = [child.stdout.readline().strip() for child in children if child.stdout]
+    for child in children:
+        child.communicate()  # closes its input: the holder goes on to its end
+    assert sorted(outcomes) == ["got", "refused", "refused", "refused"]

@@ -1,0 +1,119 @@
+"""`w.wrap` in real loops of lightly and pytorch-metric-learning, both in the test extra."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from lightly.loss import NegativeCosineSimilarity, NTXentLoss
+from pytorch_metric_learning import losses as metric_losses
+from torch import nn
+
+from contrastive_core import watch
+from contrastive_core.spaces import recorded_rows
+
+STEPS = 4
+
+
+def looped(w, criterion, *, two_views: bool, labels: bool, encoder=None) -> list[float]:
+    """The library's own loop: each criterion called as its documentation calls it."""
+    torch.manual_seed(0)
+    encoder = encoder or nn.Linear(6, 8)
+    optimizer = torch.optim.SGD(encoder.parameters(), 0.05)
+    values = []
+    for _ in range(STEPS):
+        x, y = torch.randn(12, 6), torch.arange(12) % 3
+        if two_views:
+            loss = criterion(encoder(x), encoder(x + 0.1 * torch.randn_like(x)))
+        else:
+            loss = criterion(encoder(x), y) if labels else criterion(encoder(x))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        values.append(loss.item())
+    return values
+
+
+def test_lightly_nt_xent_is_ours() -> None:
+    alone = looped(None, NTXentLoss(temperature=0.3), two_views=True, labels=False)
+    with watch("lightly", loss="nt_xent", temperature=0.3, every=1, strict=True) as w:
+        beside = looped(w, w.wrap(NTXentLoss(temperature=0.3)), two_views=True, labels=False)
+    assert alone == beside
+    lines = w.run.metrics()
+    assert [line["caller_loss"] for line in lines] == pytest.approx(alone)
+    assert [line["loss"] for line in lines] == pytest.approx(alone, rel=1e-4)
+
+
+def test_lightly_memory_bank_is_the_queue() -> None:
+    criterion = NTXentLoss(temperature=0.3, memory_bank_size=(32, 8))
+    with watch("bank", loss="info_nce", temperature=0.3, every=1, strict=True) as w:
+        values = looped(w, w.wrap(criterion), two_views=True, labels=False)
+    assert recorded_rows.read(w.run, 1).queue.shape == (32, 8)
+    lines = w.run.metrics()
+    assert [line["loss"] for line in lines] == pytest.approx(values, rel=1e-4)
+    assert lines[0]["negatives"] == 32
+
+
+def test_lightly_without_negatives() -> None:
+    with watch("simsiam", every=1, strict=True) as w:
+        looped(w, w.wrap(NegativeCosineSimilarity()), two_views=True, labels=False)
+    line = w.run.metrics()[-1]
+    assert {"caller_loss", "alignment", "uniformity", "rankme"} <= line.keys()
+    assert "loss" not in line
+
+
+def test_pytorch_metric_learning_sup_con_is_ours() -> None:
+    with watch("pml", loss="sup_con", temperature=0.1, every=1, strict=True) as w:
+        values = looped(w, w.wrap(metric_losses.SupConLoss(0.1)), two_views=False, labels=True)
+    assert [line["loss"] for line in w.run.metrics()] == pytest.approx(values, rel=1e-4)
+    assert recorded_rows.read(w.run, 1).labels.tolist() == [0, 1, 2] * 4
+
+
+def test_pytorch_metric_learning_two_views() -> None:
+    criterion = metric_losses.SelfSupervisedLoss(metric_losses.NTXentLoss(temperature=0.2))
+    with watch("views", loss="nt_xent", temperature=0.2, every=1, strict=True) as w:
+        values = looped(w, w.wrap(criterion), two_views=True, labels=False)
+    assert recorded_rows.read(w.run, 1).has_views
+    assert [line["loss"] for line in w.run.metrics()] == pytest.approx(values, rel=1e-4)
+
+
+def test_rows_of_another_batch_are_told_of() -> None:
+    criterion, z, y = metric_losses.ContrastiveLoss(), torch.randn(6, 4), torch.arange(6) % 2
+    with watch("ref", loss="pair_contrastive", every=1, strict=True) as w:
+        w.wrap(criterion)(z, y, ref_emb=torch.randn(6, 4), ref_labels=y)
+    assert "ref_emb" in w.run.status()["note"]
+    assert len(recorded_rows.read(w.run, 1).z) == 6
+
+
+def test_what_the_loss_does_not_take() -> None:
+    with watch("ids", loss="nt_xent", every=1, strict=True) as w:
+        criterion = w.wrap(NTXentLoss())
+        z = torch.randn(4, 3, requires_grad=True)
+        criterion(z, z + 1, watch_ids=list("abcd"), watch_labels=torch.tensor([0, 1, 0, 1]))
+        with torch.no_grad():
+            criterion(z, z + 1)  # validation is no step
+    assert recorded_rows.steps(w.run) == [1]
+    rows = recorded_rows.read(w.run, 1)
+    assert rows.ids.tolist() == list("aabbccdd")
+    assert rows.labels.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_a_loss_of_ones_own_and_a_learned_temperature() -> None:
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.temperature = nn.Parameter(torch.tensor(0.4))
+
+        def forward(self, a, b):
+            return ((a @ b.T) / self.temperature).diagonal().mean()
+
+    with watch("own", loss="nt_xent", every=1, strict=True) as w:
+        wrapped = w.wrap(Own())
+        wrapped(torch.randn(4, 3), torch.randn(4, 3))
+    assert w.run.metrics()[0]["temperature"] == pytest.approx(0.4)
+    assert list(wrapped.state_dict()) == ["criterion.temperature"]
+
+
+def test_a_call_without_rows_changes_nothing() -> None:
+    with watch("none", loss="nt_xent", every=1) as w:
+        assert w.wrap(lambda x: x + 1)(1) == 2
+    assert "the loss was called without rows" in w.run.status()["note"]

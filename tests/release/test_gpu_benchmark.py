@@ -1,0 +1,126 @@
+"""The command for the day a GPU is there, whole, at tiny sizes on a CPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from cases import cases
+from PIL import Image
+
+from benchmarks import gpu
+from benchmarks._gpu_labels import cropped_and_flipped
+from benchmarks._gpu_step import Event, shares
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for split, count in (("train", 8), ("test", 4)):
+        for name in ("red", "blue"):
+            (place := tmp_path / "images" / split / name).mkdir(parents=True)
+            for i in range(count):
+                color = np.array([200, 0, 0] if name == "red" else [0, 0, 200])
+                pixels = color + rng.integers(0, 50, (32, 32, 3))
+                Image.fromarray(pixels.astype(np.uint8)).save(place / f"{i}.jpg")
+    return tmp_path / "images"
+
+
+def test_every_part_gives_its_rows_on_a_cpu(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "gpu.md"
+    sizes = (
+        "--encoder small --epochs 1 --batch 8 --rows 64 --steps 2 --first-steps 1 --modes plain "
+        "--repeats 1 --workers 0 --label-epochs 1 --label-batch 8"
+    )
+    gpu.main(["--images", str(folder), "--device", "cpu", "--out", str(out), *sizes.split()])
+    table = out.read_text()
+    assert table.startswith("# cpu")
+    assert "Error" not in table
+    for said in ("NT-Xent, 64 rows | ", "8 images, plain: kernels", "bf16 | ", "16 JPEG files", "1 epochs of 16"):
+        assert said in table
+    assert "| stopped and resumed, largest difference of a weight | 0  |  |  | the same run twice: 0 |" in table
+    found = {cells[1].strip(): cells for cells in (line.split("|") for line in table.splitlines()) if len(cells) > 5}
+    scores = [cells for work, cells in found.items() if work.endswith((": knn", ": accuracy"))]
+    assert (
+        len(scores) == 4
+    )  # with labels and by kNN, of the files and of the recompressed ones; lightly's has ours' name
+    assert all("%" in cells[2] + cells[3] for cells in scores)
+    lines = [json.loads(text) for text in out.with_suffix(".jsonl").read_text().splitlines()]
+    assert len(lines) == len(table.splitlines()) - 6
+    assert {line["theirs"] is None for line in lines if line["work"].endswith(": knn")} == {True, False}
+    assert table.splitlines()[-1] in capsys.readouterr().out
+
+
+def test_a_part_that_fails_gives_its_reason_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "gpu.md"
+    sizes = "--only step loss --rows 64 --encoder small --steps 2"
+    gpu.main(["--images", str(tmp_path / "empty"), "--device", "cpu", "--out", str(out), *sizes.split()])
+    first, *others = out.read_text().splitlines()[6:]
+    assert first.startswith("| step | – | ")
+    assert str(tmp_path / "empty") in first
+    assert len(others) == 2
+
+
+def test_a_part_stops_after_its_seconds_and_the_next_one_begins(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def endless(args: argparse.Namespace) -> Iterator[gpu.Row]:
+        yield gpu.Row("begun", "", 1.0)
+        time.sleep(60)
+
+    monkeypatch.setitem(gpu.PARTS, "waits", endless)
+    out = tmp_path / "gpu.md"
+    started = time.monotonic()
+    gpu.main(
+        ["--images", str(folder), "--device", "cpu", "--out", str(out), "--only", "waits:1", "loss", "--rows", "64"]
+    )
+    assert time.monotonic() - started < 30
+    begun, stopped, *others = out.read_text().splitlines()[6:]
+    assert begun.startswith("| begun | 1 ")
+    assert "OutOfTime: stopped after 1 s" in stopped
+    assert len(others) == 2
+
+
+def test_crops_move_an_image_by_up_to_four_pixels_and_mirror_half() -> None:
+    torch.manual_seed(0)
+    images = torch.zeros(400, 1, 8, 8, dtype=torch.uint8)
+    images[:, :, 3, 2] = 255
+    moved = cropped_and_flipped(images)
+    found = moved[:, 0].nonzero()
+    assert moved.max() == 1
+    assert set(found[:, 1].tolist()) == set(range(8))  # 3 ± 4, where 7 is still inside
+    counts = torch.bincount(found[:, 2], minlength=8)
+    assert 240 < len(found) < 310  # 8 of 9 rows and 7 of 9 columns lie inside: 277 of 400
+    assert counts[7] > 5  # only a mirrored image has it there
+
+
+def test_shares_of_a_step_are_kernels_launches_and_waits() -> None:
+    events = [
+        Event("conv", True, 4, 0.0, 6000.0),
+        Event("aten::convolution", False, 4, 900.0, 0.0),
+        Event("cudaLaunchKernel", False, 20, 400.0, 0.0),
+        Event("cudaStreamSynchronize", False, 6, 1000.0, 0.0),
+        Event("cudaDeviceSynchronize", False, 1, 5000.0, 0.0),
+    ]
+    assert shares(events, 2) == (3.0, 0.2, 0.5, 3.0)
+    assert shares(events[1:2], 1).work == 0.9
+
+
+@cases(
+    ("row", "said"),
+    [
+        (gpu.Row("a", "ms", 2.0, "b", 5.0), "2.50×"),
+        (gpu.Row("a", "images/s", 6.0, "b", 2.0), "3.00×"),
+        (gpu.Row("a", "%", 90.0, "b", 91.5), "-1.5"),
+        (gpu.Row("a", "ms", 2.0, "b", None, "out of memory"), "b – |  | out of memory"),
+    ],
+)
+def test_ours_is_put_beside_the_peer(row: gpu.Row, said: str) -> None:
+    assert said in gpu.line(row)

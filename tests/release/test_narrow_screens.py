@@ -1,0 +1,123 @@
+"""Pages on a phone: tables with whole words, maps that fill their stage, lessons beside theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from map_page import FIND as MAP
+from patience import SLOW
+
+WIDTH = 390
+# Words of an element that stand on two lines, or out of the screen.
+BROKEN = """table => {
+  const found = [], texts = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+  for (let node; (node = texts.nextNode()); )
+    for (const { 0: word, index } of node.data.matchAll(/[A-Za-z]{2,}/g)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const boxes = [...range.getClientRects()];
+      if (boxes.length > 1 || boxes.some((b) => b.right > innerWidth)) found.push(word);
+    }
+  return found;
+}"""
+
+
+# What stands before the first cell behind the head of the first row; false while it is "none".
+SAID = """() => {
+  const cell = document.querySelectorAll("[data-testid=stMain] table td")[1];
+  const said = cell && getComputedStyle(cell, "::before").content;
+  return said !== "none" && said;
+}"""
+
+
+@pytest.fixture
+def app(filled_app: str) -> str:
+    return filled_app
+
+
+@pytest.fixture
+def phone(page: Any) -> Iterator[Any]:
+    page.set_viewport_size({"width": WIDTH, "height": 844})
+    return page
+
+
+def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/methods?method=simclr")
+    tables = phone.locator("[data-testid=stMain] table")
+    tables.first.wait_for(timeout=SLOW)
+    phone.wait_for_function(SAID, timeout=SLOW)  # Streamlit fetches what draws styles late
+    assert phone.evaluate(SAID) == '"value"'  # a cell says its column
+    for table in tables.all():
+        assert not table.evaluate(BROKEN)
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_compares_maps_stand_below_each_other_and_fill_their_stage(app: str, phone: Any, runs: int) -> None:
+    names = ["simclr-digits", "sup_con-digits", "moco_v1-digits"][:runs]
+    phone.goto(f"{app}/compare?runs={','.join(names)}")
+    phone.wait_for_function(f"() => ({MAP})()?.meta.panels.lines === {runs}", timeout=SLOW)
+    stage = phone.locator(".map .stage").bounding_box()
+    assert stage["width"] == phone.viewport_size["width"]
+    assert stage["height"] >= 0.6 * phone.viewport_size["height"] - 1
+
+
+def test_a_lesson_has_its_bars_right_below_it(app: str, phone: Any) -> None:
+    """What a lesson asks about comes below what is held; what it does not need is hidden."""
+    phone.goto(f"{app}/loss_lab?lesson=1")
+    phone.locator(".lab .bars").wait_for(timeout=SLOW)
+    for part in (".matrix", ".figures"):
+        phone.locator(f".lab {part}").first.wait_for(state="hidden", timeout=SLOW)
+    tops = [phone.locator(f".lab {part}").first.bounding_box()["y"] for part in (".lesson", ".held", ".bars")]
+    assert tops == sorted(tops)
+
+
+def test_a_lesson_on_the_circle_has_its_buttons_and_the_circle_on_one_screen(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/loss_lab?lesson=2")
+    ring, run = phone.locator(".lab .ring"), phone.get_by_role("button", name="Run", exact=True)
+    ring.wait_for(timeout=SLOW)
+    box, pressed = ring.bounding_box(), run.bounding_box()
+    assert pressed["y"] + pressed["height"] < 844
+    assert 0 < box["y"] + box["height"] - pressed["y"] < 844 - 60  # below the bar at the top
+
+
+def test_controls_of_the_map_fit_and_a_disabled_button_is_read_in_the_dark(app: str, browser: Any) -> None:
+    context = browser.new_context(color_scheme="dark", viewport={"width": WIDTH, "height": 844})
+    page = context.new_page()
+    page.goto(f"{app}/explore?run=simclr-digits")
+    bar = page.locator(".st-key-toolbar")
+    bar.wait_for(timeout=SLOW)
+    is_one_line = "() => document.querySelector('.st-key-toolbar').offsetHeight === 48"
+    page.wait_for_function(is_one_line, timeout=SLOW)  # once its styles are there
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".map .stage").wait_for(timeout=SLOW)
+    assert page.locator(".map .stage").bounding_box()["height"] >= 0.6 * 844 - 1
+    page.get_by_role("button", name="Open my embeddings").click(timeout=SLOW)
+    button = page.get_by_role("button", name="Look at it")
+    button.wait_for(timeout=SLOW)
+    assert button.is_disabled()
+    color = button.locator("p").evaluate("e => getComputedStyle(e).color")
+    assert int(color.split("(")[1].split(",")[0]) > 150, color  # light, on the dark page
+    context.close()
+
+
+def test_the_flow_of_a_method_is_drawn_in_chinese(app: str, page: Any) -> None:
+    """From left to right where there is room, else downwards; no label of it is English."""
+    page.goto(f"{app}/methods?method=moco_v2&lang=zh")
+    for width, is_wide in ((1440, True), (1024, False), (390, False)):
+        page.set_viewport_size({"width": width, "height": 900})
+        flow = page.locator(".flow")
+        flow.wait_for(timeout=SLOW)
+        page.wait_for_function(
+            """([e, width, isWide]) => {
+            const [first, ...boxes] = [...e.querySelectorAll(".box")].map((b) => b.getBoundingClientRect());
+            const last = boxes.at(-1), isRight = last.left >= first.right, isBelow = last.top >= first.bottom;
+            return e.getBoundingClientRect().right <= width && (isWide ? isRight : isBelow && !isRight); }""",
+            arg=[flow.element_handle(), width, is_wide],
+        )
+        labels = flow.inner_text()
+        assert "旧键队列" in labels
+        assert not re.search(r"\b(encoder|head|queue|gradient|view)\b", labels), labels

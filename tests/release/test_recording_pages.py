@@ -1,0 +1,80 @@
+"""A recording in a real browser: it is followed while it grows, and each choice on it counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from patience import SLOW
+from visits import Visit, second_choice_counts
+
+from contrastive_core import watch
+from contrastive_core.base.paths import ROOT
+from contrastive_core.data import datasets
+from contrastive_core.recording.watch import Watch
+
+ROWS = 40  # of a step
+PAGES = {"explore": "explore?run=closed", "loss_lab": "loss_lab?run=closed", "samples": "samples?run=closed"}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="module")
+def app(serve: Callable[..., str], home: Path) -> str:
+    return serve(ROOT / "app.py", environment={"CONTRASTIVE_LAB_RUNS": str(home)})
+
+
+@pytest.fixture(autouse=True)
+def here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(home))
+
+
+def record(w: Watch, first: int, last: int) -> None:
+    """Steps of somebody's loop over digits, and the probe set at the last of them."""
+    labels = torch.from_numpy(datasets.load("digits", "train").labels[:ROWS])
+    generator = torch.Generator().manual_seed(first)
+    for step in range(first, last + 1):
+        z = torch.eye(10)[labels][:, None] + torch.randn(ROWS, 2, 10, generator=generator) / step
+        w._recorder.wait()  # so that none is dropped, however slow the machine
+        w.step(z, labels=labels, ids=torch.arange(ROWS), step=step)
+    w.probe(lambda x: x, [(z[:, 0], labels, torch.arange(ROWS))], step=last)
+    w._recorder.wait()
+
+
+def begun(name: str) -> Watch:
+    return watch(name, loss="nt_xent", temperature=0.2, every=1, dataset="digits", strict=True)
+
+
+def test_it_is_followed_while_it_grows(app: str, page: Any) -> None:
+    with begun("grows") as w:
+        record(w, 1, 2)
+        page.goto(f"{app}/explore?run=grows")
+        page.get_by_text("growing").first.wait_for(timeout=SLOW)
+        page.locator(".map canvas").first.wait_for(timeout=SLOW)
+        page.locator(".st-key-toolbar-more button").first.click(timeout=SLOW)  # there the map says of which rows it is
+        page.get_by_text(re.compile(r"probe set at step 2\b")).first.wait_for(timeout=SLOW)
+        record(w, 3, 5)
+        page.get_by_text(re.compile(r"probe set at step 5\b")).first.wait_for(timeout=SLOW)
+    page.goto(f"{app}/runs?run=grows")
+    # the table is a canvas; what a screen reader is told of its cells is never visible
+    row = page.locator("tr").filter(has_text="grows")
+    row.locator("td", has_text=re.compile("^recording$")).wait_for(state="attached", timeout=SLOW)
+    assert page.get_by_text("growing").count() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "explore"])  # its step changes a canvas alone
+def test_second_choice_on_a_recording_counts(name: str, app: str, home: Path, page: Any) -> None:
+    if not (home / "closed").exists():
+        with begun("closed") as w:
+            record(w, 1, 3)
+            record(w, 4, 6)
+    visit = Visit(page)
+    visit.open(f"{app}/{PAGES[name]}")
+    second_choice_counts(visit)

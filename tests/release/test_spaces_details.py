@@ -1,0 +1,65 @@
+"""Compare and Explore with planted data: equal runs, maps that move, images on a map."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from map_page import FIND as MAP
+from patience import SLOW, repainted
+from planted_spaces import Planted, planted
+
+__all__ = ["planted"]
+
+
+def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=good,same")
+    page.get_by_role("heading", name="No significant difference").wait_for(timeout=SLOW)
+    page.get_by_text("Similarity", exact=True).click()
+    page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
+
+
+def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=worse,good&map=pca")
+    canvas = page.locator(".map .stage canvas").first
+    canvas.wait_for(timeout=SLOW)
+    page.get_by_text("PCA of 360 samples").wait_for(timeout=SLOW)
+    before = canvas.screenshot()
+    slider = page.get_by_label("from the maps as they are to all as ● worse")
+    slider.focus()
+    slider.press("End")
+    repainted(page)
+    assert canvas.screenshot() != before
+    play = page.get_by_role("button", name="move every point to where")
+    for end in ("0", "1"):  # and back
+        play.click()
+        page.wait_for_function("([slider, end]) => slider.value === end", arg=[slider.element_handle(), end])
+    play.click()
+    page.wait_for_function("slider => slider.value === '0'", arg=slider.element_handle())
+    repainted(page)
+    assert canvas.screenshot() == before
+
+
+def test_umap_maps_stand_side_by_side(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/compare?runs=worse,good")
+    page.get_by_label(re.compile("^UMAP maps side by side")).wait_for(timeout=SLOW)
+
+
+def test_images_stay_in_view_when_the_map_is_zoomed_and_leave_by_their_button(planted: Planted, page: Any) -> None:
+    page.goto(f"{planted.address}/explore?run=good")
+    page.wait_for_function(f"() => ({MAP})()?.laidOut?.rows.length === 40", timeout=SLOW)
+    page.locator(".map .stage canvas").first.focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    page.wait_for_function(f"() => {{ const m = ({MAP})(); return m.view.scale > 1.9 * m.whole; }}")
+    repainted(page)
+    places = page.evaluate(f"() => {{ const m = ({MAP})(); return [...m.laidOut.wanted]; }}")
+    box = page.locator(".map .stage").bounding_box()
+    assert all(0 <= v < (box["height"] if k % 2 else box["width"]) for k, v in enumerate(places))
+    page.get_by_role("button", name="whole map").click()
+    repainted(page)
+    over = page.locator(".map canvas.over")
+    before = over.evaluate("c => c.toDataURL()")
+    page.get_by_role("button", name="images", exact=True).click()
+    repainted(page)
+    assert over.evaluate("c => c.toDataURL()") != before

@@ -1,0 +1,336 @@
+"""Whether to train at all: one of four answers, and never "train" on noise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from cases import cases
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+
+from contrastive_core import runs
+from contrastive_core.advice import candidates, plan, search
+from contrastive_core.advice.answer import Evidence, Verdict, decide_start
+from contrastive_core.advice.held_out import HeldOutScores, References, Trial, right_rows
+from contrastive_core.advice.plan import Candidate, read_answer
+from contrastive_core.advice.search import Search
+from contrastive_core.cli.main import main
+from contrastive_core.compare.verdicts import SettingScores
+from contrastive_core.exchange import checkpoint_import as checkpoint
+from contrastive_core.models.encoders import create_encoder
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.sweeps.sweep_file import Cell
+
+N = 400  # held-out images of a played comparison
+
+
+def here(function: Callable[..., Any], *arguments: Any, limits: object) -> Any:
+    """In place of a child, which imports torch anew: seconds each."""
+    return function(*arguments)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "run_sandboxed", here)
+    monkeypatch.setattr(candidates, "seconds_per_epoch", lambda config: 0.01)
+    monkeypatch.setattr(search.loop, "seconds_per_epoch", lambda config: 0.01)
+    for module in (plan, candidates, search):
+        monkeypatch.setattr(module, "OVERHEAD", 0.01)
+
+
+# --- the rule ------------------------------------------------------------------------------------
+
+
+def fixed(label: str, right: np.ndarray) -> SettingScores:
+    return SettingScores(label, {0: float(right.mean())}, {0: right}, is_fixed=True)
+
+
+def trained(label: str, rights: list[np.ndarray]) -> Trial:
+    scores = {seed: HeldOutScores(f"run-{seed}", right=right) for seed, right in enumerate(rights)}
+    return Trial(Candidate(label=label), scores)
+
+
+def evidence(
+    pixels: float, frozen: float | None, going_on: float | None, scratch: float, untrained: float = 0.3, seed: int = 0
+) -> Evidence:
+    """Options of these shares right, independent of each other, ten classes."""
+    rng = np.random.default_rng(seed)
+
+    def draw(share: float) -> np.ndarray:
+        return (rng.random(N) < share).astype(float)
+
+    trials = [trained("from scratch", [draw(scratch) for _ in range(3)])]
+    if going_on is not None:
+        trials.append(trained("going on", [draw(going_on) for _ in range(3)]))
+    encoders = [] if frozen is None else [fixed("enc", draw(frozen))]
+    before = trained("an untrained encoder", [draw(untrained) for _ in range(3)]).scores
+    chance = fixed("the largest class", draw(0.1))
+    references = {"pixels": fixed("raw pixels", draw(pixels)), "untrained": before, "chance": chance}
+    return Evidence(trials, references, encoders)
+
+
+CHOSEN = {"pixels": "raw pixels", "frozen": "enc", "continue": "going on", "scratch": "from scratch"}
+
+
+def decided(*shares: Any, **more: Any) -> Verdict:
+    return decide_start(evidence(*shares, **more))
+
+
+@cases(
+    ("shares", "answer"),
+    [
+        ((0.9, 0.88, 0.9, 0.9), "pixels"),
+        ((0.5, 0.9, 0.9, 0.7), "frozen"),
+        ((0.5, 0.7, 0.9, 0.7), "continue"),
+        ((0.5, 0.6, 0.62, 0.9), "scratch"),
+        ((0.5, None, None, 0.9), "scratch"),
+        ((0.5, 0.7, 0.9, 0.9), "continue"),  # as good as from scratch: the weights are there
+        ((0.1, 0.1, 0.1, 0.1), "pixels"),
+    ],
+)
+def test_each_answer_where_it_is_right(shares: tuple[Any, ...], answer: str) -> None:
+    found = decided(*shares)
+    assert found.chosen == CHOSEN[answer]
+    assert "95 % CI" in found.sentence
+    pairs = [frozenset((one.first, one.second)) for one in found.comparisons]
+    assert len(pairs) == len({*pairs})  # each comparison once
+
+
+def test_frozen_is_enough_where_training_beats_pixels_but_not_it() -> None:
+    """Neither is shown to be above the other, and the encoder is not shown to be above raw pixels."""
+    found = decided(0.60, 0.67, None, 0.75)
+    signs = {(one.first, one.second): one.shown for one in found.comparisons}
+    assert signs["from scratch", "raw pixels"] == "better"
+    assert signs["from scratch", "enc"] != "better"
+    assert found.chosen == "enc"
+
+
+def test_training_has_to_beat_an_untrained_encoder_too() -> None:
+    assert decided(0.5, None, None, 0.9, untrained=0.9).chosen == "raw pixels"
+
+
+def test_with_fewer_than_three_seeds_it_is_not_decided() -> None:
+    full = evidence(0.3, 0.5, 0.9, 0.9)
+    del full.trials[0].by_seed[2]
+    full.trials[1].by_seed.clear()
+    found = decide_start(full)
+    assert (found.chosen, found.is_shown) == ("", False)
+    assert found.sentence.startswith("Not decided: three seeds are missing of: from scratch; going on.")
+
+
+def test_chance_alone_never_says_train() -> None:
+    """150 sets of pure noise: all options guess among two classes, in which luck is frequent."""
+    answers = [decided(0.5, 0.5, 0.5, 0.5, 0.5, seed).chosen for seed in range(150)]
+    assert {"going on", "from scratch"}.isdisjoint(answers)
+    assert answers.count("enc") <= 3
+
+
+# --- images --------------------------------------------------------------------------------------
+
+
+def strokes(n: int, length: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images (n, 1, 16, 16) of two classes that pixels hardly tell: short strokes, upright or lying, on large spots."""
+    rng = np.random.default_rng(seed)
+    labels, images = np.arange(n) % 2, rng.uniform(0, 150, (n, 4, 4)).repeat(4, 1).repeat(4, 2)
+    for image, label in zip(images, labels, strict=True):
+        for row, column in rng.integers(0, 17 - length, (8, 2)):
+            shape = (1, length) if label else (length, 1)
+            image[row : row + shape[0], column : column + shape[1]] += 60
+    return images.clip(0, 255).astype(np.uint8)[:, None], labels
+
+
+def noise(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.random.default_rng(seed).integers(0, 256, (n, 1, 8, 8), np.uint8), np.arange(n) % 2
+
+
+def folder_of(tmp_path: Path, images: np.ndarray, labels: np.ndarray) -> str:
+    for i, (image, label) in enumerate(zip(images, labels, strict=True)):
+        place = tmp_path / ("test" if i < 8 else "train") / "ab"[label]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image[0]).save(place / f"{i}.png")
+    return f"folder:{tmp_path}"
+
+
+@pytest.fixture(scope="module")
+def encoder_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder that is trained here to tell strokes of another length, in the names that a run's weights have."""
+    torch.manual_seed(0)
+    images, labels = strokes(256, 6, 1)
+    net, last = create_encoder("small", 1, 16, width=0.5), nn.Linear(64, 2)
+    optimizer = torch.optim.Adam([*net.parameters(), *last.parameters()], 3e-3)
+    x, y = torch.from_numpy(images).float() / 255, torch.from_numpy(labels)
+    for step in range(30):
+        part = torch.arange(64) + 64 * (step % 4)
+        loss = nn.functional.cross_entropy(last(net(x[part])), y[part])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    path = tmp_path_factory.mktemp("encoder") / "strokes.safetensors"
+    save_file({f"encoder.{k}": v.contiguous() for k, v in net.state_dict().items()}, path)
+    return path
+
+
+def reference_on(data: str, file: Path) -> str:
+    """The name of a run of the encoder on these images."""
+    with checkpoint.open_checkpoint(file) as it:
+        return checkpoint.create_run(it, data).name
+
+
+def played(share: Callable[[Cell], float]) -> Callable[..., HeldOutScores]:
+    """Trainings whose share right is given, each seed right on images of its own."""
+
+    def score(self: Search, cell: Cell) -> HeldOutScores:
+        drawn = np.random.default_rng(cell.seed).random(len(self.rows))
+        right = (drawn < share(cell)).astype(np.float64)
+        return HeldOutScores(cell.run, right=right, seconds=0.01)
+
+    return score
+
+
+def test_an_encoder_trained_on_other_strokes_is_enough(encoder_file: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    data = folder_of(tmp_path / "images", *strokes(208, 5, 2))
+    monkeypatch.setattr(Search, "train_and_score", played(lambda cell: 0.8 if "start" in cell.settings else 0.6))
+    asked = [
+        "advise",
+        data,
+        "--choose",
+        "start",
+        "--reference",
+        reference_on(data, encoder_file),
+        "--device",
+        "cpu",
+        "--json",
+    ]
+    assert main([*asked, "--minutes", "2", "--name", "mine"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = {row["label"]: row["mean"] for row in found["references"]}
+    assert rows["strokes"] > 0.85
+    assert rows["strokes"] > rows["raw pixels"] + 0.2
+    assert found["verdict"].startswith("The frozen encoder strokes is enough")
+    assert found["recommended"] is None
+    assert found["done"]
+
+
+def test_it_goes_on_from_the_encoder_where_that_is_better_and_resumes(
+    encoder_file: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    """The encoder reads these strokes half as well. A stop in the middle costs nothing."""
+    data, trained_cells = folder_of(tmp_path / "images", *strokes(408, 5, 2)), []
+    play = played(lambda cell: 0.99 if "start" in cell.settings else 0.7)
+
+    def train(self: Search, cell: Cell) -> HeldOutScores:
+        if len(trained_cells) == 3:
+            trained_cells.append(None)
+            raise KeyboardInterrupt
+        trained_cells.append(cell)
+        return play(self, cell)
+
+    monkeypatch.setattr(Search, "train_and_score", train)
+    monkeypatch.setattr(References, "frozen", _half_as_good)
+    asked = [
+        "advise",
+        data,
+        "--choose",
+        "start",
+        "--reference",
+        reference_on(data, encoder_file),
+        "--device",
+        "cpu",
+        "--json",
+    ]
+    asked += ["--minutes", "2", "--name", "mine"]
+    assert main(asked) == 130
+    first = read_answer("mine")
+    assert first is not None
+    assert first["verdict"].startswith("Not decided")
+    capsys.readouterr()
+    assert main(asked) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"].startswith("Continue training strokes. going on from strokes")
+    assert found["recommended"]["settings"]["start"] == "strokes"
+    cells = [(c.seed, "start" in c.settings) for c in trained_cells if c]
+    assert cells == [(s, kind) for s in (0, 1, 2) for kind in (False, True)]  # each once
+
+
+def _half_as_good(self: Any, encoders: Any, on_progress: Any) -> Any:
+    drawn = np.random.default_rng(9).random(len(self.rows))
+    return {encoders[0]: fixed(encoders[0], (drawn < 0.75).astype(float))}
+
+
+def test_it_never_says_train_on_a_set_of_noise(encoder_file: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    """Six sets; raw pixels and both encoders are real, each training is a few real steps on the noise itself."""
+    monkeypatch.setattr(Search, "train_and_score", few_steps)
+    for number in range(6):
+        data = folder_of(tmp_path / f"noise{number}", *noise(128, number))
+        asked = [
+            "advise",
+            data,
+            "--choose",
+            "start",
+            "--reference",
+            reference_on(data, encoder_file),
+            "--device",
+            "cpu",
+            "--json",
+        ]
+        assert main([*asked, "--minutes", "2", "--name", f"noise{number}"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["verdict"].startswith("Raw pixels are enough"), (number, found["verdict"])
+        assert "these images may not show their classes" in found["verdict"]
+
+
+def few_steps(self: Search, cell: Cell) -> HeldOutScores:
+    """Three steps of SimCLR's loss between an image and itself with other noise, then kNN, as a run is scored."""
+    torch.manual_seed(100 * cell.seed + ("start" in cell.settings))
+    net = create_encoder("small", 1, 8, width=0.25)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    x = torch.from_numpy(np.array(self.dataset.images)).float() / 255
+    for part in torch.randperm(len(x))[:96].split(32):
+        z = [nn.functional.normalize(net(x[part] + 0.1 * torch.randn_like(x[part]))) for _ in range(2)]
+        nn.functional.cross_entropy(z[0] @ z[1].T / 0.2, torch.arange(len(part))).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        rows = EmbeddingSet(net.eval()(x).numpy(), np.asarray(self.dataset.labels, np.int64))
+    return HeldOutScores(cell.run, right=right_rows(rows, self.rows), seconds=0.01)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_a_reference_whose_weights_are_damaged_costs_a_line(
+    encoder_file: Path, tmp_path: Path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(Search, "train_and_score", played(lambda cell: 0.5))
+    data = folder_of(tmp_path / "images", *noise(60, 0))
+    name = reference_on(data, encoder_file)
+    runs.load(name).weights.write_bytes(b"nothing")
+    asked = ["advise", data, "--choose", "start", "--reference", name, "--minutes", "2", "--device", "cpu"]
+    assert main([*asked, "--name", "mine"]) == 0
+    assert f"failed: {name}:" in capsys.readouterr().out
+
+
+def test_what_cannot_be_asked_says_so(tmp_path: Path, capsys) -> None:
+    data = folder_of(tmp_path / "images", *noise(60, 0))
+    for more, sentence in {
+        ("--choose", "start,batch"): "start is asked alone",
+        ("--choose", "start", "--minutes", "0.0001"): "too short for a comparison with 3 seeds",
+        ("--choose", "start", "--reference", "simclr-shapes"): "simclr-shapes is on shapes, not on folder:",
+    }.items():
+        assert main(["advise", data, "--device", "cpu", *more]) == 2
+        error = capsys.readouterr().err
+        assert sentence in error
+        assert error.count("error:") == 1
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    for i, image in enumerate(noise(60, 1)[0]):
+        Image.fromarray(image[0]).save(flat / f"{i}.png")
+    assert main(["advise", f"folder:{flat}", "--choose", "start", "--device", "cpu"]) == 2
+    assert "needs labels of at least two classes" in capsys.readouterr().err

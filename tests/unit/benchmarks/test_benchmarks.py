@@ -1,0 +1,112 @@
+"""RESULTS.md: a column for each machine, and what one machine only reaches is seen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import _machine, _report
+
+AMD = "AMD EPYC, 2 cores, Linux, Python 3.11.7"
+INTEL = "Intel(R) Xeon(R) Processor, 4 cores, Linux, Python 3.11.7"
+
+GOALS = {"triplet": {"all triplets | the peer": "a quick loss"}}
+
+
+def record(machine: str, ratio: float, **more: Any) -> dict[str, Any]:
+    line = {
+        "name": "all triplets",
+        "value": 4.6,
+        "unit": "ms",
+        "peer": "the peer",
+        "peer_value": 9.2,
+        "ratio": ratio,
+        "range": [ratio, ratio],
+        "goal": 2.0,
+        "met": ratio >= 2,
+    }
+    about = {"text": [f"printed on {machine}"], "date": "2026-11-22", "load_before": 0.1}
+    return {**line, "lines": [line], **about, "machine": machine, "versions": {}, **more}
+
+
+def written(folder: Path, *records: dict[str, Any]) -> list[_report.Record]:
+    for one in records:
+        path = folder / _machine.folder(one["machine"]) / "triplet.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(one))
+    return _report.read(folder, ("losses", "triplet"))
+
+
+def test_a_machine_is_its_processor_and_its_cores() -> None:
+    assert _machine.folder(INTEL) == "intel-xeon-4-cores"
+    assert _machine.short("Intel(R) Core(TM) i7 CPU @ 2.80GHz, 1 core, x") == "Intel Core i7, 1 core"
+    assert _machine.about().split(", ")[1].split()[0] == str(_machine.cores())
+
+
+def test_each_machine_has_a_column_and_its_own_output(tmp_path: Path) -> None:
+    text = _report.report(written(tmp_path, record(AMD, 1.5), record(INTEL, 2.5)), GOALS)
+    assert "| work | peer | goal | AMD EPYC, 2 cores | Intel Xeon, 4 cores | reason for the goal |" in text
+    assert (
+        "| all triplets | the peer | ≥ 2.00× | 4.6 ms, 1.50×, **missed** | 4.6 ms, 2.50×, met | a quick loss |" in text
+    )
+    assert "- **all triplets** beside the peer: met on Intel Xeon, 4 cores only" in text
+    assert f"printed on {AMD}" in text
+    assert f"printed on {INTEL}" in text
+
+
+def test_an_older_program_is_marked_and_not_held_against_a_processor(tmp_path: Path) -> None:
+    text = _report.report(written(tmp_path, record(AMD, 1.5, note="Kept"), record(INTEL, 2.5)), GOALS)
+    assert "4.6 ms, 1.50×, **missed** † |" in text
+    assert "Met on some machines only" not in text
+    assert "Every goal was met." in text
+
+
+def test_a_part_that_is_run_again_takes_the_place_of_its_lines() -> None:
+    def part(text: list[str], mb: float, **more: Any) -> dict[str, Any]:
+        one = record(INTEL, 9)
+        lines = [{**one["lines"][0], "name": "samples, peak", "value": mb, "met": mb < 8}]
+        return {**one, "lines": lines, "text": text, "commit": "abc", **more}
+
+    texts = [
+        [
+            f"1,000,000  {'samples':<28}{61.0:8.1f} s {'':6}    9 MB  bias 1",
+            f"  100,000  {'samples':<28}{10.0:8.1f} s {'':6}    9 MB",
+        ],
+        ["  100,000  scikit-learn's kNN    3.0 s"],
+        [f"1,000,000  {'samples':<28}{50.0:8.1f} s {'':6}    7 MB  bias 2"],
+    ]
+    made = None
+    for text, mb in zip(texts, (9.0, 9.0, 7.0), strict=True):
+        made = _report.merged(made, part(text, mb))
+    assert made is not None
+    assert [line.split()[0] for line in made["text"]] == ["100,000", "100,000", "1,000,000"]
+    assert "50.0 s   5.0×    7 MB  bias 2" in made["text"][2]
+    assert [(line["value"], line["met"]) for line in made["lines"]] == [(7.0, True)]
+    assert made["met"]
+    assert "scikit-learn's kNN" in " ".join(made["parts"])
+    assert "Run apart (2026-11-22, commit abc" in "\n".join(_report.printed(made))
+
+
+def test_a_core_that_was_taken_away_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {3}, raising=False)
+    assert ", 1 core, " in _machine.about()
+
+
+def test_results_are_what_the_records_say() -> None:
+    from benchmarks.__main__ import NAMES, REPORT, RESULTS
+
+    assert REPORT.read_text() == _report.report(_report.read(RESULTS, NAMES), _report.goals())
+
+
+def test_every_goal_has_a_reason_and_a_measured_row() -> None:
+    from benchmarks.__main__ import NAMES, RESULTS
+
+    records = _report.read(RESULTS, NAMES)
+    measured = {(r["name"], _report.row_name(line)) for r in records for line in r.get("lines", [r])}
+    stated = {(name, row) for name, rows in _report.goals().items() for row, reason in rows.items() if reason}
+    assert stated <= measured
+    assert {name for name, _ in stated} == set(NAMES)
+    assert len(stated) <= 49

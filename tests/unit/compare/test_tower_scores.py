@@ -1,0 +1,210 @@
+"""Recall against a plain loop, its chance level against draws; zero-shot accuracy and the gap of planted towers."""
+
+import numpy as np
+import pytest
+
+from contrastive_core.base.errors import CannotScore
+from contrastive_core.compare import towers as scores
+from contrastive_core.compare.towers import tower_notes
+from contrastive_core.ops.partner_ranks import RightAnswers, partner_ranks
+from contrastive_core.samples import tower_pairs
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import Towers, joined, towers_of
+
+NAMES = ("question", "answer")
+
+
+def planted(n: int, m: int, groups_b: list[int], d: int = 8) -> Towers:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(m, d)).astype(np.float32)
+    both = towers_of(joined(EmbeddingSet(a), EmbeddingSet(b), NAMES, list(range(n)), groups_b))
+    assert both is not None
+    return both
+
+
+def loop_ranks(queries, candidates, group, other_group) -> list[int]:
+    ranks = []
+    for q, g in zip(queries, group, strict=True):
+        if g < 0:
+            continue
+        s = candidates @ q / np.linalg.norm(candidates, axis=1)
+        order = np.argsort(-s)
+        ranks.append(1 + next(place for place, j in enumerate(order) if other_group[j] == g))
+    return ranks
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_recall_is_that_of_a_plain_loop_with_several_partners(reverse, monkeypatch) -> None:
+    monkeypatch.setattr(scores, "BLOCK", 50)  # several blocks
+    both = planted(12, 20, [i % 10 for i in range(18)] + [-1, -1])
+    found = scores.retrieval(both, reverse)
+    a, b = both.rows.features[both.a], both.rows.features[both.b]
+    sides = ((b, a, both.group_b, both.group_a), (a, b, both.group_a, both.group_b))
+    ranks = loop_ranks(*sides[not reverse])
+    # a partner further down does not come before the best one, so both count the same rows
+    assert found.ranks.expected.tolist() == ranks
+    assert found.recall[5].n == len(ranks) == (18 if reverse else 10)
+    assert found.recall[5].value == np.mean(np.array(ranks) <= 5)
+    low, high = found.recall[5].interval
+    assert low <= found.recall[5].value <= high
+
+
+def test_chance_is_the_share_of_random_draws() -> None:
+    rng = np.random.default_rng(0)
+    drawn = np.mean([(rng.permutation(20)[:5] < 3).any() for _ in range(4000)])
+    both = planted(20, 60, [i % 20 for i in range(60)])
+    assert scores.retrieval(both, reverse=True).recall[5].chance == pytest.approx(5 / 20)
+    three = RightAnswers.of(np.array([0]), np.array([0] * 3 + [-1] * 17))
+    rows = np.random.default_rng(1).normal(size=(20, 4))
+    assert partner_ranks(rows[:1], rows, three).chance(5)[0] == pytest.approx(drawn, abs=0.03)
+    assert partner_ranks(rows[:1], rows[:4], RightAnswers.of(np.array([0]), np.arange(4))).chance(10)[0] == 1
+
+
+def test_a_collapsed_encoder_scores_chance() -> None:
+    ones = EmbeddingSet(np.ones((30, 4), np.float32))
+    both = towers_of(joined(ones, ones, NAMES))
+    assert both is not None
+    found = scores.retrieval(both)
+    assert found.recall[10].value == pytest.approx(10 / 30) == pytest.approx(found.recall[10].chance)
+    assert (found.ranks.expected == 1 + 29 / 2).all()
+    assert scores.modality_gap(both) == pytest.approx(0, abs=1e-6)
+    opposite = towers_of(joined(ones, EmbeddingSet(-ones.features), NAMES))
+    assert opposite is not None
+    assert scores.modality_gap(opposite) == pytest.approx(2)
+
+
+def loop_of_texts(unit: np.ndarray, towers: Towers, row: int) -> tuple[float, list[float]]:
+    """The expected rank and the probability of a hit at 1, 5, 10, from random orders of equally similar rows."""
+    texts, pairs = towers.rows.columns["text"], towers.rows.columns["pair"]
+    is_image = row in towers.a
+    rows = towers.b if is_image else towers.a
+
+    def same(i: int, j: int) -> bool:
+        return i == j or bool(texts[i] and texts[i] == texts[j])
+
+    partners = [(i, j) for i in towers.a.tolist() for j in towers.b.tolist() if pairs[i] == pairs[j] != ""]
+    both_ways = [(i, j) if is_image else (j, i) for i, j in partners]
+    right = np.array([any(same(row, i) and same(j, other) for i, j in both_ways) for other in rows.tolist()])
+    s = np.round(unit[rows] @ unit[row], 6)
+    rng, places = np.random.default_rng(0), []
+    for _ in range(1500):
+        order = np.lexsort((rng.random(len(s)), -s))
+        places.append(1 + int((~right[order])[: int(right[order].argmax())].sum()))
+    return float(np.mean(places)), [float(np.mean(np.array(places) <= k)) for k in scores.KS]
+
+
+def test_equal_captions_are_right_for_one_another_and_ties_are_random() -> None:
+    """Against a plain loop over all pairs. Captions 0, 1 and 2 are equal, 3 and 4 only have equal vectors."""
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(8, 4)).astype(np.float32)
+    texts = np.array(["red", "red", "red", "blue", "green", "", "", "red"])
+    captions = (images + rng.normal(size=(8, 4))).astype(np.float32)
+    captions[[1, 2, 7]], captions[4] = captions[0], captions[3]
+    both = towers_of(joined(EmbeddingSet(images), EmbeddingSet(captions, columns={"text": texts}), NAMES))
+    assert both is not None
+    unit = both.rows.features / np.linalg.norm(both.rows.features, axis=1, keepdims=True)
+    for reverse in (False, True):
+        found = scores.retrieval(both, reverse)
+        for q, row in enumerate(found.rows.tolist()):
+            rank, hits = loop_of_texts(unit, both, row)
+            assert found.ranks.expected[q] == pytest.approx(rank, abs=0.06)
+            assert [found.ranks.hits(k)[q] for k in scores.KS] == pytest.approx(hits, abs=0.05)
+    assert scores.repeated(both) == {"answer": (4, 8)}
+    back = scores.retrieval(both, reverse=True)
+    assert len({*back.ranks.expected[[0, 1, 2, 7]].tolist()}) == 1  # one text, one rank
+    find = tower_pairs.find_tower_pairs(both)
+    for i in range(8):
+        (partner,) = scores.partners_of(both, i + 8)
+        assert find.rank[i] == partner.rank
+        assert find.rank_back[i] == partner.rank_back
+
+
+def test_equal_towers_are_found_bad_rows_left_out_and_bit_identical_rows_equal() -> None:
+    rows = np.random.default_rng(1).normal(size=(20, 6)).astype(np.float32)
+    bad = rows.copy()
+    bad[3], bad[4, 0] = 0, np.nan
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(bad), NAMES))
+    assert both is not None
+    forth, back = scores.retrieval(both).recall[1], scores.retrieval(both, reverse=True).recall[1]
+    assert (forth.n, forth.value, back.value) == (18, 1, 1)
+    rows[10:] = rows[:10]
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
+    assert both is not None
+    found = scores.retrieval(both).recall[1]
+    assert (found.value, found.chance) == (1, pytest.approx(2 / 20))
+    assert scores.repeated(both) == {"question": (20, 20), "answer": (20, 20)}
+
+
+def test_towers_without_a_usable_pair_cannot_be_scored() -> None:
+    bad = np.zeros((3, 4), np.float32)
+    both = towers_of(joined(EmbeddingSet(np.eye(3, 4, dtype=np.float32)), EmbeddingSet(bad), NAMES))
+    assert both is not None
+    with pytest.raises(CannotScore, match="partner"):
+        scores.retrieval(both)
+    with pytest.raises(CannotScore):
+        scores.modality_gap(both)
+    own, chance, _ranks = scores.tower_scores(both)
+    assert not chance
+    assert all(score.value is None and "partner" in score.missing for score in own.values())
+
+
+def test_zero_shot_takes_the_class_of_the_mean_prompt() -> None:
+    eye = np.eye(3, dtype=np.float32)
+    prompts = np.concatenate([eye, 2 * eye])  # two templates
+    images = np.concatenate([eye, eye[:1], eye[:1]])
+    share = scores.zero_shot(images, prompts, np.array([0, 1, 2] * 2), np.array([0, 1, 2, 1, -1]))
+    assert (share.value, share.n, share.chance) == (0.75, 4, pytest.approx(1 / 3))
+    with pytest.raises(CannotScore, match="labeled"):
+        scores.zero_shot(images, prompts, np.array([0, 1, 2] * 2), np.full(5, -1))
+
+
+def test_scores_of_towers_stand_beside_chance_and_keep_each_rank() -> None:
+    both = planted(12, 20, [i % 10 for i in range(18)] + [-1, -1])
+    own, chance, ranks = scores.tower_scores(both)
+    found = [scores.retrieval(both), scores.retrieval(both, reverse=True)]
+    for k in scores.KS:
+        for name, one in zip((f"recall_{k}_forth", f"recall_{k}_back"), found, strict=True):
+            assert (own[name].value, own[name].interval) == (one.recall[k].value, one.recall[k].interval)
+            assert chance[name].value == one.recall[k].chance
+    assert own["modality_gap"].value == scores.modality_gap(both)
+    assert own["recall_1_back"].title == "Recall@1, answer → question"
+    for one in found:
+        np.testing.assert_array_equal(ranks[one.rows], one.ranks.expected)
+    assert (ranks == -1).sum() == 2 + 2  # of questions 10 and 11, and of the last answers
+
+
+def test_partners_of_a_row_have_the_ranks_of_retrieval_in_both_directions() -> None:
+    one_each = planted(12, 12, [*range(11), -1])
+    forth, back = scores.retrieval(one_each), scores.retrieval(one_each, reverse=True)
+    of_row = dict(
+        zip([*forth.rows.tolist(), *back.rows.tolist()], [*forth.ranks.expected, *back.ranks.expected], strict=True)
+    )
+    for row in (0, 5, 14):
+        (partner,) = scores.partners_of(one_each, row)
+        assert (partner.rank, partner.rank_back) == (of_row[row], of_row[partner.row])
+        assert partner.row == (row + 12) % 24
+    assert scores.partners_of(one_each, 11) == scores.partners_of(one_each, 23) == []
+
+
+def test_of_several_partners_the_most_similar_comes_first() -> None:
+    both = planted(4, 12, [i % 4 for i in range(12)])
+    found = scores.partners_of(both, 0)
+    assert {partner.row for partner in found} == {4, 8, 12}
+    assert [p.similarity for p in found] == sorted((p.similarity for p in found), reverse=True)
+    assert found[0].rank == scores.retrieval(both).ranks.expected[0]
+    assert len(scores.partners_of(both, 0, most=2)) == 2
+
+
+def test_recall_at_chance_and_equal_rows_are_said() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(300, 16)).astype(np.float32)
+    for order, says in ((rng.permutation(300), True), (np.arange(300), False)):
+        both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows[order] + 0.1), NAMES))
+        assert both is not None
+        warnings = tower_notes(both).warnings
+        assert [note.startswith("Recall is at chance") for note in warnings] == [True] * says
+    rows[1] = rows[0]
+    both = towers_of(joined(EmbeddingSet(rows), EmbeddingSet(rows), NAMES))
+    assert both is not None
+    (first, _) = tower_notes(both).notes
+    assert first.startswith("2 of 300 rows of question are identical to another.")

@@ -1,0 +1,206 @@
+"""The network that learns in the browser: its layers, losses, gradients and steps are PyTorch's and the library's."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from node import Node
+from torch.nn.functional import normalize
+
+from contrastive_core import losses, pairs
+from contrastive_core.lab.view import about_loss
+from contrastive_lab.playground import LOSSES
+from contrastive_lab.playground.file import page
+
+KERNELS = {name: about_loss(name, {})["kernel"] for name in LOSSES}
+CLOSE = {"rtol": 1e-5, "atol": 2e-6}
+
+STEP = """async ({sizes, w, X, n, slope, rate}) => {
+  const net = await load("/playground/network.js"), it = {sizes, w: Float32Array.from(w)}, state = net.adam(it);
+  const rows = net.forward(it, Float32Array.from(X), n);
+  const {gradient, slope: below} = net.backward(it, rows, Float32Array.from(slope), n, true);
+  const first = Array.from(rows.at(-1));
+  net.descend(it, state, gradient, rate);
+  net.descend(it, state, gradient, rate);
+  return {Y: first, gradient: Array.from(gradient), below: Array.from(below), w: Array.from(it.w)};
+}"""
+COMPARE = """async ({kernel, Y, d, labels, keys}) => {
+  const {compare} = await load("/playground/objective.js"), more = {};
+  if (labels) more.labels = labels;
+  if (keys) more.keys = Float32Array.from(keys);
+  const {value, slope} = compare(kernel, Float32Array.from(Y), d, more);
+  return {value, slope: Array.from(slope)};
+}"""
+VICREG = """async ({Y, d}) => {
+  const {vicReg} = await load("/playground/objective.js"), weights = {invariance: 25, variance: 25, covariance: 1};
+  const {value, slope} = vicReg(weights, Float32Array.from(Y), d);
+  return {value, slope: Array.from(slope)};
+}"""
+COSINE = """async ({P, Y, d}) => {
+  const {crossCosine} = await load("/playground/objective.js");
+  const {value, ofPredictions, ofRows} = crossCosine(Float32Array.from(P), Float32Array.from(Y), d);
+  return {value, ofPredictions: Array.from(ofPredictions), ofRows: Array.from(ofRows)};
+}"""
+SESSION = """async ({settings, steps, images, labels, kernels}) => {
+  const {session} = await load("/playground/session.js"), {meanOf} = await load("/playground/training.js");
+  const told = [], take = session((message) => told.push(message)), X = Float32Array.from(images);
+  const data = {images: X, labels, side: 4, learned: 40, mean: meanOf(X, 16, 40), kernels};
+  take({kind: "start", data, settings, seed: 3});
+  for (let k = 0; k < steps; k++) take({kind: "step"});
+  const last = told.findLast(({kind}) => kind === "state");
+  return {kinds: told.map(({kind}) => kind), sides: last.sides.map(({points, ...side}) =>
+    ({...side, views: Array.from(side.views), points: Array.from(points)}))};
+}"""
+SETTINGS = """async (text) => {
+  const {readSettings, written} = await load("/playground/setting.js"), read = readSettings(text);
+  return {...read, again: readSettings(written(read.settings, read.seed))};
+}"""
+
+
+def rows(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+def flat(tensor: torch.Tensor) -> list[float]:
+    return [float(v) for v in tensor.detach().flatten()]
+
+
+def test_layers_and_two_steps_are_pytorchs(modules: Node) -> None:
+    sizes, n, rate = [5, 7, 6, 3], 9, 0.01
+    layers = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
+    for seed, layer in enumerate(layers):
+        layer.weight.data, layer.bias.data = (
+            rows(*layer.weight.shape, seed=seed),
+            rows(*layer.bias.shape, seed=seed + 9),
+        )
+
+    def weights() -> list[float]:
+        return [v for layer in layers for part in (layer.weight.T, layer.bias) for v in flat(part)]
+
+    X, slope, before = rows(n, 5, seed=20).requires_grad_(), rows(n, 3, seed=21), weights()
+    parts = [m for layer in layers for m in (layer, torch.nn.ReLU())]
+    model = torch.nn.Sequential(*parts[:-1])
+    Y = model(X)
+    Y.backward(slope)
+    sent = {"sizes": sizes, "w": before, "X": flat(X), "n": n, "slope": flat(slope), "rate": rate}
+    found = modules.evaluate(STEP, sent)
+    np.testing.assert_allclose(found["Y"], flat(Y), **CLOSE)
+    gradient = [v for layer in layers for part in (layer.weight.grad.T, layer.bias.grad) for v in flat(part)]
+    np.testing.assert_allclose(found["gradient"], gradient, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found["below"], flat(X.grad), rtol=1e-4, atol=1e-5)
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    optimizer.step()
+    optimizer.step()
+    np.testing.assert_allclose(found["w"], weights(), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["nt_xent", "sup_con", "triplet"])
+@pytest.mark.parametrize("knob", [0.05, 0.7])
+def test_losses_of_a_batch_are_the_librarys(modules: Node, name: str, knob: float) -> None:
+    b, d, live = 12, 3, "margin" if name == "triplet" else "temperature"
+    z, labels = rows(b, 2, d, seed=5).requires_grad_(), torch.arange(b) % 4
+    of_class = labels.repeat_interleave(2)
+    flat_rows = z.reshape(2 * b, d)
+    built = pairs.from_views(z) if name == "nt_xent" else pairs.from_labels(flat_rows, of_class)
+    value = losses.create(name, **{live: knob})(built).value
+    value.backward()
+    sent = {"kernel": {**KERNELS[name], live: knob}, "Y": flat(z), "d": d}
+    found = modules.evaluate(COMPARE, sent | ({} if name == "nt_xent" else {"labels": of_class.tolist()}))
+    assert found["value"] == pytest.approx(float(value.detach()), rel=1e-5)
+    np.testing.assert_allclose(found["slope"], flat(z.grad), rtol=2e-4, atol=2e-6)
+
+
+def test_a_queue_is_the_librarys(modules: Node) -> None:
+    n, d = 8, 3
+    anchors, keys, queue = rows(n, d, seed=1).requires_grad_(), rows(n, d, seed=2), rows(30, d, seed=3)
+    keys, queue = normalize(keys, dim=1), normalize(queue, dim=1)
+    value = losses.create("info_nce", temperature=0.2)(pairs.from_queue(anchors, keys, queue)).value
+    value.backward()
+    kernel = {**KERNELS["info_nce"], "temperature": 0.2}
+    sent = {"kernel": kernel, "Y": flat(anchors), "d": d, "keys": [*flat(keys), *flat(queue)]}
+    found = modules.evaluate(COMPARE, sent)
+    assert found["value"] == pytest.approx(float(value.detach()), rel=1e-5)
+    np.testing.assert_allclose(found["slope"], flat(anchors.grad), rtol=2e-4, atol=2e-6)
+
+
+def test_vicreg_is_the_librarys(modules: Node) -> None:
+    z = (0.6 * rows(10, 2, 4, seed=4)).requires_grad_()
+    value = losses.create("vicreg", invariance=25.0, variance=25.0, covariance=1.0)(pairs.from_views(z)).value
+    value.backward()
+    found = modules.evaluate(VICREG, {"Y": flat(z), "d": 4})
+    assert found["value"] == pytest.approx(float(value.detach()), rel=1e-5)
+    np.testing.assert_allclose(found["slope"], flat(z.grad), rtol=2e-4, atol=2e-5)
+
+
+def test_cosine_of_predictions_and_the_other_view(modules: Node) -> None:
+    P, Y = rows(12, 3, seed=6).requires_grad_(), rows(12, 3, seed=7).requires_grad_()
+    other = normalize(Y, dim=1).reshape(6, 2, 3).flip(1).reshape(12, 3)
+    value = -(normalize(P, dim=1) * other).sum(1).mean()
+    value.backward()
+    found = modules.evaluate(COSINE, {"P": flat(P), "Y": flat(Y), "d": 3})
+    assert found["value"] == pytest.approx(float(value.detach()), rel=1e-5)
+    np.testing.assert_allclose(found["ofPredictions"], flat(P.grad), **CLOSE)
+    np.testing.assert_allclose(found["ofRows"], flat(Y.grad), **CLOSE)
+
+
+def course(modules: Node, *settings: dict[str, Any], steps: int = 3) -> dict[str, Any]:
+    first = modules.evaluate(SETTINGS, "[0, {}]")["settings"][0]
+    images = np.random.default_rng(8).random((50, 16)).round(3)
+    full = [{**first, "batch": 16, **some} for some in settings]
+    sent = {"settings": full, "steps": steps, "images": images.ravel().tolist(), "labels": [i % 3 for i in range(50)]}
+    return dict(modules.evaluate(SESSION, sent | {"kernels": KERNELS}))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, "vicreg", "simsiam"])
+def test_every_loss_learns_from_the_same_seed(modules: Node, loss: str) -> None:
+    one, two = (course(modules, {"loss": loss})["sides"][0] for _ in range(2))
+    assert one == two
+    assert one["step"] == 3
+    assert one["points"] != course(modules, {"loss": loss}, steps=0)["sides"][0]["points"]
+
+
+def test_twins_see_the_same_batches_and_differ_by_their_knob(modules: Node) -> None:
+    same, other = course(modules, {}, {})["sides"], course(modules, {}, {"temperature": 0.02})["sides"]
+    assert same[0] == same[1]
+    assert other[0] == same[0]
+    assert other[1]["points"] != same[1]["points"]
+    assert other[1]["views"] == same[1]["views"]
+
+
+def test_a_loss_that_is_no_number_stops_with_the_last_good_weights(modules: Node) -> None:
+    found = course(modules, {"rate": 1e30}, steps=4)
+    assert "broken" in found["kinds"]
+    assert all(np.isfinite(found["sides"][0]["points"]))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "{", "[-1]", '[1, {"loss": "x", "temperature": "1"}]', '[1, {"temperature": 1e9}, 3, 4]']
+)
+def test_a_foreign_address_gives_the_first_setting(modules: Node, text: str) -> None:
+    found, first = modules.evaluate(SETTINGS, text), modules.evaluate(SETTINGS, "[0, {}]")
+    assert found["settings"] == first["settings"]
+    assert found["again"]["settings"] == found["settings"]
+
+
+def test_an_address_holds_settings_and_seed(modules: Node) -> None:
+    text = json.dumps(
+        [7, {"loss": "triplet", "margin": 1.5, "noise": 0.25}, {"temperature": 0.02, "stopGradient": False}]
+    )
+    found = modules.evaluate(SETTINGS, text)
+    assert found["seed"] == 7
+    one, two = found["settings"]
+    assert (one["loss"], one["margin"], one["strengths"]["noise"]) == ("triplet", 1.5, 0.25)
+    assert (two["temperature"], two["stopGradient"]) == (0.02, False)
+    assert found["again"] == {key: found[key] for key in ("seed", "settings")}
+
+
+def test_the_file_is_small_and_asks_for_nothing() -> None:
+    text = page(KERNELS)
+    assert len(text.encode()) < 1_500_000
+    assert "http" not in text.replace("http-equiv", "")
+    assert text.count('id="data-') == 2

@@ -1,0 +1,17 @@
+"""The loss that the guide adds is the one of PyTorch that it names."""
+
+import runpy
+
+import torch
+
+from contrastive_core import pairs
+from contrastive_core.base.paths import ROOT
+
+
+def test_the_loss_of_the_guide_is_the_one_of_pytorch() -> None:
+    loss = runpy.run_path(str(ROOT / "docs" / "guides" / "cosine_embedding.py"))["CosineEmbedding"](margin=0.1)
+    z, labels = torch.randn(12, 5, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 3
+    i, j = torch.triu_indices(12, 12, 1)
+    sign = 2 * (labels[i] == labels[j]).int() - 1
+    wanted = torch.nn.functional.cosine_embedding_loss(z[i], z[j], sign, margin=0.1)
+    torch.testing.assert_close(loss(pairs.from_labels(z, labels)).value, wanted)

@@ -1,0 +1,101 @@
+"""The catalog: complete, plain, torch-free to read; the drawing: right, escaped, described."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from cases import cases
+
+from contrastive_core import losses, methods
+from contrastive_core.engine import catalog
+from contrastive_lab.methods.flow import flow
+
+NAMES = methods.names()
+
+
+@pytest.fixture(scope="module")
+def described() -> dict:
+    return json.loads(json.dumps(catalog.describe()))
+
+
+def test_it_holds_every_entry_in_the_order_of_years(described: dict) -> None:
+    assert set(described["methods"]) == set(methods.names())
+    assert set(described["losses"]) == set(losses.names())
+    for kind in ("methods", "losses"):
+        years = [entry["year"] for entry in described[kind].values()]
+        assert years == sorted(years)
+
+
+def test_it_is_made_once_for_every_process(described: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "CARDS", tmp_path / "build" / "cards.json")
+    monkeypatch.setattr(catalog, "describe", lambda: described)
+    assert not catalog.is_ready()
+    catalog.make()
+    assert catalog.is_ready()
+    assert catalog.read() == described
+    monkeypatch.setattr(catalog, "values", lambda: {"sources": "edited"})
+    assert not catalog.is_ready()
+
+
+def test_a_formula_of_several_lines_is_one(described: dict) -> None:
+    for entry in described["losses"].values():
+        assert "\n" not in entry["formula"]
+
+
+def test_titles_are_known_before_it_is_made(described: dict) -> None:
+    for kind in ("methods", "losses"):
+        for name, entry in described[kind].items():
+            assert catalog.title(kind, name) == entry["title"]
+    for name in ("none_such", "../paths", ""):
+        assert catalog.title("losses", name) == name
+
+
+@cases("name", NAMES)
+def test_a_card_has_knobs_defaults_and_reasons(described: dict, name: str) -> None:
+    card = described["methods"][name]
+    assert catalog.knobs(card["knobs"]) == methods.knobs(name)
+    for dataset in ("shapes", "digits", "cifar10"):
+        assert all(entry["why"] for entry in card["defaults"][dataset].values())
+        can_train = dataset == "shapes" or not card["needs_captions"]
+        assert (card["problems"][dataset] is None) == can_train
+    assert card["default_loss"] in described["losses"]
+
+
+def test_it_is_read_without_torch_and_made_once() -> None:
+    code = (
+        "import sys; from contrastive_core.engine import catalog; c = catalog.read(); "
+        "assert 'torch' not in sys.modules; assert catalog.is_ready(); print(len(c['methods']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == len(NAMES)
+    assert catalog.is_ready()
+
+
+@cases("name", NAMES)
+def test_the_flow_of_every_method_is_drawn(described: dict, name: str) -> None:
+    about = described["methods"][name]
+    root = ElementTree.fromstring(f"<div>{flow(about, 'its loss')}</div>")
+    cells = list(root.iter("span"))
+    boxes = [node.text for node in cells if "box" in node.get("class", "")]
+    assert set(boxes) == {b.rstrip("*") for lane in about["flow"] for b in lane} | {about["compared"], "its loss"}
+    assert len({node.get("style") for node in cells}) == len(cells)  # none lies on another
+    assert {b for a, b, _ in about["updates"]} | {a for a, _, _ in about["updates"]} <= set(boxes)
+    assert all(how in "".join(root.itertext()) for *_, how in about["updates"])
+
+
+def test_a_flow_cannot_bring_in_markup() -> None:
+    evil = '<script>alert("x")</script>'
+    about = {"title": evil, "flow": [[evil, "b*"], [evil, evil]], "compared": evil, "updates": [[evil, "b", evil]]}
+    assert "<script" not in flow(about, evil)
+
+
+def test_boxes_of_one_name_above_each_other_are_one() -> None:
+    drawn = flow({"title": "t", "flow": [["a", "e*", "x*"], ["a", "e*", "y*"]], "compared": "c"}, "l")
+    assert drawn.count(">e</span>") == 1
+    assert "--lane:1;--span:2" in drawn

@@ -1,0 +1,81 @@
+"""The browser parts' JavaScript: tested in node, type-checked, linted and formatted.
+
+`npm install --no-save --no-package-lock` brings the tools. Where node or a tool is missing the test
+is skipped with the reason; in continuous integration that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from contrastive_core.base.paths import ROOT
+
+COMPONENTS = ROOT / "contrastive_lab" / "components"
+TOOLS = {"tsc": ["--project", "."], "eslint": ["."], "prettier": ["--check", "--log-level", "warn", "."]}
+IMPORT = re.compile(r'from "([^"]+)";')
+
+
+def missing(what: str) -> None:
+    """Skip, or fail in continuous integration."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{what} is missing")
+    pytest.skip(f"{what} is not installed")
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_node_tests_pass() -> None:
+    node = shutil.which("node")
+    if node is None:
+        missing("node")
+    run(str(node), "--test", "tests/js/")
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tools_are_content(tool: str) -> None:
+    path = ROOT / "node_modules" / ".bin" / tool
+    if shutil.which("node") is None or not path.exists():
+        missing(tool)
+    run(str(path), *TOOLS[tool])
+
+
+def modules() -> dict[Path, list[Path]]:
+    """Each module of the browser parts, with those that it imports."""
+    return {
+        path: [(path.parent / name).resolve() for name in IMPORT.findall(path.read_text("utf-8"))]
+        for path in COMPONENTS.rglob("*.js")
+    }
+
+
+def test_modules_import_files_that_are_there_and_one_way() -> None:
+    graph = modules()
+    assert {p.name for p in graph} > {"main.js", "kernels.js", "transport.js"}
+    for path, imported in graph.items():
+        assert set(imported) <= set(graph), f"{path.name} imports what is not there"
+    finished: set[Path] = set()
+
+    def visit(path: Path, above: tuple[Path, ...]) -> None:
+        circle = " > ".join(p.name for p in (*above, path))
+        assert path not in above, f"imports run in a circle: {circle}"
+        if path not in finished:
+            for name in graph[path]:
+                visit(name, (*above, path))
+            finished.add(path)
+
+    for path in graph:
+        visit(path, ())
+
+
+def test_lines_of_scripts_and_styles_are_short() -> None:
+    for path in [*COMPONENTS.rglob("*.js"), *COMPONENTS.rglob("*.css")]:
+        longest = max(len(line) for line in path.read_text("utf-8").splitlines())
+        assert longest <= 120, path.name

@@ -1,0 +1,97 @@
+"""A walk from an action to its formula passes few files, and none may grow: CONTRIBUTING tells them.
+
+The limits are what was reached, not what is wanted; lower one when a walk becomes shorter.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from traces import trace
+
+from contrastive_core.base.paths import ROOT
+
+TRAIN = """
+from contrastive_core.cli.main import main
+from contrastive_core.base import regular_files
+from contrastive_core.train import metrics_log
+regular_files.FRESH = -1  # else a new run's manifest is read again for the first two seconds
+metrics_log.FLUSH_SECONDS = metrics_log.STATUS_SECONDS = 3600  # these calls grow with the time, not with the steps
+small = ["--set", "encoder.width=0.25", "--set", "batch_size=16", "--set", "threads=1", "--device", "cpu"]
+small += ["--set", "save_seconds=3600"]  # so does saving
+start()
+for epochs in "12":
+    before = calls.copy()
+    assert main(["train", "--dataset", "digits", "--epochs", epochs, "--run", "walk" + epochs, *small]) == 0
+calls -= before + before  # what two epochs call more than one
+stop()
+"""
+DRAG = """
+load("contrastive_core")
+from contrastive_core import runs
+from contrastive_core.lab.batch import BatchRequest, load_batch
+from contrastive_core.lab.view import compute_view
+batch = load_batch(runs.load("simclr-digits"), BatchRequest("z", 32, 2, 0))
+compute_view(batch, "views", "nt_xent", {"temperature": 0.5})
+start()
+compute_view(batch, "views", "nt_xent", {"temperature": 0.1})
+stop()
+"""
+FILE = """
+import numpy
+load("contrastive_core")
+from contrastive_core.cli.main import main
+path = sys.argv[2] + ".npz"
+rng = numpy.random.default_rng(0)
+numpy.savez(path, features=rng.normal(size=(300, 8)).astype("float32"), labels=numpy.arange(300) % 3)
+start()
+"""
+SAMPLES = FILE + 'assert main(["samples", path, "--loss", "sup_con", "--out", path + ".csv"]) == 0\nstop()'
+MAP = FILE + 'assert main(["project", path, "--method", "pca", "--out", path + ".csv"]) == 0\nstop()'
+
+COMPARE = """
+load("contrastive_core")
+from contrastive_core.cli.main import main
+start()
+assert main(["compare", "simclr-digits", "cpc-digits"]) == 0
+stop()
+"""
+
+
+def files_of_text(title: str) -> set[str]:
+    """The Python files that CONTRIBUTING names in one of its walks."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    walk = text[text.index(f"**{title}.**") :].split("\n\n")[0]
+    return set(re.findall(r"`([a-z_/]+\.py)`", walk))
+
+
+def check(title: str, files: set[str], most: int) -> None:
+    """The walk is no longer than that, and those files that CONTRIBUTING names are on it."""
+    assert len(files) <= most, f"{title} passes {len(files)} files, at most {most}: {' '.join(sorted(files))}"
+    short = {name.removeprefix("contrastive_core/") for name in files}
+    assert files_of_text(title) <= short, f"not passed: {files_of_text(title) - short}"
+
+
+def test_a_training_batch(tmp_path: Path) -> None:
+    """The files that are called at least once more for each step more."""
+    more = trace(TRAIN, tmp_path)
+    steps = more["contrastive_core/methods/simclr.py"] // 2  # its rows, and which belong together
+    assert steps == 90
+    check("One training batch", {name for name in more if more[name] >= steps}, 24)
+
+
+def test_a_temperature_drag(tmp_path: Path) -> None:
+    check("One temperature drag", set(trace(DRAG, tmp_path)), 13)
+
+
+def test_a_table_of_samples(tmp_path: Path) -> None:
+    check("One table of samples", set(trace(SAMPLES, tmp_path)), 30)
+
+
+def test_vectors_to_their_map(tmp_path: Path) -> None:
+    check("A file of vectors to its map", set(trace(MAP, tmp_path)), 18)
+
+
+def test_a_comparison_of_two_runs(tmp_path: Path) -> None:
+    check("A comparison of two runs", set(trace(COMPARE, tmp_path)), 34)

@@ -1,0 +1,159 @@
+"""Contract of every registered method; tests/smoke/test_methods_in_short.py lets each take two steps."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+
+import pytest
+import torch
+from cases import cases
+from methods_setup import SHAPE, batch, changed, make, optimizer, state, step
+from torch import Tensor
+
+from contrastive_core import losses, methods
+from contrastive_core.methods._momentum import MomentumMethod
+
+every = pytest.mark.parametrize("name", methods.names())
+
+
+# --- the contract ------------------------------------------------------------------------------
+
+
+def test_the_names() -> None:
+    expected = """barlow_twins byol clip cpc inst_disc inva_spread lejepa metric moco_v1 moco_v2 moco_v3 nnclr simclr
+        simsiam sup_con swav vicreg"""
+    assert set(expected.split()) <= set(methods.names())
+
+
+@every
+def test_it_goes_on_bit_equal(name: str) -> None:
+    """All state is in the state dict: a fresh method that loads it takes the same next step."""
+    one, g = make(name), torch.Generator().manual_seed(0)
+    opt = optimizer(one)
+    step(one, opt, g, 1)
+    two = make(name)
+    for p in two.parameters():
+        torch.nn.init.ones_(p)
+    two.load_state_dict(one.state_dict())
+    other = optimizer(two)
+    other.load_state_dict(copy.deepcopy(opt.state_dict()))
+    h = torch.Generator()
+    h.set_state(g.get_state())
+    for seed in (2, 3):
+        assert torch.equal(step(one, opt, g, seed).per_anchor, step(two, other, h, seed).per_anchor)
+    assert changed(state(one), state(two)) == set()
+
+
+@every
+def test_gradients_reach_what_is_trained_and_nothing_else(name: str) -> None:
+    method, g = make(name), torch.Generator().manual_seed(0)
+    if isinstance(method, MomentumMethod):
+        assert {k.split(".")[0] for k, p in method.named_parameters() if not p.requires_grad} == {
+            "key_encoder",
+            "key_head",
+        }
+    else:
+        assert all(p.requires_grad for p in method.parameters())
+    pairs = method.pairs(batch(), g)
+    assert method.loss is not None
+    method.loss(pairs).value.backward()
+    for key, p in method.named_parameters():
+        if p.requires_grad:
+            assert p.grad is not None, key
+            assert p.grad.abs().sum() > 0 or key.endswith("bias"), key
+        else:
+            assert p.grad is None, key
+    assert not any(b.requires_grad for b in method.buffers())
+
+
+@every
+def test_only_after_step_changes_memory(name: str) -> None:
+    """Building pairs moves the norms' running statistics, as any forward pass does; no more."""
+    method, g = make(name), torch.Generator().manual_seed(0)
+    before = state(method)
+    pairs = method.pairs(batch(), g)
+    moved = changed(before, state(method))
+    assert all(k.split(".")[-1].startswith(("running_", "num_batches")) for k in moved)
+    between = {k: v.clone() for k, v in vars(pairs).items() if isinstance(v, Tensor)}
+    method.after_step(pairs)
+    assert all(torch.equal(v, getattr(pairs, k)) for k, v in between.items())
+
+
+@every
+def test_every_knob_has_help_and_is_checked(name: str) -> None:
+    for key, knob in methods.knobs(name).items():
+        assert knob.help, key
+        assert knob.check(key, knob.default) == knob.default
+    with pytest.raises(ValueError, match="has no setting 'speed'"):
+        make(name, speed=3)
+
+
+@every
+def test_the_card_is_filled_in(name: str) -> None:
+    cls = methods.get(name)
+    for field in ("title", "idea", "compared", "measured_by_paper", "differences", "paper_recipe"):
+        assert isinstance(getattr(cls.card, field), str), field
+        assert getattr(cls.card, field), field
+    assert cls.card.paper.startswith("https://")
+    assert 1990 < cls.card.year < 2030
+    assert cls.card.default_loss in losses.names()
+    assert len(cls.card.flow) >= 1
+    assert cls.card.idea.count(".") >= 2
+
+
+@every
+@pytest.mark.parametrize(("shape", "n_train"), [((3, 32, 32), 5000), ((1, 8, 8), 1437), ((3, 96, 96), 100_000)])
+def test_defaults_can_be_used_and_have_reasons(name: str, shape: tuple[int, int, int], n_train: int) -> None:
+    cls = methods.get(name)
+    found = cls.defaults(methods.DatasetInfo(shape, n_train, 10, True))
+    assert all(isinstance(reason, str) and reason for _, reason in found.values())
+    values = {k: v for k, (v, _) in found.items()}
+    losses.create(values.get("loss", cls.card.default_loss), **values.get("loss_knobs", {}))
+    knobs = methods.knobs(name)
+    own = {k: knobs[k].check(k, v) for k, v in values.get("method_knobs", {}).items()}
+    if "queue" in own:
+        assert 2 * own["queue"] <= n_train
+    assert values["batch_size"] <= n_train
+    if shape[0] == 1:
+        assert values["recipe"].hue == values["recipe"].saturation == values["recipe"].gray == 0
+    assert cls.incompatibility(methods.DatasetInfo(shape, n_train, 10, True), values["batch_size"], own) is None
+
+
+@every
+def test_features_are_of_whole_images_and_do_not_depend_on_the_batch(name: str) -> None:
+    method = make(name).eval()
+    images = torch.rand(5, *SHAPE)
+    with torch.no_grad():
+        h = method.features(images)
+        assert h.shape == (5, method.encoder.out_dim)
+        assert torch.allclose(h[2:3], method.features(images[2:3]), atol=1e-5)
+        assert method.project(h).shape == (5, method.head.out_dim)
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+@cases(
+    ("name", "arguments", "sentence"),
+    [
+        ("moco_v1", (100, SHAPE, 16, {"queue": 4096}), "queue of 4096.*method.queue=32"),
+        ("moco_v2", (100, SHAPE, 16, {"queue": 101}), "method.queue="),
+        ("moco_v1", (100, SHAPE, 9, {"bn_splits": 8}), "method.bn_splits=4"),
+        ("inst_disc", (2, SHAPE, 2, {}), "at least 3 images"),
+        ("inst_disc", (100, SHAPE, 16, {"noise": 100}), "99 noise slots.*method.noise=0"),
+        ("clip", (100, SHAPE, 16, {}), "needs captions: choose shapes, or a folder"),
+        ("cpc", (100, (3, 5, 5), 8, {}), "at least 4 rows of patches; images of 5 pixels"),
+    ],
+)
+def test_what_cannot_be_trained_names_the_remedy(name: str, arguments: tuple, sentence: str) -> None:
+    n_train, shape, batch_size, knobs = arguments
+    said = methods.get(name).incompatibility(methods.DatasetInfo(shape, n_train, 2), batch_size, knobs)
+    assert said is not None
+    assert re.search(sentence, said), said
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        make("simclr").settings.dim = 3

@@ -1,0 +1,210 @@
+"""The graph is exact: equal to a full sort, near rows and ties included; or its recall is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from contrastive_core import metrics
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.ops import neighbors
+from contrastive_core.ops.neighbors import LIKELY, Approximation, exact_seconds, nearest
+from contrastive_core.ops.sampling import in_common, lowest_recall
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.nearest import nearest_of_all
+
+
+def rows(n: int, d: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+
+
+def brute(q: np.ndarray, b: np.ndarray, metric: str, own: bool) -> np.ndarray:
+    q, b = q.astype(np.float64), b.astype(np.float64)
+    if metric == "cosine":
+        q, b = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (q, b))
+        far = -q @ b.T
+    else:
+        far = np.linalg.norm(q[:, None] - b[None], axis=2)
+    if own:
+        np.fill_diagonal(far, np.inf)
+    return far
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("block", "k"), [(11, 13), (199, 3)])  # all ranked; few of each group
+def test_equals_a_full_sort(metric: str, own: bool, block: int, k: int, monkeypatch) -> None:
+    monkeypatch.setattr(neighbors, "SCORES", 7 * block)
+    monkeypatch.setattr(neighbors, "BASE", block)
+    q, b = rows(240), rows(253, seed=1)
+    far = brute(q, q if own else b, metric, own)
+    found = nearest(q, None if own else b, k, metric)
+    assert np.array_equal(found.index, np.argsort(far, axis=1, kind="stable")[:, :k])
+    sign = -1 if metric == "cosine" else 1
+    wanted = sign * np.take_along_axis(far, found.index, 1)
+    assert np.allclose(found.score, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_near_rows_far_from_the_origin_keep_their_order() -> None:
+    line = (1e4 + np.arange(64)[:, None] * np.float32(0.01) * np.ones((1, 8))).astype(np.float32)
+    found = nearest(line, None, 2, "euclidean")
+    inner = found.index[1:-1]
+    assert np.array_equal(np.sort(inner, 1), np.stack([np.arange(62), np.arange(2, 64)], 1))
+
+
+def test_ties_go_to_the_smaller_index() -> None:
+    same = np.ones((6, 3), np.float32)
+    assert nearest(same, None, 5).index[3].tolist() == [0, 1, 2, 4, 5]
+
+
+def test_sentences_for_bad_input() -> None:
+    with pytest.raises(UnusableEmbedding, match="6 neighbors were asked for among 5 rows"):
+        nearest(rows(6), None, 6)
+    bad = rows(6)
+    bad[1, 1] = np.nan
+    with pytest.raises(UnusableEmbedding, match="1 rows hold values that are not finite"):
+        nearest(rows(6), bad, 2)
+    with pytest.raises(UnusableEmbedding, match="must match"):
+        nearest(rows(6), rows(6, 4), 2)
+
+
+def test_one_graph_serves_every_smaller_k(monkeypatch) -> None:
+    a, b = EmbeddingSet(rows(20)), EmbeddingSet(rows(30, seed=1))
+    graphs = Graphs("cpu")
+    wide = graphs.get(a, b, 9)
+    monkeypatch.setattr(neighbors, "nearest", lambda *a: pytest.fail("computed twice"))
+    assert np.array_equal(graphs.get(a, b, 4).index, wide.index[:, :4])
+
+
+# --- approximate ------------------------------------------------------------------------------
+
+
+def clusters(n: int, seed: int = 1, d: int = 16) -> np.ndarray:
+    """Rows (n, 16) around 40 centers."""
+    centers = np.random.default_rng(0).normal(size=(40, d))
+    draw = np.random.default_rng(seed)
+    x = 4 * centers[draw.integers(0, 40, n)] + draw.normal(size=(n, d))
+    return x.astype(np.float32)
+
+
+def test_an_exact_search_is_timed_by_a_trial(monkeypatch) -> None:
+    assert exact_seconds(1000, 1000, 16, 5, "cpu") == 0
+    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 1e9)
+    assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 0
+    monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
+    assert exact_seconds(10_000, 50_000, 16, 5, "cpu") == 8
+    monkeypatch.undo()
+    assert neighbors._rate(16, 5, 1) > 0
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search is a large one."""
+    pytest.importorskip("faiss")
+    for name in ("APPROXIMATE_FROM", "LARGE", "FEW"):
+        monkeypatch.setattr(neighbors, name, 0)
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("width", [12, 32])  # numbers of a row, or their codes
+def test_faiss_finds_most_and_tells_its_recall(metric: str, own: bool, width: int, large, monkeypatch) -> None:
+    draw = np.random.default_rng(0)
+    b = (draw.normal(size=(40, width))[draw.integers(0, 40, 4000)] + draw.normal(size=(4000, width))).astype(np.float32)
+    q = b if own else b[:1500] + 0.1
+    true = nearest(q, None if own else b, 10, metric, "cpu")
+    monkeypatch.setattr(neighbors, "EFFORTS", ((4, 1), (8, 4), (16, 16)))
+    found = nearest(q, None if own else b, 10, metric, "cpu", approximate=Approximation(0.7, or_exact=False))
+    recall = in_common(true.index, found.index).mean()
+    assert found.recall == pytest.approx(recall, abs=0.05)
+    assert 0.65 < recall < 1
+    assert found.first(3).about == {"recall": found.recall}
+    assert true.about == {}
+    assert not own or (found.index != np.arange(4000)[:, None]).all()
+    assert all(len(set(row)) == 10 for row in found.index.tolist())
+    assert (np.diff(found.score) * (-1 if metric == "cosine" else 1) >= 0).all()
+    same = in_common(true.index, found.index)
+    if metric == "euclidean":  # the scores are those of the exact search
+        assert np.allclose(found.score[:, 0][same[:, 0]], true.score[:, 0][same[:, 0]], rtol=1e-5)
+
+
+def test_a_search_that_finds_too_few_gives_way_to_the_exact_one(large, monkeypatch) -> None:
+    monkeypatch.setattr(neighbors, "EFFORTS", ((1, 1),))
+    x = rows(1200, 64)  # noise: nothing to cluster
+    exact = nearest(x, None, 20, device="cpu")
+    assert nearest(x, None, 20, device="cpu", approximate=LIKELY).recall < 0.9
+    found = nearest(x, None, 20, device="cpu", approximate=Approximation(0.99))
+    assert found.recall is None
+    assert np.array_equal(found.index, exact.index)
+    monkeypatch.setattr(neighbors, "find_spec", lambda name: None)  # faiss is missing
+    assert nearest(x, None, 20, device="cpu", approximate=LIKELY).recall is None
+
+
+def test_rows_that_are_alike_have_their_neighbors(large) -> None:
+    found = nearest(np.ones((300, 16), np.float32), None, 20, device="cpu", approximate=LIKELY)
+    assert all(len(set(row)) == 20 for row in found.index.tolist())
+    assert (found.index != np.arange(300)[:, None]).all()
+
+
+FAISS_AND_TORCH = """
+import numpy as np, torch
+from contrastive_core.ops import neighbors
+neighbors.APPROXIMATE_FROM = neighbors.LARGE = neighbors.FEW = 0
+torch.set_num_threads(2)
+layer, x = torch.nn.Linear(32, 8), torch.randn(2000, 32)
+optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+for _ in range(2):
+    layer(x).square().mean().backward()
+    optimizer.step()
+    found = neighbors.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbors.LIKELY)
+import faiss
+assert found.recall is not None
+assert torch.get_num_threads() == faiss.omp_get_max_threads() == 2
+torch.set_num_threads(1)
+neighbors.nearest(x.numpy(), None, 5, device="cpu", approximate=neighbors.LIKELY)
+assert torch.get_num_threads() == faiss.omp_get_max_threads() == 1
+"""
+
+
+def test_faiss_and_torch_share_a_process_and_its_threads() -> None:
+    pytest.importorskip("faiss")
+    done = subprocess.run([sys.executable, "-c", FAISS_AND_TORCH], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def test_graphs_keep_the_recall_and_are_exact_where_asked(tmp_path, monkeypatch, large) -> None:
+    monkeypatch.setattr(neighbors, "EFFORTS", ((4, 4),))
+    monkeypatch.setattr("contrastive_core.spaces.nearest.graph_path", lambda *a: path)
+    rough = Approximation(0.5)
+    path, told = tmp_path / "graph.npz", []
+    x = EmbeddingSet(rows(1600, 4), np.arange(1600) % 3)
+    graph = Graphs("cpu", place=lambda *a: path).get(x, None, 9, approximate=rough)
+    assert graph.recall is not None
+    assert graph.recall < 1
+    read = Graphs("cpu", place=lambda *a: path)
+    assert read.get(x, None, 9).recall == graph.recall
+    for name in ("purity", "hubness"):
+        assert metrics.create(name)(None, x, read).extras["recall"] == graph.recall
+    knn = metrics.create("knn")(EmbeddingSet(rows(1600, 4, 2), np.arange(1600) % 3), x, read)
+    assert 0.8 < knn.extras["recall"] <= 1
+    exact = nearest(x.features, None, 9, device="cpu").index
+    json_files.write_npz(path, index=exact[::-1], score=graph.score, recall=np.array(graph.recall))
+    assert (nearest_of_all(x, 9)[0] == exact).mean() > 0.999  # the kept graph is passed by
+    monkeypatch.setattr(neighbors, "MEASURED_FROM", 1)
+    monkeypatch.setattr(neighbors, "_rate", lambda width, k, threads: 5.12e5)
+    of_all = Graphs("cpu", on_progress=lambda *stage: told.append(stage))
+    assert of_all.get(x, None, 9, approximate=None).recall is None
+    stage = "nearest neighbors (exact ones take about 20 s)"
+    assert told[0] == (stage, 0.0)  # beforehand
+    assert told[-2:] == [(stage, 1.0), ("nearest neighbors found", None)]
+
+
+def test_the_lowest_recall_of_several_searches() -> None:
+    assert lowest_recall([]) is lowest_recall([None, None]) is None
+    assert lowest_recall([None, 0.9, 0.75]) == 0.75
+    assert lowest_recall([0.0, None]) == 0.0

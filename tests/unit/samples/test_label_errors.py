@@ -1,0 +1,211 @@
+"""Wrong labels: the five voters, what they learn from, the noise model, and how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import cases
+from sample_sets import blobs
+from sklearn.metrics import average_precision_score
+
+from contrastive_core.base import large_arrays
+from contrastive_core.ops.neighbors import nearest
+from contrastive_core.samples import issues, label_errors, label_voters
+from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+
+def overlapping(n: int = 600, spread: float = 1.3, classes: int = 4) -> EmbeddingSet:
+    """Classes that overlap: a few right rows look wrong."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % classes
+    x = 3 * np.eye(classes, 8)[labels] + spread * rng.normal(size=(n, 8)) + 2
+    return EmbeddingSet(x.astype(np.float32), labels.astype(np.int64))
+
+
+def flipped(rows: EmbeddingSet, share: float, pairwise: bool) -> tuple[EmbeddingSet, np.ndarray]:
+    """The rows with a share of labels wrong: of the next class, or of any other; and which."""
+    rng, n, classes = np.random.default_rng(1), len(rows), int(rows.labels.max()) + 1
+    at = rng.choice(n, round(share * n), replace=False)
+    labels = rows.labels.copy()
+    step = 1 if pairwise else rng.integers(1, classes, len(at))
+    labels[at] = (labels[at] + step) % classes
+    return EmbeddingSet(rows.features, labels), labels != rows.labels
+
+
+def found_in(rows: EmbeddingSet) -> LabelErrors:
+    return find_label_errors(rows, nearest(rows.features, None, min(60, len(rows) - 1)))
+
+
+@pytest.mark.parametrize("pairwise", [False, True])
+def test_the_list_is_better_than_the_voters_first_mean_and_than_most_of_them(pairwise: bool) -> None:
+    rows, wrong = flipped(overlapping(), 0.3, pairwise)
+    found = found_in(rows)
+    every = {n: average_precision_score(wrong, s) for n, s in found.by_voter.items()}
+    first = label_voters.vote(rows, nearest(rows.features, None, 60), np.ones(len(rows), bool)).mean()
+    alone = average_precision_score(wrong, 1 - first[np.arange(len(rows)), rows.labels])
+    score = average_precision_score(wrong, found.probability)
+    assert set(every) == set(label_voters.VOTERS)
+    assert score > alone  # what was left out and which classes are taken for each other both help
+    assert score > np.mean(list(every.values()))
+    assert score > 0.9
+
+
+def test_what_is_found_does_not_depend_on_where_votes_lie_and_how_many_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In memory at once, or mapped from files and block by block; also with rows without label."""
+    rows, _ = flipped(overlapping(), 0.2, True)
+    labels = np.where(np.arange(len(rows)) % 9 == 4, -1, rows.labels)
+    made = []
+    for own in (rows, EmbeddingSet(rows.features, labels)):
+        in_memory = found_in(own)
+        with monkeypatch.context() as patch:
+            patch.setattr(large_arrays, "MAPPED", 1)
+            patch.setattr(label_voters, "BLOCK", 37)
+            patch.setattr(label_errors, "BLOCK", 256)
+            in_files = found_in(own)
+            patch.setattr(issues, "BLOCK", 19)
+            two = issues._highest(in_files.classes, 2)
+        assert isinstance(in_files.classes, np.memmap)
+        assert isinstance(in_files.by_class.losses, np.memmap)
+        for name in ("probability", "confidence", "classes"):
+            found, expected = getattr(in_files, name), getattr(in_memory, name)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+        assert np.array_equal(in_files.suggested, in_memory.suggested)
+        for found, expected in zip(two, issues._highest(in_memory.classes, 2), strict=True):
+            assert np.array_equal(found, expected)
+        made.append(in_memory)
+    assert np.isnan(made[1].classes[4]).all()
+    assert np.isfinite(made[1].classes[labels >= 0]).all()
+
+
+def test_a_voter_has_not_seen_the_label_of_the_row() -> None:
+    """Whatever a row is labeled, all voters say the same of it; other rows may change."""
+    rows = overlapping(120)
+    graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
+    before = label_voters.vote(rows, graph, learned).by_voter
+    labels = rows.labels.copy()
+    labels[0] = 1
+    after = label_voters.vote(EmbeddingSet(rows.features, labels), graph, learned).by_voter
+    for name in ("loss", "neighbors"):
+        np.testing.assert_allclose(before[name][0], after[name][0], atol=1e-6)
+    x, classify = rows.features, label_voters.discriminant
+    p = label_voters.out_of_fold(x, rows.labels, 4, classify)
+    fold = label_voters.folds(rows.labels)
+    rest = np.flatnonzero(fold != fold[0])
+    np.testing.assert_allclose(p[0], classify(x[rest], rows.labels[rest])(x[:1])[0], atol=1e-6)
+
+
+def test_what_is_not_learned_from_has_no_vote() -> None:
+    rows = blobs(90)
+    graph, learned = nearest(rows.features, None, 60), np.ones(90, bool)
+    learned[rows.labels == 2] = False
+    learned[2] = True  # one row of the class is left
+    votes = label_voters.vote(rows, graph, learned).by_voter
+    third = np.flatnonzero(rows.labels == 2)[1:]
+    for name in ("neighbors", "probe", "scaled_probe", "discriminant", "loss"):
+        assert votes[name].shape == (90, 3)
+        np.testing.assert_allclose(votes[name].sum(1), 1, atol=1e-6)
+    assert votes["neighbors"][third, 2].max() < 1
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_wrong_labels_have_a_high_probability_and_right_ones_a_low_one(share: float) -> None:
+    rows, wrong = flipped(overlapping(800, spread=0.7), share, pairwise=False)
+    found = found_in(rows)
+    assert found.probability[wrong].mean() > 0.8
+    assert found.probability[~wrong].mean() < 0.1
+
+
+def test_the_share_is_the_likeliest() -> None:
+    odds = np.random.default_rng(0).lognormal(-2, 2, 500)
+    e = label_errors.share_of(odds)
+    shares = np.linspace(0.001, 0.89, 400)
+    likelihood = np.log1p(shares[:, None] * (odds - 1)).mean(1)
+    assert e == pytest.approx(shares[likelihood.argmax()], abs=0.003)
+
+
+def test_hardly_any_row_is_left_out_where_classes_cannot_be_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    rows = EmbeddingSet(rng.normal(size=(400, 8)).astype(np.float32), np.arange(400) % 10)
+    p = label_voters.vote(rows, nearest(rows.features, None, 60), np.ones(400, bool)).mean()
+    assert label_errors.doubtful(p, rows.labels).mean() < 0.02
+
+
+@cases(
+    "labels",
+    [
+        [0, 1, 0, 1, 0, 1],  # two classes
+        [0, 0, 0, 0, 0, 7],  # numbers with gaps, a class of one
+        [0, 1, 2, 3, 4, 5],  # each a class of its own
+        [0, 1, -1, -1, -1, -1],  # two labels
+    ],
+)
+@cases("same", [False, True])
+def test_small_and_odd_sets_have_figures(labels: list[int], same: bool) -> None:
+    x = np.ones((6, 3)) if same else np.random.default_rng(0).normal(size=(6, 3))
+    rows = EmbeddingSet(x.astype(np.float32), np.array(labels))
+    found, labeled = found_in(rows), np.array(labels) >= 0
+    for values in (found.probability, found.confidence, *found.by_voter.values()):
+        assert np.isfinite(values[labeled]).all()
+        assert np.isnan(values[~labeled]).all()
+    assert (found.suggested[labeled] != rows.labels[labeled]).all()
+    assert (found.suggested[~labeled] == -1).all()
+
+
+def test_the_voter_that_knows_most_weighs_most() -> None:
+    rng, y = np.random.default_rng(0), np.arange(300) % 3
+    knows = 0.8 * np.eye(3)[y] + 0.2 / 3
+    votes = {"knows": knows, "guesses": rng.dirichlet(np.ones(3), 300)}
+    weight = label_errors.weights_of(votes, y, np.ones(300, bool))
+    assert weight["knows"] > 0.95
+    assert sum(weight.values()) == pytest.approx(1)
+    alike = label_errors.weights_of({"a": knows, "b": knows}, y, np.ones(300, bool))
+    assert alike == pytest.approx({"a": 0.5, "b": 0.5})
+
+
+def test_classes_that_are_hard_to_tell_apart_are_not_taken_for_wrong_labels() -> None:
+    """Classes 0 and 1 look alike and are labeled right; what is wrong is spread evenly."""
+    rng, n = np.random.default_rng(0), 6000
+    truth = np.arange(n) % 4
+    p = 0.97 * np.eye(4)[truth] + 0.01
+    alike = truth < 2
+    p[alike, :2] = rng.dirichlet([1, 1], int(alike.sum())) * 0.98
+    p[alike, 2:] = 0.01
+    truth[alike] = (rng.random(int(alike.sum())) < p[alike, 1] / 0.98).astype(np.int64)
+    y, flip = truth.copy(), rng.random(n) < 0.1
+    y[flip] = (truth[flip] + rng.integers(1, 4, int(flip.sum()))) % 4
+    s = label_errors.confusions(p, y, flip.astype(float))
+    doubted = label_errors.confusions(p, y, 1 - p[np.arange(n), y])
+    assert s[0, 1] < 0.45  # a third, where all others are alike
+    assert doubted[0, 1] > 0.6  # were all counted that the voters doubt
+    np.testing.assert_allclose(s.sum(1), 1)
+    assert (s.diagonal() == 0).all()
+
+
+def test_the_scaled_probe_does_not_ask_how_long_the_columns_are() -> None:
+    rows = overlapping(120)
+    graph, learned = nearest(rows.features, None, 60), np.ones(120, bool)
+    units = np.geomspace(0.01, 100, 8).astype(np.float32)
+    stretched = EmbeddingSet(rows.features * units + 3 * units, rows.labels)
+    before, after = (label_voters.vote(r, graph, learned).by_voter["scaled_probe"] for r in (rows, stretched))
+    np.testing.assert_allclose(before, after, atol=1e-3)
+    constant = EmbeddingSet(np.hstack([rows.features, np.ones((120, 1), np.float32)]), rows.labels)
+    same = label_voters.vote(constant, graph, learned).by_voter["scaled_probe"]
+    np.testing.assert_allclose(before, same, atol=1e-3)
+
+
+def test_classifiers_of_a_large_set_learn_from_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as LEARNED, none of them of the row's own fold; and two folds where half are more."""
+    monkeypatch.setattr(label_voters, "LEARNED", 40)
+    rows, learned = blobs(100), []
+
+    def fit(x: np.ndarray, y: np.ndarray) -> label_voters.Vote:
+        learned.append(x)
+        return lambda other: np.array([[(x == row).all(1).any(), *[0] * y.max()] for row in other])
+
+    p = label_voters.out_of_fold(rows.features, rows.labels, int(rows.labels.max()) + 1, fit)
+    assert [len(x) for x in learned] == [40, 40]
+    assert not p.any()
+    assert label_voters.folds_of(79) == label_voters.FOLDS

@@ -1,0 +1,84 @@
+"""An embedding keeps its rows, names its problems and comes back from disk as it was."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+
+def make(n: int = 6, d: int = 3, **more) -> EmbeddingSet:
+    features = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    settings = {"labels": np.arange(n) % 2, "classes": ("cat", "dog"), "split": "test"} | more
+    return EmbeddingSet(features, layer="h", **settings)
+
+
+def test_rows_must_agree() -> None:
+    with pytest.raises(UnusableEmbedding, match="6 rows of features but 2 of ids"):
+        make(ids=("a", "b"))
+    with pytest.raises(UnusableEmbedding, match="6 rows of features but 2 of size"):
+        make(columns={"size": np.zeros(2)})
+    with pytest.raises(UnusableEmbedding, match=r"\(n, d\)"):
+        EmbeddingSet(np.zeros((0, 3), np.float32))
+    with pytest.raises(UnusableEmbedding, match="1,000,000"):
+        EmbeddingSet(np.zeros((2, 1_000_000), np.float32))
+
+
+def test_no_label_at_all_is_none() -> None:
+    assert make(labels=np.full(6, -1)).labels is None
+
+
+def test_problems_name_rows_and_can_be_left_out() -> None:
+    rows = make()
+    rows.features[2], rows.features[4, 1] = 0, np.nan
+    assert rows.problems["zero"].tolist() == [2]
+    assert rows.problems["not_finite"].tolist() == [4]
+    kept = rows.take(rows.usable)
+    assert kept.ids == ("0", "1", "3", "5")
+    assert kept.labels is not None
+    assert kept.labels.tolist() == [0, 1, 1, 1]
+
+
+def test_hash_follows_content() -> None:
+    a, b = make(), make()
+    assert a.content_hash == b.content_hash
+    b = make()
+    b.features[0, 0] += 1e-6
+    assert a.content_hash != b.content_hash
+    assert a.content_hash != make(labels=np.ones(6, np.int64)).content_hash
+
+
+def test_npz_brings_everything_back(tmp_path) -> None:
+    views = np.ones((2, 2, 3), np.float32)
+    rows = make(columns={"size": np.arange(6.0)}, views=views, provenance={"run": "a"})
+    rows.save(tmp_path / "e.npz")
+    with np.load(tmp_path / "e.npz", allow_pickle=False) as file:
+        back = EmbeddingSet.from_arrays(dict(file))
+    assert back.content_hash == rows.content_hash
+    assert (back.ids, back.classes, back.provenance) == (rows.ids, rows.classes, rows.provenance)
+    assert back.columns["size"].tolist() == list(range(6))
+
+
+def test_parquet_has_a_row_per_sample(tmp_path) -> None:
+    import pandas as pd
+
+    rows = make()
+    rows.save(tmp_path / "e.parquet")
+    table = pd.read_parquet(tmp_path / "e.parquet")
+    assert list(table.columns) == ["id", "split", "label", "class", "embedding"]
+    assert np.array_equal(np.stack(table["embedding"]), rows.features)
+    assert table["class"].tolist() == ["cat", "dog"] * 3
+    with pytest.raises(ValueError, match=r"\.npz or \.parquet"):
+        rows.save(tmp_path / "e.txt")
+
+
+def test_a_file_that_calls_the_layer_by_its_older_name_is_read() -> None:
+    arrays = EmbeddingSet(np.ones((3, 2), np.float32), layer="z").arrays()
+    meta = json.loads(arrays["meta"].tobytes())
+    meta["which"] = meta.pop("layer")
+    arrays["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+    assert EmbeddingSet.from_arrays(arrays).layer == "z"

@@ -1,0 +1,346 @@
+"""Vectors from elsewhere: every format, and a thousand damaged or hostile files."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cases import cases
+from mutation import mutated
+
+from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.spaces import file_formats, loaded_vectors, open_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.space import Space
+
+X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+LABELS = np.arange(12) % 3
+
+
+def make(folder: Path, ending: str) -> Path:
+    path = folder / f"vectors{ending}"
+    if ending == ".npy":
+        np.save(path, X)
+    elif ending == ".npz":
+        np.savez(path, embeddings=X, labels=LABELS)
+    else:
+        table = pd.DataFrame({"id": [f"i{i}" for i in range(12)], "label": LABELS})
+        if ending == ".csv":
+            table[["a", "b", "c"]] = X
+            table.to_csv(path, index=False)
+        else:
+            table["embedding"] = list(X)
+            table.to_parquet(path)
+    return path
+
+
+@cases("ending", file_formats.ENDINGS)
+def test_every_format(tmp_path: Path, ending: str) -> None:
+    found = file_formats.read(make(tmp_path, ending))
+    np.testing.assert_allclose(found.features, X, rtol=1e-6)
+    if ending == ".npy":
+        assert found.labels is None
+    else:
+        assert found.labels is not None
+        assert found.labels.tolist() == LABELS.tolist()
+    if ending in (".csv", ".parquet"):
+        assert found.ids[3] == "i3"
+
+
+def test_our_own_files_come_back(tmp_path: Path) -> None:
+    rows = EmbeddingSet(X, LABELS.astype(np.int64), classes=("a", "b", "c"), split="test")
+    for name in ("a.npz", "a.parquet"):
+        rows.save(tmp_path / name)
+        found = file_formats.read(tmp_path / name)
+        np.testing.assert_allclose(found.features, X)
+        assert found.labels is not None
+        assert found.labels.tolist() == LABELS.tolist()
+
+
+def test_class_names_become_labels(tmp_path: Path) -> None:
+    table = pd.DataFrame({"class": ["dog", "cat"] * 6, "x0": X[:, 0], "x1": X[:, 1]})
+    table.to_csv(tmp_path / "v.csv", index=False)
+    found = file_formats.read(tmp_path / "v.csv")
+    assert found.classes == ("cat", "dog")
+    assert found.class_name(int(found.labels[0])) == "dog"  # type: ignore[index]
+
+
+def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
+    path = tmp_path / "p.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(UnusableEmbedding, match="pickled objects"):
+        file_formats.read(path)
+
+
+def test_a_header_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "h.npy"
+    np.save(path, X)
+    data = path.read_bytes().replace(b"(12, 3), ", b"(9**9,3),", 1)
+    path.write_bytes(data.replace(b"(9**9,3),", b"(10**9,3)"[:9], 1))
+    with pytest.raises((Damaged, UnusableEmbedding)):
+        file_formats.read(path)
+    huge = np.lib.format.header_data_from_array_1_0(X) | {"shape": (10**12, 3)}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, huge)
+    with pytest.raises(UnusableEmbedding, match="declares"):
+        file_formats.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "sentence"),
+    [("a.csv", {"id": ["x", "y"]}, "two or more columns of numbers"), ("a.txt", {"x": [1]}, "vectors are read from")],
+)
+def test_tables_without_vectors_say_so(tmp_path: Path, name: str, table: dict, sentence: str) -> None:
+    pd.DataFrame(table).to_csv(tmp_path / name, index=False)
+    with pytest.raises(UnusableEmbedding, match=sentence):
+        file_formats.read(tmp_path / name)
+
+
+def test_a_few_bytes_of_parquet_that_unpack_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = {k: np.zeros(1_000_000) for k in "ab"}
+    pd.DataFrame(flat).to_parquet(tmp_path / "flat.parquet")
+    pd.DataFrame(flat | {"label": 0}).to_parquet(tmp_path / "labeled.parquet")
+    lists = pa.FixedSizeListArray.from_arrays(np.zeros(2_000_000), 2)
+    pq.write_table(pa.table({"v": lists}), tmp_path / "lists.parquet")
+    for path in tmp_path.iterdir():
+        assert path.stat().st_size < 100_000
+    monkeypatch.setattr(file_formats, "LIMIT", 7_000_000)
+    with pytest.raises(UnusableEmbedding, match=r"would unpack to 8,000,000 bytes from \d+,\d+; at most 7,000,"):
+        file_formats.read(tmp_path / "labeled.parquet")
+    monkeypatch.setattr(file_formats, "VECTORS", 7_000_000)
+    for name in ("flat.parquet", "lists.parquet"):
+        with pytest.raises(UnusableEmbedding, match="would unpack to"):
+            file_formats.read(tmp_path / name)
+
+
+@cases("step", [1, 100, 1 << 20])
+@cases("dtype", ["<f4", "<f8", "<f2", ">f4", "i2"])
+@cases("order", ["C", "F"])
+def test_vectors_are_read_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, dtype: str, order: str
+) -> None:
+    monkeypatch.setattr(file_formats, "STEP", step)
+    array = np.array(np.random.default_rng(0).normal(size=(37, 5)) * 9, dtype, order=order)  # type: ignore[call-overload]
+    np.save(tmp_path / "a.npy", array)
+    np.savez(tmp_path / "a.npz", features=array)
+    for name in ("a.npy", "a.npz"):
+        assert np.array_equal(file_formats.read(tmp_path / name).features, array.astype("f4"))
+
+
+class Harm:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.target,)
+
+
+def test_pickles_inside_parquet_and_archives_are_never_opened(tmp_path: Path) -> None:
+    target = tmp_path / "touched"
+    harm = pickle.dumps(Harm(target))
+    table = pa.table({"embedding": [[1.0, 2.0]] * 3, "object": [harm] * 3})
+    kind = {b"ARROW:extension:name": b"arrow.py_extension_type"}
+    field = pa.field("object", pa.binary(), metadata={**kind, b"ARROW:extension:metadata": harm})
+    schema = pa.schema([table.schema.field(0), field], metadata={b"pandas": harm})
+    pq.write_table(table.cast(schema), tmp_path / "p.parquet")
+    assert len(file_formats.read(tmp_path / "p.parquet")) == 3
+    np.savez(tmp_path / "p.npz", x=X, labels=np.array([Harm(target)] * 12, dtype=object))
+    with pytest.raises(UnusableEmbedding, match="pickled objects"):
+        file_formats.read(tmp_path / "p.npz")
+    assert not target.exists()
+
+
+def test_a_header_in_an_archive_that_promises_terabytes_is_refused(tmp_path: Path) -> None:
+    head = io.BytesIO()
+    about = np.lib.format.header_data_from_array_1_0(X) | {"shape": (10**12, 3)}
+    np.lib.format.write_array_header_1_0(head, about)
+    with zipfile.ZipFile(tmp_path / "h.npz", "w") as archive:
+        archive.writestr("../../x.npy", head.getvalue() + bytes(100))
+    with pytest.raises((Damaged, UnusableEmbedding)):
+        file_formats.read(tmp_path / "h.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["h.npz"]
+
+
+@cases("ending", file_formats.ENDINGS)
+def test_a_thousand_mutated_files_give_rows_or_a_sentence(tmp_path: Path, ending: str) -> None:
+    """250 files of each format: cut, changed, doubled, filled, flipped."""
+    path = make(tmp_path, ending)
+    whole, rng = path.read_bytes(), random.Random(ending)
+    for _ in range(250):
+        path.write_bytes(mutated(whole, rng))
+        try:
+            found = file_formats.read(path)
+        except (UnusableEmbedding, Damaged) as error:
+            said = str(error)
+        else:
+            said = f"{len(found)} rows"
+        assert len(said) > 3
+
+
+@cases(
+    ("part", "value", "sentence"),
+    [
+        ("features", X.astype(np.complex128), "numbers"),
+        ("features", X[0], "must hold"),
+        ("labels", LABELS.astype(np.str_), "whole numbers"),
+        ("labels", np.zeros((12, 2), np.int64), "1 dimensions"),
+        ("labels", LABELS[:5], "5 of labels"),
+        ("ids", np.arange(12), "must be texts"),
+        ("ids", np.array([["a"] * 2] * 12), "must be texts"),
+        ("ids", np.array(["a"] * 3), "3 of ids"),
+        ("column:x", np.zeros((12, 2)), "one a row"),
+        ("column:x", np.zeros(12, np.complex64), "one a row"),
+        ("views", np.zeros((4, 2, 9), np.float32), "views"),
+        ("meta", np.frombuffer(b"null", np.uint8), "damaged"),
+        (
+            "meta",
+            np.frombuffer(b'{"split": [1], "which": "h", "classes": [], "provenance": {}}', np.uint8),
+            "must be texts",
+        ),
+        (
+            "meta",
+            np.frombuffer(b'{"split": "", "which": "h", "classes": [{}], "provenance": {}}', np.uint8),
+            "must be texts",
+        ),
+        (
+            "meta",
+            np.frombuffer(b'{"split": "", "which": "h", "classes": [], "provenance": 3}', np.uint8),
+            "must be a dict",
+        ),
+    ],
+)
+def test_an_archive_that_carries_meta_passes_the_same_checks(
+    tmp_path: Path, part: str, value: np.ndarray, sentence: str
+) -> None:
+    arrays = EmbeddingSet(X, LABELS.astype(np.int64), columns={"x": X[:, 0]}).arrays()
+    np.savez(tmp_path / "m.npz", **arrays | {part: value})
+    with pytest.raises(UnusableEmbedding, match=sentence):
+        file_formats.read(tmp_path / "m.npz")
+
+
+def test_other_widths_of_numbers_beside_meta_are_taken(tmp_path: Path) -> None:
+    arrays = EmbeddingSet(X, LABELS.astype(np.int64), columns={"x": X[:, 0]}).arrays()
+    labels = np.where(LABELS == 0, -7, LABELS).astype(np.int16)
+    wide = {"features": X.astype(np.float64), "labels": labels}
+    np.savez(tmp_path / "m.npz", **arrays | wide)
+    rows = file_formats.read(tmp_path / "m.npz")
+    assert rows.features.dtype == np.float32
+    assert rows.labels is not None
+    assert rows.labels.tolist() == np.maximum(labels, -1).tolist()
+
+
+@cases("ending", file_formats.ENDINGS)
+def test_a_pipe_and_a_device_are_refused_at_once(tmp_path: Path, ending: str) -> None:
+    os.mkfifo(tmp_path / f"pipe{ending}")
+    (tmp_path / f"zero{ending}").symlink_to("/dev/zero")
+    (tmp_path / f"gone{ending}").symlink_to("nowhere")
+    for name in ("pipe", "zero"):
+        with pytest.raises(NotRegular, match="a pipe, a device or a socket"):
+            file_formats.read(tmp_path / f"{name}{ending}")
+    with pytest.raises(FileNotFoundError):
+        file_formats.read(tmp_path / f"gone{ending}")
+    (tmp_path / f"folder{ending}").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        file_formats.read(tmp_path / f"folder{ending}")
+
+
+def constant_column(path: Path, rows: int, text: str = "x" * 400) -> Path:
+    """A few kilobytes of Parquet: one text, and one list, a great many times."""
+    index = pa.array(np.zeros(rows, np.int32))
+    table = pa.table(
+        {
+            "embedding": pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2 * rows, np.float32)), 2),
+            "text": pa.DictionaryArray.from_arrays(index, [text]),
+        }
+    )
+    pq.write_table(table, path, compression="zstd")
+    return path
+
+
+def test_a_constant_column_of_parquet_is_refused_before_it_is_spread_out(tmp_path: Path) -> None:
+    path = constant_column(tmp_path / "c.parquet", 3_000_000)
+    assert path.stat().st_size < 200_000
+    with pytest.raises(UnusableEmbedding, match="texts of 'text' would take 4,800,000,000 bytes"):
+        file_formats.read(path)
+
+
+def test_what_a_page_opens_is_read_in_a_child_with_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = constant_column(tmp_path / "c.parquet", 1_000_000, "x" * 100)
+    monkeypatch.setattr(open_vectors, "MEMORY", 300 << 20)
+    with pytest.raises(UnusableEmbedding, match=r"c\.parquet .*memory"):
+        open_vectors.open_vectors(path, path.name)
+    assert loaded_vectors.loaded() == {}
+    monkeypatch.undo()
+
+
+def test_a_file_that_a_page_opens_is_kept_under_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTRASTIVE_LAB_HOME", str(tmp_path / "home"))
+    path = make(tmp_path, ".parquet")
+    key = open_vectors.open_upload("mine.parquet", path.read_bytes())
+    assert loaded_vectors.loaded()[key]["name"] == "mine.parquet"
+    np.testing.assert_allclose(Space.of_vectors(key).rows().features, X)  # type: ignore[union-attr]
+    content = io.BytesIO()
+    np.save(content, X[0])
+    with pytest.raises(UnusableEmbedding, match=r"mine\.npy must hold"):
+        open_vectors.open_upload("mine.npy", content.getvalue())
+    with pytest.raises(FileNotFoundError):
+        open_vectors.open_vectors(tmp_path / "gone.npy", "gone.npy")
+
+
+@cases("kind", ["list", "large", "fixed", "tensor"])
+def test_the_column_of_vectors_is_found_whatever_its_type(kind: str, tmp_path: Path) -> None:
+    """As files of Hugging Face and Embedding Atlas have it, beside other lists and numbers."""
+    n, d = 40, 6
+    rows = np.random.default_rng(0).normal(size=(n, d)).astype(np.float32)
+    fixed = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), d)
+    column = {
+        "list": pa.array(rows.tolist(), pa.list_(pa.float32())),
+        "large": pa.array(rows.tolist(), pa.large_list(pa.float64())),
+        "fixed": fixed,
+        "tensor": pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), [d]), fixed),
+    }[kind]
+    pq.write_table(
+        pa.table(
+            {
+                "input_ids": pa.array([[i, 2, 3] for i in range(n)]),
+                "identifier": np.arange(n),
+                "vec": column,
+                "projection_x": rows[:, 0],
+                "text": [f"text {i}" for i in range(n)],
+                "image": pa.array([{"bytes": b"x", "path": "x.png"}] * n),
+            }
+        ),
+        tmp_path / "rows.parquet",
+    )
+    made = file_formats.read(tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(made.features, rows)
+    assert {"identifier", "projection_x", "text"} <= set(made.columns)
+
+
+def test_of_two_columns_of_vectors_the_usual_name_is_taken(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(2, 20, 4)).astype(np.float32)
+    table = {"logits": rows[0].tolist(), "Embedding": rows[1].tolist()}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    np.testing.assert_array_equal(file_formats.read(tmp_path / "rows.parquet").features, rows[1])
+
+
+def test_one_array_is_taken_and_of_several_the_one_that_is_named_as_usual(tmp_path: Path) -> None:
+    path = tmp_path / "v.npz"
+    np.savez(path, mine=X)
+    assert len(file_formats.read(path)) == len(X)
+    np.savez(path, before=X + 1, z=X)
+    np.testing.assert_allclose(file_formats.read(path).features, X)
+    np.savez(path, before=X, during=X, after=X)
+    with pytest.raises(UnusableEmbedding, match=r"or several with .*vectors.*; got before \(12, 3\), during"):
+        file_formats.read(path)

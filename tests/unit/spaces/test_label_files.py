@@ -1,0 +1,134 @@
+"""Labels in a file of their own: numbers or names, and a sentence for files that lie."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import cases
+
+from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding
+from contrastive_core.spaces import label_files, loaded_vectors, open_vectors
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+ROWS = EmbeddingSet(np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32))
+REFUSED = UnusableEmbedding
+
+
+def saved(folder: Path, values: object, name: str = "labels.npy") -> Path:
+    np.save(folder / name, np.asarray(values), allow_pickle=True)
+    return folder / name
+
+
+def written(folder: Path, text: str | bytes, name: str = "labels.csv") -> Path:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder / name
+
+
+@cases(
+    ("values", "labels", "classes"),
+    [
+        ([0, 1, 0, 2, 1], [0, 1, 0, 2, 1], ()),
+        (np.array([[3], [1], [3], [0], [1]], np.uint8), [3, 1, 3, 0, 1], ()),
+        ([0.0, 1.0, np.nan, -1.0, 1.0], [0, 1, -1, -1, 1], ()),
+        (["cat", "dog", "", "cat", "dog"], [0, 1, -1, 0, 1], ("cat", "dog")),
+        ([b"cat", b"dog", b"dog", b"cat", b"dog"], [0, 1, 1, 0, 1], ("cat", "dog")),
+        ([10**18, 7, 10**18, 8, -1], [0, 1, 0, 2, -1], (f"{10**18}", "7", "8")),
+        ([True, False, True, True, False], [1, 0, 1, 1, 0], ()),
+    ],
+)
+def test_arrays_of_numbers_and_names(
+    tmp_path: Path, values: object, labels: list[int], classes: tuple[str, ...]
+) -> None:
+    rows = label_files.labeled(ROWS, saved(tmp_path, values))
+    assert rows.labels is not None
+    assert (rows.labels.tolist(), rows.classes) == (labels, classes)
+    assert rows.features is ROWS.features
+
+
+@cases(
+    ("name", "text", "labels", "classes"),
+    [
+        ("a.txt", "cat\ndog\ncat\n\ndog\n", [0, 1, 0, -1, 1], ("cat", "dog")),
+        ("a.txt", "0\r\n10\r\n2\r\n10\r\n0", [0, 10, 2, 10, 0], ()),
+        ("a.txt", "cat, gray\ndog\ndog\ndog\ndog\n\n\n", [0, 1, 1, 1, 1], ("cat, gray", "dog")),
+        ("a.csv", "label\ncat\ndog\ncat\ndog\ndog\n", [0, 1, 0, 1, 1], ("cat", "dog")),
+        ("a.csv", "species\n1\n0\n1\n0\n0\n", [1, 0, 1, 0, 0], ()),
+        ("a.csv", '\ufeffid,Label\na,"x, y"\nb,z\nc,z\nd,\ne,z\n', [0, 1, 1, -1, 1], ("x, y", "z")),
+        ("a.tsv", "y\tname\n4\ta\n4\tb\n0\tc\nnan\td\n\te\n", [4, 4, 0, -1, -1], ()),
+    ],
+)
+def test_texts_with_and_without_a_line_of_names(
+    tmp_path: Path, name: str, text: str, labels: list[int], classes: tuple[str, ...]
+) -> None:
+    rows = label_files.labeled(ROWS, written(tmp_path, text, name))
+    assert rows.labels is not None
+    assert (rows.labels.tolist(), rows.classes) == (labels, classes)
+
+
+@cases(
+    ("values", "sentence"),
+    [
+        ([0, 1, 2], "labels.npy has 3 labels, but there are 5 rows of embeddings"),
+        (np.zeros((5, 2)), r"must hold \(n\) labels, numbers or texts; got float64 \(5, 2\)"),
+        (np.array(3), r"must hold \(n\) labels"),
+        (np.array([{"a": 1}] * 5), "pickled objects; these are never loaded"),
+        (np.zeros(5, complex), "numbers or texts; got complex128"),
+        ([], "labels.npy has 0 labels"),
+        ([np.nan] * 5, "has no label: all are empty, NaN or below 0"),
+        ([-1] * 5, "has no label"),
+    ],
+)
+def test_arrays_that_lie_are_refused_with_a_sentence(tmp_path: Path, values: object, sentence: str) -> None:
+    with pytest.raises(REFUSED, match=sentence):
+        label_files.labeled(ROWS, saved(tmp_path, values))
+
+
+@cases(
+    ("name", "content", "sentence"),
+    [
+        ("a.csv", "", "a.csv is empty"),
+        ("a.csv", "\n\n\n\n\n", "has no label"),
+        ("a.csv", "1\n2\n3\n", "a.csv has 3 labels, but there are 5 rows"),
+        ("a.txt", "1\n" * 9, "a.txt has 9 labels, but there are 5 rows"),
+        ("a.csv", "label\n1\n2\n3\n4\n", "a.csv has 4 labels"),
+        ("a.csv", "a,b\n" + "1,2\n" * 5, "2 columns; the one of labels must be named label"),
+        ("a.txt", b"\xff\xfe\x00", "a.txt is no text in UTF-8"),
+        ("a.npy", b"not an array", "does not begin as a .npy file does"),
+        ("a.npy", pickle.dumps([1, 2, 3, 4, 5]), "does not begin as a .npy file does"),
+        ("a.json", "[1]", "labels are read from .npy, .txt, .csv, .tsv; got 'a.json'"),
+    ],
+)
+def test_texts_that_lie_are_refused_with_a_sentence(
+    tmp_path: Path, name: str, content: str | bytes, sentence: str
+) -> None:
+    with pytest.raises((REFUSED, Damaged), match=sentence):
+        label_files.labeled(ROWS, written(tmp_path, content, name))
+
+
+def test_a_header_that_promises_more_and_what_is_no_file(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.arange(5))
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(REFUSED, match="declares"):
+        label_files.labeled(ROWS, path)
+    with pytest.raises(FileNotFoundError):
+        label_files.labeled(ROWS, tmp_path / "gone.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises((IsADirectoryError, NotRegular)):
+        label_files.labeled(ROWS, tmp_path / "folder.csv")
+
+
+def test_they_are_opened_beside_their_vectors_in_a_child(tmp_path: Path) -> None:
+    vectors = saved(tmp_path, ROWS.features, "vectors.npy")
+    labels = written(tmp_path, "cat\ndog\ncat\ndog\ncat\n")
+    bare = open_vectors.open_vectors(vectors, "mine.npy")
+    key = open_vectors.open_vectors(vectors, "mine.npy", labels=labels)
+    assert key != bare
+    rows = loaded_vectors.rows(key)
+    assert rows.labels is not None
+    assert (rows.labels.tolist(), rows.classes) == ([0, 1, 0, 1, 0], ("cat", "dog"))
+    assert open_vectors.open_upload("mine.npy", vectors.read_bytes(), labels=labels) == key
+    with pytest.raises(REFUSED, match=r"labels\.csv has 2 labels, but there are 5 rows"):
+        open_vectors.open_vectors(vectors, "m.npy", labels=written(tmp_path, "a\nb\n"))

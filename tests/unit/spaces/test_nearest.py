@@ -1,0 +1,86 @@
+"""What pages find at once is what the tasks find: the same rows in the same order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contrastive_core.base import json_files
+from contrastive_core.ops import neighbors
+from contrastive_core.spaces import nearest
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+
+
+def test_at_once_and_by_a_task_the_same_rows_are_nearest(monkeypatch) -> None:
+    monkeypatch.setattr(nearest, "BLOCK", 7)
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32) * 3)
+    graph = neighbors.nearest(rows.features, None, 9)
+    index, similarity = nearest.nearest_of_all(rows, 9)
+    assert np.array_equal(index, graph.index)
+    np.testing.assert_allclose(similarity, graph.score, atol=1e-6)
+    one, cosines = nearest.nearest_of(rows, 3, 39)
+    assert np.array_equal(one[:9], graph.index[3])
+    assert 3 not in one
+    np.testing.assert_allclose(cosines[:9], graph.score[3], atol=1e-6)
+
+
+def test_of_equal_rows_the_first_comes_first(monkeypatch) -> None:
+    rows = EmbeddingSet(np.ones((50, 2), np.float32))
+    for columns in (nearest.COLUMNS, 7, 1):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        assert nearest.nearest_of(rows, 2, 4)[0].tolist() == [0, 1, 3, 4]
+        many, _ = nearest.nearest_of(rows, np.array([0, 49]), 3)
+        assert many.tolist() == [[1, 2, 3], [0, 1, 2]]
+
+
+def test_parts_of_the_rows_give_what_all_at_once_do(monkeypatch) -> None:
+    x = np.random.default_rng(1).normal(size=(90, 5)).astype(np.float32)
+    x[40:60] = x[:20]  # ties between parts
+    rows, at = EmbeddingSet(x), np.array([0, 3, 45, 89])
+    whole, cosines = nearest.nearest_of(rows, at, 12)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    s = unit[at] @ unit.T
+    s[np.arange(4), at] = -np.inf
+    np.testing.assert_allclose(cosines, -np.sort(-s, axis=1)[:, :12], atol=1e-6)
+    for columns in (1, 13, 64):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        index, similarity = nearest.nearest_of(rows, at, 12)
+        np.testing.assert_allclose(similarity, cosines, atol=1e-6)
+        assert all(set(a) == set(b) for a, b in zip(index, whole, strict=True))
+    assert nearest.nearest_of(rows, at, 200)[0].shape == (4, 90)
+
+
+def test_ranks_are_the_places_in_the_order_of_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also among equal rows, and where the rows are met in parts; and nothing is sorted."""
+    x = np.random.default_rng(2).integers(-2, 3, (90, 3)).astype(np.float32) + 0.5  # many ties
+    rows = EmbeddingSet(x)
+    for columns in (nearest.COLUMNS, 13):
+        monkeypatch.setattr(nearest, "COLUMNS", columns)
+        for at in (0, 44, 89):
+            order, _ = nearest.nearest_of(rows, at, 89)
+            with monkeypatch.context() as patch:
+                patch.setattr(np, "argsort", lambda *a, **k: pytest.fail("it was sorted"))
+                ranks = nearest.ranks_of(rows, at, order)
+            assert ranks.tolist() == list(range(1, 90))
+            some = np.array([order[50], order[3]])
+            assert nearest.ranks_of(rows, at, some).tolist() == [51, 4]
+
+
+def test_a_kept_graph_comes_with_its_recall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "graph_path", lambda *a: tmp_path / "graph.npz")
+    rows = EmbeddingSet(np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
+    assert nearest.kept_graph(rows, 5) is None
+    graph = neighbors.nearest(rows.features, None, 9)
+    path = tmp_path / "graph.npz"
+    json_files.write_npz(path, index=graph.index, score=graph.score, recall=np.array(0.97))
+    found = nearest.kept_graph(rows, 5)
+    assert found is not None
+    assert np.array_equal(found[0], graph.index[:, :5])
+    assert found[2] == 0.97
+    assert nearest.kept_graph(rows, 10) is None
+    json_files.write_npz(path, index=graph.index, score=graph.score)
+    exact = nearest.kept_graph(rows, 9)
+    assert exact is not None
+    assert exact[2] is None

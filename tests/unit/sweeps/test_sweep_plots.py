@@ -1,0 +1,130 @@
+"""Sweeps in the papers' forms, from all cells, from some, and from none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cases import cases
+
+from contrastive_core import runs
+from contrastive_core.base.paths import ROOT
+from contrastive_core.sweeps import plots as sweep_plots
+from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps.sweep_file import Sweep
+
+READY = sorted((ROOT / "sweeps").glob("*.toml"))
+FORMS = {  # figures of each ready-made sweep
+    "augmentations": 1,
+    "heads": 1,
+    "moco_v2": 0,
+    "momentum": 0,
+    "negatives": 3,
+    "temperature": 2,
+}
+
+
+def train(found: Sweep, count: int, value: float = 0.5) -> None:
+    """The first cells get a run that is done; each a little better than the one before."""
+    for i, cell in enumerate(found.trained()[:count]):
+        run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
+        line = {"epoch": 1, "step": 9, "loss": 1.0, "seconds": 10.0 + i, "knn_train_sample": value + i / 1000}
+        run.append_metrics([{**line, "uniformity": -2.0 - i, "memory_mb": 100 + i}])
+        run.set_status("done")
+
+
+@cases("path", READY)
+def test_the_ready_made_are_drawn_from_some_of_their_cells(path: Path) -> None:
+    found = sweep_file.load(path)
+    assert found.name == path.stem
+    rows = sweep_file.status(found)
+    assert sweep_plots.draw(found, rows) == []  # nothing is done yet
+    assert len(sweep_plots.table(found, rows)) == len(found.cells())
+    train(found, 3)
+    rows = sweep_file.status(found)
+    drawn = sweep_plots.draw(found, rows)
+    assert len(drawn) == FORMS[path.stem]
+    assert all(figure.to_json() for figure in drawn)
+    shown = sweep_plots.table(found, rows)
+    done = [row for row in rows if row["status"] == "done"]  # at least 3: some share a run
+    assert sum(bool(row["kNN on the training sample, %"]) for row in shown) == len(done) >= 3
+    assert sweep_file.estimate(found) == pytest.approx((11 + 4) * (len(found.trained()) - 3))
+
+
+def small(form: str, draw: str = "", seeds: str = "[0]") -> Sweep:
+    text = f"""
+    name = "s"
+    form = "{form}"
+    seeds = {seeds}
+    [draw]
+    {draw}
+    [[axes]]
+    key = "method.head"
+    values = ["none", "linear"]
+    [[axes]]
+    key = "method.dim"
+    values = [16, 64, 128]
+    """
+    return sweep_file.read(text, "s.toml")
+
+
+def test_a_matrix_has_means_of_whole_rows_only() -> None:
+    found = small("matrix")
+    train(found, 5)
+    (figure,) = sweep_plots.draw(found, sweep_file.status(found))
+    heat = figure.data[0]
+    assert list(heat.x) == ["16", "64", "128", "row mean"]
+    assert list(heat.y) == ["none", "linear"]
+    assert heat.z[0] == pytest.approx((50.0, 50.1, 50.2, 50.1))
+    assert list(heat.z[1]) == [pytest.approx(50.3), pytest.approx(50.4), None, None]
+
+
+def test_curves_have_a_series_each_and_a_log_axis_where_it_is_wide() -> None:
+    found = small("line", 'measures = ["accuracy", "seconds"]')
+    train(found, 6)
+    accuracy, seconds = sweep_plots.draw(found, sweep_file.status(found))
+    assert [trace.name for trace in accuracy.data] == ["none", "linear"]
+    assert list(accuracy.data[1].x) == [16.0, 64.0, 128.0]
+    assert list(seconds.data[0].y) == [10.0, 11.0, 12.0]
+    assert accuracy.layout.xaxis.type == "log"
+
+
+def test_seeds_become_a_mean_and_a_deviation() -> None:
+    found = small("table", seeds="[0, 1]")
+    train(found, 7)
+    first, second = sweep_plots.table(found, sweep_file.status(found))[:2]
+    assert first["kNN on the training sample, %"] == "50.3 ± 0.4"
+    assert first["seeds done"] == 2
+    assert second["kNN on the training sample, %"] == "50.1"
+
+
+def test_every_seed_is_a_dot_and_the_interval_says_what_it_is_of() -> None:
+    found = sweep_file.read(
+        'name = "s"\nform = "line"\nseeds = [0, 1, 2]\n[[axes]]\nname = "τ"\n'
+        'key = "loss.temperature"\nvalues = [0.1, 0.5]',
+        "s.toml",
+    )
+    train(found, 5)  # of the second value one seed is missing
+    rows = sweep_file.status(found)
+    (figure,) = sweep_plots.draw(found, rows, colors=["#010203"])
+    means, dots = figure.data
+    assert list(means.y) == pytest.approx([50.2, 50.2])
+    assert len(dots.y) == 5
+    assert dots.marker.color == means.line.color == "#010203"
+    low, high = 50.2 - 0.2 * 4.302653 / 3**0.5, 50.2 + 0.2 * 4.302653 / 3**0.5  # Student's t
+    assert means.error_y.array[0] == pytest.approx(high - 50.2, abs=1e-5)
+    assert means.error_y.arrayminus[0] == pytest.approx(50.2 - low, abs=1e-5)
+    assert means.error_y.array[1] is None  # two seeds are two dots
+    said = sweep_plots.intervals_of(found, rows, "accuracy")
+    assert "95 % of the mean over 3 seeds" in said
+    assert "at least three seeds" in said
+    assert tuple(figure.layout.yaxis.range) == (0, 100)
+    (zoomed,) = sweep_plots.draw(found, rows, zoom=True)
+    assert zoomed.layout.yaxis.range is None
+
+
+def test_what_is_there_or_not_is_a_tick_as_in_the_paper() -> None:
+    found = sweep_file.load(next(p for p in READY if p.stem == "moco_v2"))
+    rows = sweep_plots.table(found, sweep_file.status(found))
+    assert [rows[0][k] for k in ("MLP", "aug+", "cosine")] == ["", "", ""]
+    assert [rows[-1][k] for k in ("MLP", "aug+", "cosine")] == ["✓", "✓", "✓"]

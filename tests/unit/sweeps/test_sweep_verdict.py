@@ -1,0 +1,70 @@
+"""What a sweep's cells show, from what is recorded of each test image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kept_scores import keep_scores
+
+from contrastive_core import runs
+from contrastive_core.base.score import Score
+from contrastive_core.cli.main import main
+from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps.plots import verdict
+from contrastive_core.sweeps.sweep_file import load, read
+
+TEXT = """
+name = "s"
+form = "line"
+seeds = [0, 1, 2]
+[[axes]]
+name = "{axis}"
+key = "{axis}"
+values = {values}
+"""
+N = 400
+
+
+def scored(name: str, wrong: int) -> None:
+    """A run that is done, with its kNN on test; its first images are wrong."""
+    run = runs.create(name, {"method": "simclr", "epochs": 1})
+    run.append_metrics([{"epoch": 1, "step": 9, "loss": 1.0, "knn_train_sample": 0.5}])
+    labels = np.array([0, 1, 1, -1])
+    run.save_snapshot(1, index=np.arange(4), h=np.eye(4), z=np.eye(4), labels=labels)
+    run.weights.parent.mkdir(parents=True, exist_ok=True)
+    run.weights.write_bytes(name.encode())
+    run.set_status("done")
+    right = (np.arange(N) >= wrong).astype(float)
+    score = Score("kNN", value=float(right.mean()), unit="share", extras={"n": N})
+    score.arrays["per_sample"] = right
+    keep_scores(run, {"h": {"knn": score}}, n_test=N)
+
+
+def test_a_sweep_says_what_its_test_images_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.toml").write_text(TEXT.format(axis="loss.temperature", values="[0.1, 0.2, 0.5]"))
+    found = load(tmp_path / "s.toml")
+    for cell, wrong in zip(found.cells(), (80, 40, 42, 82, 41, 40, 79, 41, 42), strict=True):
+        scored(cell.run, wrong)
+    rows = sweep_file.status(found)
+    said, rests_on = verdict(found, rows, "knn test")
+    assert said.startswith(
+        "No significant difference between loss.temperature 0.2 and loss.temperature 0.5: 0.2 points"
+    )
+    assert said.endswith(". loss.temperature 0.2 is significantly better than loss.temperature 0.1.")
+    assert rests_on == ""
+    monkeypatch.setattr(sweep_file, "unscored", lambda sweep: [])
+    assert main(["sweep", str(tmp_path / "s.toml"), "--score"]) == 0
+    assert f"kNN on test: {said}" in capsys.readouterr().out
+    assert verdict(found, rows[:3], "knn test")[0] == "No winner yet."  # one seed each
+    assert verdict(found, rows[:1], "knn test") == ("", "")
+
+
+def test_cells_of_other_images_are_not_compared() -> None:
+    found = read(TEXT.format(axis="dataset", values='["digits", "shapes"]'), "s.toml")
+    for cell, wrong in zip(found.cells(), (80, 40) * 3, strict=True):
+        scored(cell.run, wrong)
+    assert verdict(found, sweep_file.status(found), "knn test") == ("", "")

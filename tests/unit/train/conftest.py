@@ -1,0 +1,12 @@
+"""Trainings in tests write every line of metrics at once, so a test can act after a chosen step."""
+
+from __future__ import annotations
+
+import pytest
+
+from contrastive_core.train import metrics_log
+
+
+@pytest.fixture(autouse=True)
+def immediate_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)

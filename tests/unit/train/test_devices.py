@@ -1,0 +1,212 @@
+"""What differs on a GPU, tried without one: looks at some steps only, random states, which GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from datetime import timedelta
+
+import numpy as np
+import pytest
+import torch
+from cases import cases
+
+from contrastive_core import methods, runs
+from contrastive_core.base.device import for_process
+from contrastive_core.base.errors import CannotGoOn, Elsewhere, NoDevice
+from contrastive_core.metrics import knn
+from contrastive_core.ops import collectives
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train import loop, metrics_log, monitor, state
+from contrastive_core.train.metrics_log import MetricsLog
+from contrastive_core.train.setup import prepare
+from contrastive_core.train.state import TrainPosition
+
+QUICK = {"encoder_knobs": {"width": 0.25}, "sample": 50, "threads": 1, "amp": False}
+SHORT = TrainConfig("sup_con", epochs=1, device="cpu", batch_size=256, save_seconds=0.0, **QUICK)  # six steps
+
+
+@pytest.fixture
+def as_on_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    should_log = loop.should_log
+    monkeypatch.setattr(loop, "should_log", lambda device, step: should_log(torch.device("cuda"), step))
+
+
+def trained(name: str, **keywords) -> runs.Run:
+    setup = prepare(SHORT)
+    run = runs.create(name, setup.config.to_dict())
+    loop.train(setup, run, **keywords)
+    return run
+
+
+def epoch_line(run: runs.Run) -> dict:
+    (line,) = (x for x in run.metrics() if "images_per_s" not in x)
+    return line
+
+
+def test_an_epochs_loss_is_the_mean_of_all_its_steps_however_few_are_logged(request) -> None:
+    every_step = trained("every")
+    mean = np.mean([x["loss"] for x in every_step.metrics() if "images_per_s" in x])
+    assert epoch_line(every_step)["loss"] == pytest.approx(mean, rel=1e-12)
+    request.getfixturevalue("as_on_cuda")
+    few = trained("few")
+    assert len([x for x in few.metrics() if "images_per_s" in x]) == 1
+    assert epoch_line(few)["loss"] == epoch_line(every_step)["loss"]
+
+
+def test_images_before_an_epochs_end_do_not_count_for_the_next_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, seconds, lines = MetricsLog(prepare(SHORT), runs.create("rate", {}), print), iter([1.0, 2.0]), []
+    monkeypatch.setattr(metrics_log.time, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(log, "_add", lines.append)
+    log.images += 700  # steps that no line told of
+    log.epoch(TrainPosition(), {"loss": 1.0})
+    log.images += 300
+    log.step(TrainPosition(), {})
+    assert lines[-1]["images_per_s"] == 300.0
+
+
+@pytest.mark.parametrize("at", ["the end of an epoch", "a stop"])
+def test_no_state_is_saved_after_a_step_that_was_not_finite(
+    at: str, as_on_cuda: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setup = prepare(SHORT)
+    run, steps = runs.create("nan", setup.config.to_dict()), []
+    after_step = setup.method.after_step
+
+    def poison(pairs) -> None:
+        after_step(pairs)
+        steps.append(pairs)
+        if len(steps) == 2:  # the next step is not finite, and is not looked at
+            with torch.no_grad():
+                next(setup.method.parameters()).fill_(torch.nan)
+
+    monkeypatch.setattr(setup.method, "after_step", poison)
+    if at == "a stop":
+        monkeypatch.setattr(loop, "should_stop", lambda stop, world: len(steps) == 4)
+    with pytest.raises(CannotGoOn, match=r"the loss is nan at step \d; the last good state is kept"):
+        loop.train(setup, run)
+    assert run.status()["status"] == "failed"
+    assert not run.weights.exists()
+    assert not any((run.path / "state").glob("*"))
+
+
+def test_a_stop_in_an_epoch_keeps_its_sum(as_on_cuda: None, monkeypatch) -> None:
+    whole = trained("whole")
+    looks = []
+
+    def stop_once(stop: object, world: object) -> bool:
+        looks.append(stop)
+        return len(looks) == 3
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "should_stop", stop_once)
+        parts = trained("parts")
+    assert parts.status()["status"] == "stopped"
+    assert loop.train(prepare(SHORT), parts, resume=True) == "done"
+    assert epoch_line(parts)["loss"] == epoch_line(whole)["loss"]
+
+
+def test_the_random_state_of_every_processs_gpu_is_kept(monkeypatch) -> None:
+    """Each process saves that of its own GPU, and gets it back."""
+    setup = dataclasses.replace(prepare(SHORT), device=torch.device("cuda:1"))
+    mine, other = torch.tensor([1, 2], dtype=torch.uint8), torch.tensor([3, 4], dtype=torch.uint8)
+    put_back: list[tuple[list[int], str]] = []
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: mine)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda s, device: put_back.append((s.tolist(), str(device))))
+    gathered = collectives.all_gather_object
+    monkeypatch.setattr(
+        collectives,
+        "all_gather_object",
+        lambda value, group=None: (
+            [value, {**value, "random.cuda": other}] if isinstance(value, dict) else gathered(value)
+        ),
+    )
+    run = runs.create("gpus", setup.config.to_dict())
+    totals = state.new_totals(torch.device("cpu"))
+    with state.StateWriter() as writer:
+        state.save(setup, run, state.TrainPosition(), totals, writer)
+    for rank, want in ((0, mine), (1, other)):
+        world = collectives.World(rank, 2, rank, 2)
+        monkeypatch.setattr(collectives, "broadcast_object", lambda _: loaded(run))
+        state.resume(dataclasses.replace(setup, world=world), run, totals)
+        assert put_back[-1] == (want.tolist(), "cuda:1")
+
+
+def loaded(run: runs.Run):
+    from contrastive_core.runs import checkpoints
+
+    return checkpoints.load_state(run)
+
+
+def test_every_process_has_a_gpu_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name in ("auto", "cuda"):
+        devices = [for_process(name, rank, 2) for rank in (0, 1)]
+        assert [str(d) for d in devices] == ["cuda:0", "cuda:1"]
+    assert str(for_process("cuda:1", 0, 1)) == "cuda:1"
+    assert str(for_process("cpu", 1, 2)) == "cpu"
+    with pytest.raises(NoDevice, match=r"cuda:0 is one GPU.*2 processes; use --device cuda"):
+        for_process("cuda:0", 1, 2)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    for rank, error in (("0", NoDevice), ("1", Elsewhere)):  # said once
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        with pytest.raises(error):
+            collectives.init_process_group("cuda:0")
+
+
+def test_the_monitor_works_on_the_trainings_device(monkeypatch) -> None:
+    setup, devices = prepare(SHORT), []
+    nearest, graphs = knn.nearest, monitor.Graphs
+    monkeypatch.setattr(knn, "nearest", lambda *a, device: devices.append(device) or nearest(*a, device=device))
+    monkeypatch.setattr(monitor, "Graphs", lambda device: devices.append(device) or graphs(device))
+    h, z = monitor.embed(setup.method, setup.sample.images)
+    scores = monitor.scores(setup.method, setup.sample, setup.method.recipe, h, z)
+    assert {"knn_train_sample", "alignment", "uniformity", "rankme"} <= set(scores)
+    assert devices == ["cpu"] * 2
+
+
+def test_processes_wait_patiently_for_work_that_takes_long(monkeypatch) -> None:
+    """Where one decodes a folder or scores the sample, the others meet it in one group without the usual time limit."""
+    groups: list[tuple[str, timedelta]] = []
+    monkeypatch.setattr(collectives, "is_single_process", lambda: False)
+    monkeypatch.setattr(
+        collectives.dist, "new_group", lambda backend, timeout: groups.append((backend, timeout)) or "patient"
+    )
+    met: list[object] = []
+    monkeypatch.setattr(collectives, "all_gather_object", lambda value, group: met.append(group) or [value])
+    collectives._patient_group.cache_clear()
+    try:
+        assert collectives.raise_together(lambda: 5, patient=True) == 5
+        collectives.on_rank0(lambda: None)
+    finally:
+        collectives._patient_group.cache_clear()
+    ((backend, timeout),) = groups
+    assert backend == "gloo"
+    assert timeout >= timedelta(days=1)
+    assert met == ["patient", "patient"]
+
+
+@pytest.mark.parametrize("how", ["moved", "removed"])
+def test_a_run_whose_folder_is_gone_ends_and_says_so(how: str, tmp_path) -> None:
+    setup = prepare(SHORT)
+    run = runs.create("gone", setup.config.to_dict())
+
+    def lose(lines: list[dict]) -> None:
+        if lines[-1]["step"] == 2 and run.path.exists():
+            shutil.move(run.path, tmp_path / "elsewhere")
+            if how == "removed":
+                shutil.rmtree(tmp_path / "elsewhere")
+
+    with pytest.raises(CannotGoOn, match="renamed, moved or deleted") as caught:
+        loop.train(setup, run, on_lines=lose)
+    assert not isinstance(caught.value, ValueError)  # the command ends with 1
+    assert not run.path.exists()
+
+
+@cases("name", methods.names())
+@cases("n_train", [50, 360, 5000])
+def test_the_reason_of_a_batch_size_names_that_size(name: str, n_train: int) -> None:
+    defaults = methods.get(name).defaults(methods.DatasetInfo((3, 32, 32), n_train, 5))
+    size, reason = defaults["batch_size"]
+    assert reason.startswith(str(size))

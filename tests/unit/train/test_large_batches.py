@@ -1,0 +1,135 @@
+"""LARS, rates that fall off by layers, a cosine for the key encoder's momentum, other starts."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+import torchvision.models as models
+from torch import nn
+
+from contrastive_core import losses, methods, runs
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.data.recipe import Recipe
+from contrastive_core.models.encoders import create_encoder
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train import loop
+from contrastive_core.train.optim import ETA, create_optimizer, layer_ids, set_learning_rate
+from contrastive_core.train.setup import prepare
+
+TINY = TrainConfig(
+    "simclr", "digits", epochs=2, device="cpu", threads=1, batch_size=512, sample=50, encoder_knobs={"width": 0.25}
+)
+
+
+def test_lars_by_hand() -> None:
+    """Two steps on numbers whose norms are whole: w = (3, 4), g = (0, 10)."""
+    w = nn.Parameter(torch.tensor([[3.0, 4.0]], dtype=torch.float64))
+    b = nn.Parameter(torch.tensor([2.0], dtype=torch.float64))
+    optimizer = create_optimizer("lars", [w, b], lr=2.0, weight_decay=0.5, momentum=0.9)
+    w.grad, b.grad = torch.tensor([[0.0, 10.0]]).double(), torch.tensor([1.0]).double()
+    optimizer.step()
+    rate = 2.0 * ETA * 5 / (10 + 0.5 * 5)  # γ λ = 0.0008
+    assert rate == pytest.approx(0.0008)
+    v = [rate * (0 + 0.5 * 3), rate * (10 + 0.5 * 4)]
+    assert w.tolist() == [pytest.approx([3 - v[0], 4 - v[1]], rel=1e-12)]
+    assert b.item() == pytest.approx(2.0 - 2.0 * 1.0)  # λ = 1, no decay
+    w1 = w.detach().clone()
+    optimizer.step()
+    norm = math.hypot(*w1[0].tolist())
+    rate = 2.0 * ETA * norm / (10 + 0.5 * norm)
+    v = [0.9 * v[0] + rate * 0.5 * w1[0, 0].item(), 0.9 * v[1] + rate * (10 + 0.5 * w1[0, 1].item())]
+    assert w.tolist() == [pytest.approx([w1[0, 0].item() - v[0], w1[0, 1].item() - v[1]], rel=1e-12)]
+    assert b.item() == pytest.approx(-(0.9 * 2.0 + 2.0))
+
+
+def test_lars_moves_a_layer_of_zeros() -> None:
+    """Without λ = 1 there it would stay at zero for ever, or become NaN without a gradient."""
+    w = nn.Parameter(torch.zeros(2, 2))
+    optimizer = create_optimizer("lars", [w], lr=0.1, weight_decay=0.1)
+    w.grad = torch.zeros(2, 2)
+    optimizer.step()
+    assert torch.equal(w, torch.zeros(2, 2))
+    w.grad = torch.ones(2, 2)
+    optimizer.step()
+    torch.testing.assert_close(w.detach(), torch.full((2, 2), -0.1))
+
+
+def layers_of(network: nn.Module) -> dict[str, int]:
+    named = list(network.named_parameters())
+    return dict(zip([n for n, _ in named], layer_ids(named), strict=True))
+
+
+def test_layers_are_stages_or_blocks() -> None:
+    resnet = layers_of(models.resnet18())
+    assert resnet["conv1.weight"] == resnet["bn1.bias"] == 0
+    assert {n.split(".")[0]: i for n, i in resnet.items() if n.startswith("layer")} == {
+        f"layer{i}": i for i in (1, 2, 3, 4)
+    }
+    sizes = {"patch_size": 4, "num_layers": 3, "num_heads": 1, "hidden_dim": 8, "mlp_dim": 8}
+    vit = layers_of(models.VisionTransformer(image_size=8, **sizes))
+    assert vit["class_token"] == vit["conv_proj.weight"] == vit["encoder.pos_embedding"] == 0
+    blocks = [vit[f"encoder.layers.encoder_layer_{i}.mlp.0.weight"] for i in range(3)]
+    assert blocks == [1, 2, 3]
+    assert vit["encoder.ln.weight"] == 3
+    small = layers_of(create_encoder("small", 1, 8).body)  # a convolution and its norm, six times
+    assert [small[f"{3 * i}.weight"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [small[f"{3 * i + 1}.bias"] for i in range(6)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_rates_fall_off_towards_the_images() -> None:
+    setup = prepare(dataclasses.replace(TINY, layer_decay=0.5, optimizer="sgd", lr=0.8))
+    set_learning_rate(setup.optimizer, 0.8)
+    rates = {id(p): g["lr"] for g in setup.optimizer.param_groups for p in g["params"]}
+    body = dict(setup.method.encoder.body.named_parameters())
+    for layer in range(6):  # 0.5⁶ … 0.5 of the rate; the head takes all of it
+        assert rates[id(body[f"{3 * layer}.weight"])] == pytest.approx(0.8 * 0.5 ** (6 - layer))
+        assert rates[id(body[f"{3 * layer + 1}.weight"])] == pytest.approx(0.8 * 0.5 ** (6 - layer))
+    assert {rates[id(p)] for p in setup.method.head.parameters()} == {0.8}
+    plain = prepare(dataclasses.replace(TINY, optimizer="sgd", lr=0.8)).optimizer
+    assert len(plain.param_groups) == 2
+    for decay in (0.0, 1.5, -1.0):
+        with pytest.raises(BadSetting, match="layer_decay"):
+            dataclasses.replace(TINY, layer_decay=decay)
+
+
+def moco(**settings: float) -> methods.Method:
+    encoder = create_encoder("small", 1, 8, width=0.25)
+    method = methods.create("moco_v2", encoder=encoder, image_shape=(1, 8, 8), n_train=64, recipe=Recipe(), **settings)
+    method.loss = losses.create("info_nce")
+    return method
+
+
+def test_the_momentum_of_keys_rises_to_one_along_a_cosine() -> None:
+    method = moco(momentum=0.96, momentum_cosine=True)
+    method.total_steps = 100
+    expected = {0: 0.96, 50: 0.98, 100: 1.0, 25: 1 - 0.04 * (math.cos(math.pi / 4) + 1) / 2}
+    for step, m in expected.items():
+        method.taken = step
+        assert method.m == pytest.approx(m, abs=1e-12)
+    assert moco(momentum=0.96).m == 0.96
+    assert prepare(
+        dataclasses.replace(TINY, method="moco_v2", method_knobs={"queue": 64})
+    ).method.total_steps == 2 * math.ceil(1437 / 512)
+
+
+def test_a_run_starts_from_another_with_its_head_or_a_new_one() -> None:
+    setup = prepare(dataclasses.replace(TINY, epochs=1))
+    first = runs.create("first", setup.config.to_dict())
+    loop.train(setup, first)
+    weights = checkpoints.load_weights(first)
+    for with_head in (False, True):
+        method = prepare(dataclasses.replace(TINY, start="first", start_head=with_head, seed=1)).method
+        state = method.state_dict()
+        assert all(torch.equal(state[k], v) for k, v in weights.items() if k.startswith("encoder."))
+        same = [torch.equal(state[k], v) for k, v in weights.items() if k.startswith("head.")]
+        assert all(same) == with_head
+    other = dataclasses.replace(TINY, start="first", method_knobs={"dim": 8})
+    assert prepare(other).method.head.out_dim == 8
+    with pytest.raises(BadSetting, match="the head of first has another form"):
+        prepare(dataclasses.replace(other, start_head=True))
+    with pytest.raises(BadSetting, match="the encoder of first has another form"):
+        prepare(dataclasses.replace(TINY, start="first", encoder_knobs={"width": 0.5}))

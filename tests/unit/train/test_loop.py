@@ -1,0 +1,370 @@
+"""The loop: it learns, records, stops, goes on bit-equal, and fails with a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contrastive_core import methods, runs
+from contrastive_core.base.errors import BadSetting, CannotGoOn, Locked
+from contrastive_core.data import datasets
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig, with_settings
+from contrastive_core.train import loop, metrics_log, monitor, state
+from contrastive_core.train.setup import TrainSetup, prepare
+
+NARROW = {"width": 0.25}
+SHORT = TrainConfig(
+    "sup_con", "digits", epochs=2, device="cpu", threads=1, batch_size=256, sample=200, encoder_knobs=NARROW
+)
+
+
+def start(config: TrainConfig, name: str, **keywords) -> tuple[TrainSetup, Run, str]:
+    p = prepare(config)
+    run = runs.create(name, p.config.to_dict())
+    return p, run, loop.train(p, run, **keywords)
+
+
+def stop_at(step: int):
+    """A report that asks for a stop, as `kill` would, when that step is done."""
+
+    def report(lines: list[dict]) -> None:
+        if any("images_per_s" in line and line["step"] == step for line in lines):
+            signal.raise_signal(signal.SIGTERM)
+
+    return report
+
+
+def tensors(run: Run) -> dict[str, torch.Tensor]:
+    found, _ = checkpoints.load_state(run)
+    return found
+
+
+def assert_bit_equal(one: Run, two: Run) -> None:
+    a, b = tensors(one), tensors(two)
+    assert a.keys() == b.keys()
+    assert [k for k in a if not torch.equal(a[k], b[k])] == []
+
+
+def test_a_run_records_what_happened() -> None:
+    p, run, status = start(SHORT, "short")
+    assert status == "done"
+    assert run.status()["status"] == "done"
+    assert run.status()["epoch"] == 2
+    lines = run.metrics()
+    steps = [x for x in lines if "images_per_s" in x]
+    epochs = [x for x in lines if "images_per_s" not in x]
+    assert [x["step"] for x in steps] == list(range(1, 2 * len(p.loader.epoch(0)) + 1))
+    for name in ("loss", "lr", "grad_norm", "memory_mb", "n_valid", "epoch"):
+        assert name in steps[0], name
+    for name in ("knn_train_sample", "alignment", "uniformity", "rankme", "pos", "neg", "loss", "seconds"):
+        assert name in epochs[-1], name
+    assert [x["epoch"] for x in epochs] == [1, 2]
+    assert epochs[-1]["loss"] < steps[0]["loss"]
+    assert epochs[-1]["knn_train_sample"] > 0.8
+    assert len(run.snapshots()) == 2
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"optimizer": "lars", "layer_decay": 0.7},
+        {"method": "moco_v2", "method_knobs": {"queue": 64, "momentum_cosine": True}},
+    ],
+)
+def test_it_goes_on_bit_equal_after_a_stop(settings: dict) -> None:
+    """Stopped in the middle of an epoch and at the end of one, twice; same as in one go."""
+    config = dataclasses.replace(SHORT, epochs=3, **settings)
+    _, whole, _ = start(config, "whole")
+    _, parts, status = start(config, "parts", on_lines=stop_at(3))
+    assert status == "stopped"
+    assert parts.status()["status"] == "stopped"
+    assert "resume it to continue" in parts.status()["reason"]
+    for last in (6, 99):
+        torch.manual_seed(9)  # what a new process would have is replaced by what was saved
+        status = loop.train(prepare(config), parts, resume=True, on_lines=stop_at(last))
+    assert status == "done"
+    assert_bit_equal(whole, parts)
+
+    def figures(run: Run) -> list[dict]:
+        clock = ("images_per_s", "memory_mb", "seconds")
+        return [{k: v for k, v in x.items() if k not in clock} for x in run.metrics()]
+
+    assert figures(whole) == figures(parts)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_an_optimizers_state_keeps_the_strides_of_its_weights(optimizer: str) -> None:
+    """CUDA's fused optimizers refuse other strides: no channels-last training could be resumed there."""
+    config = dataclasses.replace(SHORT, optimizer=optimizer)
+    _, run, _ = start(config, "strides", on_lines=stop_at(2))
+    p = prepare(config)
+    state.resume(p, run, state.new_totals(p.device))
+    kept = [(w, x) for w, own in p.optimizer.state.items() for x in own.values() if x.shape == w.shape]
+    assert any(w.ndim == 4 and not w.is_contiguous() for w, _ in kept)
+    assert [w.shape for w, x in kept if x.stride() != w.stride()] == []
+
+
+@pytest.mark.parametrize(
+    ("epochs", "monitor_every", "snapshot_every", "scored", "kept"),
+    [
+        (3, None, None, [1, 2, 3], [1, 2, 3]),
+        (5, 2, None, [2, 4, 5], [2, 4, 5]),
+        (3, 2, 1, [2, 3], [1, 2, 3]),
+        (3, 3, 0, [3], [3]),
+    ],
+)
+def test_scores_and_snapshots_have_schedules_of_their_own(
+    epochs: int, monitor_every: int | None, snapshot_every: int | None, scored: list[int], kept: list[int]
+) -> None:
+    config = dataclasses.replace(SHORT, epochs=epochs, monitor_every=monitor_every, snapshot_every=snapshot_every)
+    _, run, _ = start(config, "scheduled")
+    lines = [x for x in run.metrics() if "seconds" in x]
+    assert [x["epoch"] for x in lines] == list(range(1, epochs + 1))
+    for name in ("knn_train_sample", "alignment", "z_rank"):
+        assert [x["epoch"] for x in lines if name in x] == scored
+    assert run.snapshots() == kept
+
+
+@pytest.mark.parametrize(("epochs", "every"), [(1, 1), (100, 1), (101, 2), (250, 3)])
+def test_a_long_run_is_scored_at_most_a_hundred_times(epochs: int, every: int) -> None:
+    config = prepare(dataclasses.replace(SHORT, epochs=epochs)).config
+    assert (config.monitor_every, config.snapshot_every) == (every, every)
+
+
+def test_a_killed_run_goes_on_bit_equal(homes: Path) -> None:
+    settings = ["threads=2", "batch_size=256", "save_seconds=0", "sample=200", "encoder.width=0.25"]
+    argv = [sys.executable, "-m", "contrastive_core", "train", "--method", "simclr"]
+    argv += ["--epochs", "3", "--device", "cpu"]
+    for setting in settings:
+        argv += ["--set", setting]
+    child = subprocess.Popen([*argv, "--run", "killed"], stderr=subprocess.PIPE)
+    metrics = homes / "runs" / "killed" / "metrics.jsonl"
+    while child.poll() is None:  # however long it takes
+        if metrics.exists() and '"epoch": 1' in metrics.read_text() and _state_there(metrics):
+            break
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    config = with_settings(TrainConfig("simclr", epochs=3, device="cpu"), settings)
+    _, whole, _ = start(config, "whole")
+    killed = runs.load("killed")
+    assert loop.train(prepare(config), killed, resume=True) == "done"
+    assert_bit_equal(whole, killed)
+
+
+def _state_there(metrics: Path) -> bool:
+    return any((metrics.parent / "state").glob("*"))
+
+
+def test_a_nan_ends_the_run_and_keeps_the_last_good_state() -> None:
+    p = prepare(dataclasses.replace(SHORT, save_seconds=0.0))
+    run = runs.create("nan", p.config.to_dict())
+
+    def poison(lines: list[dict]) -> None:
+        if any("images_per_s" in line and line["epoch"] == 1 for line in lines):
+            with torch.no_grad():
+                next(p.method.parameters()).fill_(torch.nan)
+
+    with pytest.raises(CannotGoOn, match="last good state is kept"):
+        loop.train(p, run, on_lines=poison)
+    assert run.status()["status"] == "failed"
+    assert "lower learning rate" in run.status()["reason"]
+    assert all(v.isfinite().all() for v in tensors(run).values() if v.is_floating_point())
+    assert loop.train(prepare(p.config), run, resume=True) == "done"
+
+
+def test_nobody_sees_an_end_without_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks just before the lock is let go, and just after, sees the same word."""
+    seen = []
+
+    @contextlib.contextmanager
+    def watched(run: Run):
+        with lock(run):
+            yield
+            seen.append(run.status()["status"])
+        seen.append(run.status()["status"])
+
+    lock = Run.lock
+    monkeypatch.setattr(Run, "lock", watched)
+    start(SHORT, "seen")
+    assert seen == ["done", "done"]
+
+
+def test_a_run_at_work_is_left_alone_by_a_second_process() -> None:
+    p, run, _ = start(dataclasses.replace(SHORT, epochs=1), "twice")
+    run.set_status("running", epoch=1)
+    before = (run.path / "status.json").read_bytes()
+    with run.lock(), pytest.raises(Locked, match="already working"):
+        loop.train(p, run, resume=True)
+    assert (run.path / "status.json").read_bytes() == before
+
+
+def test_a_collapse_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_log, "COLLAPSED", 100.0)  # every embedding counts as collapsed
+    with pytest.raises(CannotGoOn, match="collapsed: for 2 epochs"):
+        start(dataclasses.replace(SHORT, epochs=4, collapse_patience=2), "collapsed")
+    assert runs.load("collapsed").status()["status"] == "failed"
+
+
+def test_a_full_disk_names_the_file_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is full for a state, and not for the few bytes of a status."""
+    replace = os.replace
+
+    def full(source: str, target: Path) -> None:
+        if Path(target).parent.name == "state":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(CannotGoOn, match="disk is full"):
+        start(SHORT, "full")
+    said = r"the disk is full \(/\S+/full/state/\S+\); free some space and resume"
+    assert re.fullmatch(said, runs.load("full").status()["reason"])
+
+
+def test_too_little_memory_names_the_batch_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = prepare(SHORT)
+    real = p.method.pairs
+
+    def small_memory(batch, generator):
+        if len(batch.images) > 100:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(batch, generator)
+
+    monkeypatch.setattr(p.method, "pairs", small_memory)
+    run = runs.create("big", p.config.to_dict())
+    with pytest.raises(CannotGoOn, match="a batch of 64 fits: --set batch_size=64"):
+        loop.train(p, run)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"method": "byoll"}, "unknown method 'byoll'; known: .*simclr"),
+        ({"dataset": "letters"}, "digits"),
+        ({"loss": "l2"}, "unknown loss"),
+        ({"optimizer": "lion"}, "known: sgd, adamw"),
+        ({"schedule": "linear"}, "known: constant"),
+        ({"batch_size": 5000}, "between 2 and the 1437 training images"),
+        ({"batch_size": 1}, "between 2 and"),
+        ({"encoder": "vgg"}, "small"),
+        ({"recipe": {"zoom": 1}}, "no setting 'zoom'"),
+        ({"recipe": {"crop": 2}}, "crop must be at most 1"),
+        ({"method_knobs": {"speed": 1}}, "no setting 'speed'"),
+        ({"loss_knobs": {"temperature": -1}, "loss": "nt_xent"}, "temperature must be at least"),
+        ({"exclude": "/nowhere.txt"}, "cannot read /nowhere.txt"),
+    ],
+)
+def test_bad_input_is_refused_before_training(changes: dict, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        prepare(dataclasses.replace(SHORT, **changes))
+
+
+def test_excluded_and_relabeled_samples(tmp_path: Path) -> None:
+    whole = prepare(SHORT).dataset
+    gone, moved = list(whole.ids[:3]), list(whole.ids[5:7])
+    (tmp_path / "out.txt").write_text("\n".join(gone))
+    lines = [f"{moved[0]},{whole.classes[4]}", f"{moved[1]},-1"]
+    (tmp_path / "new.csv").write_text("id,label\n" + "\n".join(lines) + "\n")
+    made = dataclasses.replace(SHORT, exclude=str(tmp_path / "out.txt"), relabel=str(tmp_path / "new.csv"))
+    part = prepare(made).dataset
+    assert len(part.labels) == len(whole.labels) - 3
+    assert not set(gone) & set(part.ids)
+    assert part.labels[list(part.ids).index(moved[0])] == 4
+    assert part.labels[list(part.ids).index(moved[1])] == -1
+    assert np.array_equal(part.labels[4:], whole.labels[7:])
+    (tmp_path / "out.txt").write_text("no/such/id")
+    with pytest.raises(BadSetting, match="its ids look like"):
+        prepare(made)
+    (tmp_path / "out.txt").write_text("")
+    (tmp_path / "new.csv").write_text(f"id,label\n{moved[0]},whale\n")
+    with pytest.raises(BadSetting, match="whale"):
+        prepare(made)
+    (tmp_path / "new.csv").write_text("sample,class\n")
+    with pytest.raises(BadSetting, match="needs a column 'id'"):
+        prepare(made)
+
+
+def test_the_sample_is_fixed() -> None:
+    images, labels = np.zeros((50, 1, 8, 8), np.uint8), np.arange(50)
+    one, two = (monitor.fixed_sample(images, labels, 20, torch.device("cpu")) for _ in range(2))
+    assert np.array_equal(one.index, two.index)
+    assert len(one.index) == 20
+    assert np.array_equal(one.labels, one.index)
+
+
+def test_a_frozen_encoder_trains_its_head_only() -> None:
+    p, _, _ = start(dataclasses.replace(SHORT, epochs=1, freeze=True), "frozen")
+    fresh = prepare(dataclasses.replace(SHORT, epochs=1))
+    before = dict(fresh.method.encoder.named_parameters())
+    assert all(torch.equal(v, before[k]) for k, v in p.method.encoder.named_parameters())
+
+
+def test_a_compiled_encoder_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = dataclasses.replace(SHORT, epochs=1, compile=True, method="moco_v2")
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("PATH", "")
+        with pytest.raises(BadSetting, match=r"C\+\+ compiler"):
+            prepare(config)
+    whole = torch.compile  # a backend that makes no C++: the seconds of the other are not ours
+    monkeypatch.setattr(torch, "compile", lambda f, **_: whole(f, backend="eager"))
+    monkeypatch.setattr("contrastive_core.train.settings.shutil.which", lambda name: name)
+    p, run, status = start(config, "compiled")
+    assert status == "done"
+    fresh = prepare(dataclasses.replace(config, compile=False))
+    fresh.method.load_state_dict(p.method.state_dict())  # of the same names: runs mix
+    x = torch.rand(4, *p.dataset.images.shape[1:])
+    for part in ("encoder", "key_encoder"):
+        assert getattr(p.method, part)._compiled_call_impl is not None
+        compiled, eager = (getattr(m, part).eval()(x) for m in (p.method, fresh.method))
+        assert torch.allclose(compiled, eager, atol=1e-4)
+    assert np.isfinite(run.metrics()[-1]["loss"])
+
+
+def test_it_starts_from_another_runs_encoder() -> None:
+    p, _, _ = start(dataclasses.replace(SHORT, epochs=1), "first")
+    for method in ("sup_con", "moco_v2"):
+        again = prepare(dataclasses.replace(SHORT, method=method, start="first"))
+        parts = [again.method.encoder, *filter(None, [getattr(again.method, "key_encoder", None)])]
+        for part in parts:
+            for key, value in part.state_dict().items():
+                assert torch.equal(value, p.method.encoder.state_dict()[key])
+    with pytest.raises(BadSetting, match="another form"):
+        prepare(dataclasses.replace(SHORT, start="first", encoder_knobs={"width": 0.5}))
+    with pytest.raises(BadSetting, match=r"normalized in another way: set encoder.colors=plain"):
+        prepare(dataclasses.replace(SHORT, start="first", encoder_knobs=NARROW | {"colors": "none"}))
+    with pytest.raises(ValueError, match="no run 'nobody'"):
+        prepare(dataclasses.replace(SHORT, start="nobody"))
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_method_trains_on_digits(name: str, tmp_path: Path) -> None:
+    """Four steps: all but 256 of the images are left out."""
+    left_out = tmp_path / "left_out.txt"
+    left_out.write_text("\n".join(datasets.load("digits", "train").ids[256:]))
+    cls = methods.get(name)
+    if cls.incompatibility(methods.DatasetInfo((1, 8, 8), 1437, 10), batch_size=64):
+        pytest.skip("digits are too small for it, or have no captions")
+    config = TrainConfig(
+        name, epochs=1, batch_size=64, device="cpu", exclude=str(left_out), sample=100, encoder_knobs=NARROW
+    )
+    _, run, status = start(config, name)
+    assert status == "done"
+    assert all(np.isfinite(x["loss"]) for x in run.metrics())
+    assert json.dumps(run.manifest)
