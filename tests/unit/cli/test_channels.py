@@ -21,7 +21,7 @@ from contrastive_core.engine import answers
 from contrastive_core.exchange import export_weights
 from contrastive_lab import cache
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
-from contrastive_lab.train.augmentations import sheet
+from contrastive_lab.train.view_picture import view_table
 
 __all__ = ["folder"]
 
@@ -50,8 +50,9 @@ def test_pictures_show_the_first_three(folder: str, tmp_path: Path) -> None:
     assert np.array_equal(cache.picture(images, 1), images[1, :3].transpose(1, 2, 0))
     assert np.array_equal(cache.picture(images[:, :2], 1)[..., 2], images[1, 0])
     assert thumbnail_sheet(images).picture == thumbnail_sheet(images[:, :3]).picture
-    views = images[:, None].repeat(2, axis=1)
-    assert np.array_equal(sheet(images, views), sheet(images[:, :3], views[:, :, :3]))
+    views, heads = images[:, None].repeat(2, axis=1), ["image", "views", "others"]
+    drawn = view_table(images, views, heads, is_pushed=True)
+    assert drawn == view_table(images[:, :3], views[:, :, :3], heads, is_pushed=True)
     card = answers.make("folder", {"path": folder.removeprefix("folder:")})
     assert card.meta["channels"] == 5
     assert card.arrays["images"].shape[1] == 3

@@ -37,6 +37,18 @@ def some_node(rng: random.Random, depth: int) -> Any:
     return {"message": "".join(parts), "values": values}
 
 
+def least_peak(text: str) -> int:
+    """The bytes that reading this takes: the least of three times if the first took many, since what other threads
+    of the process take meanwhile counts, too."""
+    peaks: list[int] = []
+    while not peaks or (len(peaks) < 3 and peaks[-1] > 1 << 18):
+        tracemalloc.start()
+        json.loads(text, object_hook=decode)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    return min(peaks)
+
+
 def test_messages_in_messages_do_not_expand(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     text = json.dumps({"status": "failed", "reason": nested(9, 10)})
@@ -45,8 +57,9 @@ def test_messages_in_messages_do_not_expand(tmp_path: Path) -> None:
     tracemalloc.start()
     with pytest.raises(Damaged):
         json_files.read_object(path, json_files.fields({"reason": json_files.Schema((str,))}))
-    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 @pytest.mark.parametrize("levels", [33, 200])
@@ -58,11 +71,8 @@ def test_mutated_structures_never_grow(record_property: Callable[..., None]) -> 
     rng, made, count = random.Random(0), 0, 1000
     for _ in range(count):
         text = json.dumps(some_node(rng, rng.randrange(5)))
-        tracemalloc.start()
+        assert least_peak(text) < 100 * len(text) + (1 << 18), text[:200]
         found = json.loads(text, object_hook=decode)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 100 * len(text) + (1 << 18), text[:200]
         if isinstance(found, Message):
             made += 1
             assert len(found) <= min(LONGEST, 2 * len(text))
