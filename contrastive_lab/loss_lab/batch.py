@@ -27,8 +27,9 @@ from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, Thumbnai
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
-from contrastive_lab.loss_lab.lesson_panel import hear, key_of, next_step, panel_of
+from contrastive_lab.loss_lab.lesson_panel import WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
 from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage
+from contrastive_lab.loss_lab.train_address import can_train, train_address
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
 
 SETTINGS = "lab-settings"  # the button with the settings of the loss
@@ -77,6 +78,11 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         return
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
+    is_trainable = can_train(run) and not request.source.startswith("file:")
+    if is_pressed(WITH_THIS) and is_trainable:
+        st.switch_page("pages/train.py", query_params=train_address(run, loss, about, knobs))
+    forward = {"number": WITH_THIS, "text": _("Train with this →")} if is_trainable else next_step()
+    page = PageState(state, stage, key, lesson, None if lesson else forward)
     try:
         view = computed(setting)
     except ValueError as error:
@@ -84,9 +90,9 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
             st.warning(format.plain(error))
         return
     if view.views is not None:
-        _draw_dimensions(setting, view, key, lesson)
+        _draw_dimensions(setting, view, page)
         return
-    draw_pairs(run, setting, view, losses, PageState(state, stage, key, lesson))
+    draw_pairs(run, setting, view, losses, page)
     with frame.below():
         if view.note:
             st.caption(format.plain(view.note))
@@ -105,7 +111,7 @@ def _choose_stage(run: Run, about: LossEntry, pairing: str, request: BatchReques
     return choose_stage(offered, "matrix" if lesson else offered[0])
 
 
-def _draw_dimensions(setting: LabSetting, view: LabView, key: str, lesson: int) -> None:
+def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:
     """A loss over dimensions: its matrices and its terms."""
     assert view.views is not None
     count = len(view.names) // len(view.views)  # views of each image, the first two are compared
@@ -117,12 +123,12 @@ def _draw_dimensions(setting: LabSetting, view: LabView, key: str, lesson: int) 
         name=setting.loss,
         title=setting.about["title"],
         knobs=further_knobs_of(setting.about, setting.knobs),
-        heard=reported(key).get("report"),
-        lesson=panel_of(lesson),
-        forward=None if lesson else next_step(),
+        heard=reported(page.key).get("report"),
+        lesson=panel_of(page.lesson),
+        forward=page.forward,
         export=asked_export(),
     )
-    draw_dimension_view(shown, key, partial(hear, key))
+    draw_dimension_view(shown, page.key, partial(hear, page.key))
     if view.note:
         with frame.below():
             st.caption(format.plain(view.note))
@@ -153,12 +159,13 @@ def computed(setting: LabSetting) -> LabView:
 
 @dataclass(frozen=True)
 class PageState:
-    """What the page shows of a loss: the view's own state, the stage, the part's key and the lesson."""
+    """What the page shows of a loss: the view's own state, the stage, the part's key, the lesson, the next step."""
 
     view: ViewState
     stage: str
     key: str
     lesson: int
+    forward: dict[str, Any] | None
 
 
 def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, LossEntry], page: PageState) -> None:
@@ -186,7 +193,7 @@ def draw_pairs(run: Run, setting: LabSetting, view: LabView, losses: dict[str, L
         second=_second(setting, view, losses, other_rows, state),
         lesson=panel_of(page.lesson),
         stage=page.stage,
-        forward=None if page.lesson else next_step(),
+        forward=page.forward,
         export=asked_export(),
         heard=reported(page.key).get("report"),
     )

@@ -19,14 +19,15 @@ CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
 HEARD = "lesson-heard"  # of the session: the last press of a setting in the panel
 BY_PANEL = "lesson-by-panel"  # of the session: the beginning that was asked for in the panel
-ONWARD = "lesson-onward"  # of the session: all lessons are done
+ONWARD = "lesson-onward"  # of the session: the number that was pressed last
 TRAIN = len(LESSONS) + 1  # what follows the last lesson, by its number
+WITH_THIS = -1  # a training with the loss and knobs on the page, by its number
 LONGEST = 40  # characters of what a goal read
 
 
 def choose_lesson() -> int:
     """The list of lessons in the toolbar, and the head of the one that is on; returns its number, 0 for none."""
-    if st.session_state.pop(ONWARD, False):
+    if is_pressed(TRAIN):
         st.switch_page("pages/train.py")
     if not (SHIPPED / RUN).exists():
         return 0
@@ -129,7 +130,7 @@ def hear(key: str) -> None:
     if isinstance(told := report.get("done"), dict):
         _keep(told)
     if (number := report.get("go")) is not None:
-        st.session_state[ONWARD] = number == TRAIN
+        st.session_state[ONWARD] = number
         _begin(_known(number))
         st.session_state[BY_PANEL] = _round()
     if isinstance(press := report.get("press"), int):
@@ -139,6 +140,11 @@ def hear(key: str) -> None:
             if value != query_params.page_values().get(choice.key):
                 query_params.ask(PRESETS.get(value, {}))
             query_params.choose(choice.key, value)
+
+
+def is_pressed(number: int) -> bool:
+    """Whether the button of this number was pressed since the last time; asked once."""
+    return st.session_state.get(ONWARD) == number and st.session_state.pop(ONWARD) == number
 
 
 def next_step() -> dict[str, Any]:

@@ -14,11 +14,12 @@ from contrastive_core.data.image_form import SMALL
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.calls import resolved_settings
 from contrastive_core.runs import stem_of
-from contrastive_core.runs.train_config import Resolved, TrainConfig, as_options, usual_epochs, with_settings
+from contrastive_core.runs.train_config import Resolved, TrainConfig, as_options, literal, usual_epochs, with_settings
 from contrastive_lab import cache, format, guard, locale, query_params
 from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
+from contrastive_lab.setting_names import shown_name, shown_value
 from contrastive_lab.train import folder_picker
 from contrastive_lab.train.adviser import adviser_card
 from contrastive_lab.train.augmentations import choose_steps, is_quick
@@ -123,6 +124,8 @@ def settings(catalog: dict[str, Any], method: str, data: Data, chips: DeltaGener
         chosen, seed, wrong_rate = numbers(found, catalog["losses"][loss]["knobs"].get("temperature"))
     with chips:
         switched = choose_steps(config, facts.image_shape[0]) if config and facts else []
+    if changed := [*fields.lines[: fields.loss != DEFAULT_LOSS], *chosen, *fields.further]:
+        errors.caption(format.plain(_in_words(changed)))
     with errors:
         wrongs = (wrong_name(name), wrong_rate, fields.encoder.wrong, fields.wrong_tower, wrong)
         problems = [*map(_error, wrongs)]
@@ -212,6 +215,15 @@ def _name() -> str:
     key = f"train-name-{st.session_state.get(STARTED, 0)}"  # a new field once it was used
     typed = query_params.text(st.text_input, _("Name"), name="called", key=key, placeholder=_("made from the settings"))
     return typed.strip()
+
+
+def _in_words(lines: list[str]) -> str:
+    """What was chosen in fields that are out of sight."""
+    pairs = [line.removeprefix("loss.").partition("=")[::2] for line in lines]
+    return " · ".join(
+        cache.loss_title(value) if key == "loss" else f"{shown_name(key)} {shown_value(literal(value))}"
+        for key, value in pairs
+    )
 
 
 def _error(why: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from lab_page import LAB, visit
+from live_page import drag_mouse
 from page_checks import settled
 from patience import SLOW, repainted
 
@@ -125,6 +126,17 @@ def test_each_view_of_pairs_is_one_click_from_the_star_and_another_loss_keeps_th
     page.wait_for_url(re.compile("loss=hard_negative.*temperature=0.13"))
     page.get_by_role("slider", name=re.compile("^β")).wait_for()
     assert page.locator(".knob input[type=number]").first.input_value() == "0.13"
+    drag_mouse(page)
+    page.get_by_role("slider", name=re.compile("^β")).press("ArrowRight")
+    released = [float(page.locator("input[type=number]:visible").nth(n).input_value()) for n in (0, 1)]
+    page.get_by_role("button", name="Train with this").click()
+    carried = page.get_by_text(re.compile(r"^Hard negatives .*temperature τ"))
+    carried.wait_for(timeout=SLOW)
+    found = re.search(r"temperature τ ([\d.]+).* beta ([\d.]+)", carried.inner_text())
+    assert found
+    assert [float(text) for text in found.groups()] == pytest.approx(released, rel=0.01)
+    assert released[0] < 0.13
+    assert released[1] != 1
 
 
 def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:

@@ -35,7 +35,7 @@ def revisit(app: AppTest, page: str) -> None:
         assert not app.exception
 
 
-def page_on(page: str, monkeypatch: pytest.MonkeyPatch, **state: str) -> AppTest:
+def page_on(page: str, monkeypatch: pytest.MonkeyPatch, **state: str | int) -> AppTest:
     """The app on one page, with this in its session; it starts no process, and a worker may answer."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("contrastive_core.engine.process.spawn", lambda *a, **k: None)
