@@ -188,9 +188,9 @@ class BatchRequest:
     split: str = "test"
 
 
-def snapshots_of(run: Run) -> dict[str, str]:
-    """Sources that a run's snapshots give, first to last, with their names."""
-    epochs = _some(run.snapshots())
+def snapshots_of(run: Run, are_all: bool = False) -> dict[str, str]:
+    """Sources that some of a run's snapshots give, or all of them, first to last, with their names."""
+    epochs = run.snapshots() if are_all else _some(run.snapshots())
     place = {epochs[0]: message(", the first"), epochs[-1]: message(", the last")} if len(epochs) > 1 else {}
     template = N_("Snapshot: z after epoch {epoch}{place}")
     if run.is_recording:

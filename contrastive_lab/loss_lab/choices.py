@@ -149,11 +149,11 @@ def losses_across(losses: dict[str, LossEntry]) -> dict[str, LossEntry]:
 def _sources(run: Run) -> dict[str, str]:
     """What a run's data set and snapshots give; of a recording its steps and snapshots, and files."""
     if run.has_towers:
-        return SOURCE | SOURCES | snapshots_of(run)
+        return SOURCE | SOURCES | snapshots_of(run, are_all=True)
     if not run.is_recording:
-        return SOURCES | snapshots_of(run)
+        return SOURCES | snapshots_of(run, are_all=True)
     steps = {STEP: _("Vectors of a step")} if recorded_rows.steps(run) else {}
-    return steps | snapshots_of(run) | {"file": SOURCES["file"]}
+    return steps | snapshots_of(run, are_all=True) | {"file": SOURCES["file"]}
 
 
 def first_loss(run: Run, losses: dict[str, LossEntry], has_towers: bool = False) -> tuple[str, str]:

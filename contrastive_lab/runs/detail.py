@@ -12,6 +12,7 @@ from contrastive_core.base.regular_files import read_regular
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.exchange import export_weights
+from contrastive_core.lab import lab_view
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_files import Status
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
@@ -40,6 +41,8 @@ def details(run: Run) -> None:
         recordings.figures(run)
     elif (record := cache.accuracies(run)) is not None and "h" in record.scores:
         strip.show({**record.scores, "own": record.scores["h"]}, [n for n in SCORES if n in record.scores["h"]])
+    if has_rows(run):
+        under_the_loss(run)
     if not run.is_recording:
         again(run)
         clone(run)
@@ -57,6 +60,18 @@ def details(run: Run) -> None:
         st.text(_("Its folder: {path}").format(path=run.path))
         check(run)
     act(run, str(status["status"]))
+
+
+def under_the_loss(run: Run) -> None:
+    """A link to the Loss Lab on a batch of the run: of now, or of any epoch that was saved."""
+    sources = {"": _("newest"), **lab_view.snapshots_of(run, are_all=True)}
+    label, key = _("See its loss"), f"run-rows-{cache.digest(run.name)}"
+    with st.container(horizontal=True, vertical_alignment="bottom", wrap=False):
+        rows = query_params.one_of(st.selectbox, label, sources, name="", key=key, format_func=sources.get)
+        link = {"run": run.name} | ({"rows": rows} if rows else {})
+        st.page_link(
+            "pages/loss_lab.py", label=_("Loss Lab"), icon=":material/tune:", query_params=link, width="content"
+        )
 
 
 def nothing() -> None:

@@ -1,8 +1,9 @@
-"""From the Loss Lab to Train: a loss and the knobs that were dragged arrive in the form."""
+"""From the Loss Lab to Train: a loss and the knobs that were dragged arrive in the form. From a run to the Loss Lab."""
 
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from opened_page import page_on
@@ -10,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.engine import catalog
+from contrastive_core.runs.run import Run
 from contrastive_lab.loss_lab import batch, controls, lesson_panel, train_address
 from contrastive_lab.loss_setting import dragged
 
@@ -59,3 +61,18 @@ def test_what_cannot_be_trained_so_offers_a_lesson(monkeypatch: pytest.MonkeyPat
     imported = runs.load("simclr-shapes")
     imported.manifest["imported"] = {"encoder": "small"}
     assert not train_address.can_train(imported)
+
+
+def test_a_run_leads_to_the_lab_at_any_saved_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    epochs = list(range(1, 13))
+    monkeypatch.setattr(Run, "snapshots", lambda run: epochs)
+    app = page_on("runs", monkeypatch)
+    picker = next(s for s in app.selectbox if s.label == "See its loss")
+    app = picker.set_value("snapshot:8").run()
+    links = [e.proto for e in app.get("page_link") if e.proto.label == "Loss Lab"]
+    assert [parse_qs(link.query_string) for link in links] == [{"run": [app.header[0].value], "rows": ["snapshot:8"]}]
+    lab = page_on("home", monkeypatch, run="simclr-shapes")
+    lab.switch_page("pages/loss_lab.py")
+    lab.query_params["rows"] = "snapshot:8"
+    picker = next(s for s in lab.run().selectbox if s.label == "Vectors from")
+    assert picker.value == "snapshot:8"
