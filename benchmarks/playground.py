@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import chromium, p95
+from contrastive_core.data.small_images import load_small
 from contrastive_core.lab.view import about_loss
 from contrastive_lab.playground import LOSSES
 from contrastive_lab.playground.file import page
@@ -82,7 +83,8 @@ def main() -> None:
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "playground.html")
-        file.write_text(page({name: about_loss(name, {})["kernel"] for name in LOSSES}), "utf-8")
+        kernels = {name: about_loss(name, {})["kernel"] for name in LOSSES}
+        file.write_text(page(kernels, load_small("digits"), "digits"), "utf-8")
         peers = [peer_step()]
         found = learned(seconds, file)
         peers.append(peer_step())

@@ -38,7 +38,9 @@ def page() -> None:
         if own == "circle":
             on_circle(slots.loss, losses, lesson)
         else:
-            playground.draw({name: losses[name]["kernel"] for name in playground.LOSSES})
+            with slots.loss:
+                images = playground.choose_images(run)
+            playground.draw(images, run, {name: losses[name]["kernel"] for name in playground.LOSSES})
     else:
         on_batch(run, losses, lesson, slots)
         with head:

@@ -9,6 +9,7 @@ import numpy as np
 from contrastive_core.base.cards import LossEntry
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.data.dataset import DatasetInfo
+from contrastive_core.data.small_images import SmallImages, load_small
 from contrastive_core.engine import client
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.runs.run import Run
@@ -90,10 +91,5 @@ def make_result(kind: str, values: JsonObject) -> Result:
 
 
 @in_worker
-def digits() -> tuple[np.ndarray, np.ndarray, int]:
-    """Images (n, 8, 8) uint8, labels (n) uint8, and how many of these are for training: they come first."""
-    from contrastive_core.data import generated_sets
-
-    parts = [generated_sets.digits(split) for split in ("train", "test")]
-    images, labels = (np.concatenate([np.asarray(part[key]) for part in parts]) for key in ("images", "labels"))
-    return images[:, 0], labels.astype(np.uint8), len(parts[0]["labels"])
+def small_images(name: str, root: str | None = None) -> SmallImages:
+    return load_small(name, root)

@@ -1,31 +1,50 @@
-"""The playground: an encoder of digits that learns in the browser, in the app and as one file that opens offline."""
+"""The playground: an encoder of small images that learns in the browser, in the app and as an offline file."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-import numpy as np
+import streamlit as st
 
+from contrastive_core.data.generated_sets import GENERATED
+from contrastive_core.data.small_images import SmallImages
 from contrastive_core.engine import calls
-from contrastive_lab import query_params
+from contrastive_core.runs.run import Run
+from contrastive_lab import format, query_params
 from contrastive_lab.components.playground import PlaygroundView, draw_playground
+from contrastive_lab.components.shared.transport import digest
+from contrastive_lab.guard import errors_shown
+from contrastive_lab.locale import _
 
 LOSSES = ("nt_xent", "sup_con", "info_nce", "triplet")  # whose kernels the browser has
 LINK = "play"  # the parameter of the address that holds the setting
+DIGITS = "digits"
+MINUTES = 10  # for which a folder's images are kept
 
 
-def view_of(
-    digits: tuple[np.ndarray, np.ndarray, int], kernels: Mapping[str, Mapping[str, Any]], settings: str = ""
-) -> PlaygroundView:
-    """What `engine.calls.digits` gives with the losses' kernels. `settings`: as an address holds them."""
-    images, labels, learned = digits
-    return PlaygroundView(images, labels, images.shape[-1], learned, {n: dict(kernels[n]) for n in LOSSES}, settings)
+def view_of(small: SmallImages, kernels: Mapping[str, Mapping[str, Any]], settings: str = "") -> PlaygroundView:
+    """Images with the losses' kernels. `settings`: as an address holds them."""
+    images, labels, classes = small.images, small.labels, small.classes
+    kept = {name: dict(kernels[name]) for name in LOSSES}
+    return PlaygroundView(images, labels, classes, images.shape[-1], small.learned, kept, settings)
 
 
-_digits = cache(calls.digits)
+@st.cache_data(ttl=60 * MINUTES, max_entries=8, show_spinner=False)
+def _images(name: str, root: str | None) -> SmallImages:
+    return calls.small_images(name, root)
 
 
-def draw(kernels: Mapping[str, Mapping[str, Any]]) -> None:
-    """Draw it on a page, its setting kept in the address."""
-    setting = draw_playground(view_of(_digits(), kernels, query_params.requested(LINK) or ""))
-    query_params.keep(**{LINK: setting or None})
+def choose_images(run: Run) -> str:
+    """Draw the list of data sets: those without a download, and the run's own; returns the chosen one."""
+    names = list(dict.fromkeys([DIGITS, *GENERATED, str(run.config.get("dataset") or DIGITS)]))
+    look: dict[str, Any] = {"format_func": format.data_of, "label_visibility": "collapsed"}
+    return query_params.one_of(st.selectbox, _("Images"), names, name="images", default=DIGITS, **look)
+
+
+def draw(name: str, run: Run, kernels: Mapping[str, Mapping[str, Any]]) -> None:
+    """Draw it on a page with images of a data set, its setting kept in the address."""
+    with errors_shown():
+        with st.spinner(_("Reading images…")):
+            small = _images(name, run.config.get("root"))
+        view = view_of(small, kernels, query_params.requested(LINK) or "")
+        setting = draw_playground(view, f"playground-{digest(name)}")
+        query_params.keep(**{LINK: setting or None})

@@ -4,15 +4,17 @@ import base64
 import hashlib
 from argparse import Namespace
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from contrastive_core.base import atomic
 from contrastive_core.cli.output import out_path, print_result
-from contrastive_core.engine import calls
+from contrastive_core.data.small_images import SmallImages, data_set_of, load_small
 from contrastive_core.lab.view import about_loss
 from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
 from contrastive_lab.components.shared.bundle import bundle, style_sheet
+from contrastive_lab.components.shared.transport import ALIGN
 from contrastive_lab.playground import LOSSES, view_of
 from contrastive_lab.report.document import data_script, el, verbatim
 
@@ -24,17 +26,19 @@ body { margin: 0; background: var(--st-background-color); color: var(--st-text-c
   font: 16px/1.5 "Source Sans", "Source Sans 3", system-ui, sans-serif; }
 header { display: flex; gap: 16px; align-items: center; height: 48px; padding: 0 16px;
   border-bottom: 1px solid var(--st-border-color); }
-h1 { margin: 0; flex: 1; font-size: 16px; }
+h1 { margin: 0; font-size: 16px; }
+header span { flex: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 header button { padding: 4px 10px; font: inherit; font-size: 14px; color: inherit; background: none; border: 0; }
 header button[aria-pressed="true"] { font-weight: 600; text-decoration: underline; }
 """
 
 
-def page(kernels: Mapping[str, Mapping[str, Any]]) -> str:
-    """The whole file, in both languages."""
-    view = view_of(calls.digits.body(), kernels)  # type: ignore[attr-defined]
-    blobs = {"en": pack_playground(view)}
-    blobs["zh"] = pack_playground(view, language="zh", messages=locale.browser_messages("zh"))
+def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str) -> str:
+    """The whole file, in both languages. `name`: of the images, for a person."""
+    view = view_of(small, kernels)
+    messages = {"en": {}, "zh": locale.browser_messages("zh")}
+    blobs = {language: pack_playground(view, language=language, messages=texts) for language, texts in messages.items()}
+    ends = {language: ALIGN + int.from_bytes(blob[:ALIGN], "little") for language, blob in blobs.items()}
     script = bundle("playground/file.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
@@ -52,9 +56,10 @@ def page(kernels: Mapping[str, Mapping[str, Any]]) -> str:
     )
     body = el(
         "body",
-        el("header", el("h1", title)),
+        el("header", el("h1", title), el("span", f"{name} · {len(small):,}")),
         el("div", id="playground"),
-        *(data_script(blob, id=f"data-{language}") for language, blob in blobs.items()),
+        *(data_script(blob[: ends[language]], id=f"data-{language}") for language, blob in blobs.items()),
+        data_script(blobs["en"][ends["en"] :], id="images"),
         verbatim("script", script, type="module"),
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
@@ -62,7 +67,8 @@ def page(kernels: Mapping[str, Mapping[str, Any]]) -> str:
 
 def playground(args: Namespace) -> None:
     """The command: write the file."""
-    out = out_path(args.out, ".html", ".htm")
-    text = page({name: kernel for name in LOSSES if (kernel := about_loss(name, {})["kernel"])}).encode()
+    out, name = out_path(args.out, ".html", ".htm"), data_set_of(args.path)
+    kernels = {loss: kernel for loss in LOSSES if (kernel := about_loss(loss, {})["kernel"])}
+    text = page(kernels, load_small(name), Path(args.path).name).encode()
     atomic.write_bytes(out, text, shared=True, parents=False)
     print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

@@ -32,6 +32,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
         ({"run": "clip-shapes"}, "matrix"),  # captions have no picture
         ({"loss": "vicreg"}, "matrix"),  # over dimensions
         ({"on": "circle"}, "circle"),
+        ({"on": "playground", "images": "shapes"}, "playground"),
     ],
 )
 def test_each_address_leads_to_a_stage(query: dict[str, str], stage: str, monkeypatch: pytest.MonkeyPatch) -> None:

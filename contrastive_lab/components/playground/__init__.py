@@ -1,6 +1,6 @@
 """An encoder that learns in the browser, on a sphere, while its temperature is dragged."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ from contrastive_lab.components.shared.transport import pack
 class PlaygroundView:
     """Images that are learned from, and those that are held out."""
 
-    images: np.ndarray  # (n, side, side) uint8 or float, from 0 to `levels`
-    labels: np.ndarray  # (n) uint8
+    images: np.ndarray  # (n, side, side) uint8
+    labels: np.ndarray | None  # (n) int16
+    classes: Sequence[str]  # their names
     side: int
     learned: int  # the first so many are learned from
     kernels: Mapping[str, Mapping[str, Any]]  # each loss's `kernel()`
     settings: str = ""  # what an address holds of it (setting.js)
-    levels: float = 255.0
 
 
 def pack_playground(view: PlaygroundView, **more: Any) -> bytes:

@@ -11,18 +11,17 @@ let language = navigator.language.startsWith("zh") ? "zh" : "en",
 const root = /** @type {any} */ (document.getElementById("playground")),
   row = el("div", { class: "segment" });
 
+/** The messages differ by language; the images stand once in the file, behind them. */
+const bytes = (...ids) =>
+  Uint8Array.from(ids.map((id) => atob(document.getElementById(id).textContent)).join(""), (c) => c.charCodeAt(0));
+
 function draw() {
-  const held = document.getElementById(`data-${language}`).textContent;
   document.documentElement.lang = language;
   stop();
-  stop = mount(
-    root,
-    Uint8Array.from(atob(held), (letter) => letter.charCodeAt(0)),
-    {
-      settings: new URLSearchParams(location.hash.slice(1)).get("set"),
-      report: (_name, text) => history.replaceState(null, "", `#${new URLSearchParams({ set: String(text) })}`),
-    },
-  );
+  stop = mount(root, bytes(`data-${language}`, "images"), {
+    settings: new URLSearchParams(location.hash.slice(1)).get("set"),
+    report: (_name, text) => history.replaceState(null, "", `#${new URLSearchParams({ set: String(text) })}`),
+  });
   row.replaceChildren(
     ...Object.entries(NAMES).map(([key, text]) =>
       el("button", { type: "button", "aria-pressed": String(key === language), onclick: () => turn(key) }, text),

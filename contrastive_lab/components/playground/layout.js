@@ -1,15 +1,14 @@
 // The page of the playground: spheres, the knobs beside them, and what is told of the training.
 
-import { BATCHES, KNOBS, LOSSES, STRENGTHS, differing, hasKnob } from "./setting.js";
-import { choices, el, say } from "../shared/dom.js";
-import { fromSlider, knobText, toSlider } from "../shared/knob.js";
+import { BATCHES, KNOBS, LOSSES, OF_VIEWS, WITH_LABELS, differing, isUsed } from "./setting.js";
+import { choices, el, press, say } from "../shared/dom.js";
+import { fromSlider, knobText, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {any} part
- */
+/** @param {any} part */
 export function build(part) {
-  const button = (text, onclick) => el("button", { type: "button", onclick }, text);
+  const button = (text, onclick) => el("button", { type: "button", onclick }, text),
+    losses = Object.keys(LOSSES).filter((name) => part.data.labels || !WITH_LABELS.includes(name));
   part.stage = el("div", { class: "spheres" });
   part.headline = el("h2", { role: "status", "aria-live": "off" });
   part.second = el("p", { class: "said" });
@@ -17,36 +16,24 @@ export function build(part) {
   part.run.classList.add("primary");
   part.twin = button("", () => part.turnTwin());
   part.which = el("div", { class: "segment" }, ...choices({ 0: "A", 1: "B" }, "0", (key) => part.edit(Number(key))));
-  part.loss = select(
-    _("Loss"),
-    Object.entries(LOSSES).map(([key, text]) => [key, _(text)]),
-    (loss) => part.change({ loss }),
-  );
-  part.batch = select(
-    _("Images in a batch"),
-    BATCHES.map((size) => [String(size), String(size)]),
-    (size) => part.change({ batch: Number(size) }),
-  );
-  part.sliders = Object.fromEntries(
-    Object.entries(KNOBS).map(([name, [text, range]]) => [
-      name,
-      slider(_(text), range, (value) => part.change({ [name]: value })),
-    ]),
-  );
-  part.gate = el("input", {
-    type: "checkbox",
-    onchange: () => part.change({ stopGradient: part.gate.checked }),
-  });
-  part.gateRow = el("label", { class: "row" }, part.gate, _("stop-gradient"));
-  part.strengths = Object.fromEntries(
-    Object.entries(STRENGTHS).map(([name, text]) => [
-      name,
-      slider(_(text), { low: 0, high: 1, log: false }, (value) => part.strengthen({ [name]: value })),
-    ]),
-  );
+  part.fields = {
+    loss: select(part, "loss", _("Loss"), losses, (name) => _(LOSSES[name])),
+    ...Object.fromEntries(Object.entries(KNOBS).map(([name, knob]) => [name, slider(part, name, ...knob)])),
+    stopGradient: checkbox(part, "stopGradient", _("stop-gradient")),
+    batch: select(part, "batch", _("Images in a batch"), BATCHES, String),
+  };
   part.views = el("canvas", { class: "views", role: "img", "aria-label": _("images and their views") });
-  part.curves = el("canvas", { class: "curves", role: "img" });
+  part.curves = el("canvas", { class: "curves", role: "img", "aria-label": _("kNN over the steps") });
+  part.curves.hidden = !part.data.labels;
   part.figures = el("table", {});
+  const again = [
+      button(_("Step"), () => part.step()),
+      button(_("Start again"), () => part.restart(part.seed)),
+      button(_("Another seed"), () => part.restart(part.seed + 1)),
+    ],
+    rows = (isOfView) =>
+      Object.entries(part.fields).flatMap(([name, { row }]) => (OF_VIEWS.includes(name) === isOfView ? [row] : [])),
+    views = el("summary", {}, _("Views: what the network learns from"));
   part.root = el(
     "div",
     { class: "playground" },
@@ -54,58 +41,39 @@ export function build(part) {
     el(
       "div",
       { class: "side" },
-      part.headline,
-      part.second,
-      el(
-        "div",
-        { class: "row" },
-        part.run,
-        button(_("Step"), () => part.step()),
-        button(_("Start again"), () => part.restart(part.seed)),
-        button(_("Another seed"), () => part.restart(part.seed + 1)),
-        part.twin,
-      ),
-      part.which,
-      part.loss.row,
-      ...Object.values(part.sliders).map(({ row }) => row),
-      part.gateRow,
-      part.batch.row,
-      part.curves,
-      part.figures,
-      el(
-        "details",
-        { open: "" },
-        el("summary", {}, _("Views: what the network learns from")),
-        part.views,
-        ...Object.values(part.strengths).map(({ row }) => row),
-      ),
+      ...[part.headline, part.second, el("div", { class: "row" }, part.run, ...again, part.twin), part.which],
+      ...[...rows(false), part.curves, part.figures, el("details", { open: "" }, views, part.views, ...rows(true))],
     ),
   );
 }
 
-function select(text, options, then) {
+const rowOf = (text, ...fields) => el("label", { class: "row" }, el("span", {}, text), ...fields);
+
+function select(part, name, text, values, told) {
   const field = el(
     "select",
-    { "aria-label": text, onchange: () => then(field.value) },
-    ...options.map(([value, shown]) => el("option", { value }, shown)),
+    { "aria-label": text, onchange: () => part.change({ [name]: values[field.selectedIndex] }) },
+    ...values.map((value) => el("option", { value }, told(value))),
   );
-  return { field, row: el("label", { class: "row" }, el("span", {}, text), field) };
+  return { row: rowOf(text, field), put: (value) => (field.value = String(value)) };
 }
 
-function slider(text, range, then) {
-  const field = el("input", { type: "range", min: 0, max: 1000, "aria-label": text }),
-    value = el("output", {});
-  field.oninput = () => {
-    const now = fromSlider(range, Number(field.value));
-    say(value, knobText(now));
-    then(now);
+function checkbox(part, name, text) {
+  const field = el("input", { type: "checkbox", onchange: () => part.change({ [name]: field.checked }) });
+  return { row: rowOf(text, field), put: (value) => (field.checked = value) };
+}
+
+function slider(part, name, label, range) {
+  const text = _(label),
+    field = el("input", { type: "range", min: 0, max: 1000, "aria-label": text }),
+    shown = el("output", {});
+  field.oninput = () => part.change({ [name]: fromSlider(range, Number(field.value)) });
+  const put = (value) => {
+    if (fromSlider(range, Number(field.value)) !== value) field.value = toSlider(range, value);
+    field.setAttribute("aria-valuetext", knobText(value));
+    say(shown, knobText(value));
   };
-  const put = (now) => {
-    field.value = toSlider(range, now);
-    field.setAttribute("aria-valuetext", knobText(now));
-    say(value, knobText(now));
-  };
-  return { put, row: el("label", { class: "row" }, el("span", {}, text), field, value) };
+  return { row: rowOf(text, field, shown), put };
 }
 
 /**
@@ -119,31 +87,23 @@ export function show(part) {
   say(part.run, part.isRunning ? _("Pause") : _("Learn"));
   say(part.twin, isTwin ? _("One sphere") : _("Twins"));
   part.which.hidden = !isTwin;
-  for (const one of part.which.children)
-    one.setAttribute("aria-pressed", String(Number(one.dataset.key) === part.edited));
-  part.loss.field.value = setting.loss;
-  part.batch.field.value = String(setting.batch);
-  for (const [name, { put, row }] of Object.entries(part.sliders)) {
+  press(part.which.children, String(part.edited));
+  for (const [name, { put, row }] of Object.entries(part.fields)) {
     put(setting[name]);
-    row.hidden = !hasKnob(name, setting);
+    row.hidden = !isUsed(name, setting);
   }
-  for (const [name, { put }] of Object.entries(part.strengths)) put(setting.strengths[name]);
-  part.gate.checked = setting.stopGradient;
-  part.gateRow.hidden = setting.loss !== "simsiam";
   part.balls.forEach((ball, k) => say(ball.caption, caption(part.settings, k)));
 }
 
 /** What a twin is told from the other by; alone, its loss. */
 function caption(settings, k) {
   const own = settings[k],
-    letter = settings.length > 1 ? `${"AB"[k]}: ` : "",
-    names = settings.length > 1 ? differing(own, settings[1 - k]) : ["loss"],
-    texts = names.map((name) => {
+    isTwin = settings.length > 1,
+    texts = (isTwin ? differing(own, settings[1 - k]) : ["loss"]).map((name) => {
       if (name === "loss") return _(LOSSES[own.loss]);
-      if (name in KNOBS) return `${_(KNOBS[name][0]).split(/[,，]/)[0]} = ${knobText(own[name])}`;
       if (name === "batch") return _("batch {size}", { size: own.batch });
       if (name === "stopGradient") return own.stopGradient ? _("with stop-gradient") : _("without stop-gradient");
-      return `${_(STRENGTHS[name])} ${knobText(own.strengths[name])}`;
+      return `${symbolOf({ label: _(KNOBS[name][0]) })} = ${knobText(own[name])}`;
     });
-  return letter + (texts.join(", ") || _("the same setting: change one knob"));
+  return (isTwin ? `${"AB"[k]}: ` : "") + (texts.join(", ") || _("the same setting: change one knob"));
 }

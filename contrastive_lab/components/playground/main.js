@@ -2,7 +2,7 @@
 
 import { build, show } from "./layout.js";
 import { session } from "./session.js";
-import { readSettings, written } from "./setting.js";
+import { readSettings } from "./setting.js";
 import { drawSphere, moveTo, sphere } from "./sphere.js";
 import { tell } from "./status.js";
 import { meanOf } from "./training.js";
@@ -34,27 +34,20 @@ export function mount(parent, blob, host) {
   };
 }
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data, setStateValue }) {
   return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 function begin(parent, given, host) {
   const { meta } = given,
-    images = Float32Array.from(given.images, (v) => v / meta.levels),
-    data = {
-      images,
-      mean: meanOf(images, meta.side ** 2, meta.learned),
-      labels: given.labels.slice(),
-      side: meta.side,
-      learned: meta.learned,
-      kernels: meta.kernels,
-    };
+    images = Float32Array.from(given.images, (v) => v / 255),
+    { side, learned, kernels, classes } = meta,
+    labels = given.labels ? new Int16Array(given.labels.buffer) : null,
+    data = { images, mean: meanOf(images, side ** 2, learned), labels, side, learned, kernels };
   /** @type {any} */
-  const part = { data, host, isRunning: false, edited: 0, fault: "", balls: [], history: [], last: performance.now() };
-  Object.assign(part, readSettings(host.settings || meta.settings), actions(part));
+  const part = { data, classes, host, isRunning: false, edited: 0, fault: "", balls: [], last: performance.now() };
+  Object.assign(part, readSettings(host.settings || meta.settings, Boolean(labels)), actions(part));
   build(part);
   parent.append(part.root);
   part.observer = new ResizeObserver(() => schedule(part));
@@ -71,30 +64,32 @@ function begin(parent, given, host) {
 
 /** The training in a worker; where none answers, in slices on the page. */
 function start(part, source) {
-  const first = { kind: "start", data: part.data, settings: part.settings, seed: part.seed },
-    onPage = () => {
-      part.end();
-      part.end = () => part.post({ kind: "run", running: false });
-      part.post = session((message) => hear(part, message));
-      part.post(first);
-      part.post({ kind: "run", running: part.isRunning });
-    };
+  const onPage = () => {
+    part.end();
+    part.end = () => part.post({ kind: "run", running: false });
+    part.post = session((message) => hear(part, message));
+    begun();
+  };
+  const begun = () => {
+    part.post({ kind: "start", data: part.data, settings: part.settings, seed: part.seed });
+    part.post({ kind: "run", running: part.isRunning });
+  };
   part.end = () => {};
   try {
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" })),
       worker = new Worker(address, { type: "module" }),
       late = setTimeout(onPage, STARTLED);
-    part.end = () => worker.terminate();
+    part.end = () => {
+      clearTimeout(late);
+      worker.terminate();
+    };
     part.post = (message) => worker.postMessage(message);
     worker.onmessage = ({ data }) => {
       clearTimeout(late);
-      hear(part, data);
+      if (data) hear(part, data);
     };
-    worker.onerror = () => {
-      clearTimeout(late);
-      onPage();
-    };
-    part.post(first);
+    worker.onerror = onPage;
+    begun();
   } catch {
     onPage(); // a page that may start none
   }
@@ -105,8 +100,7 @@ function hear(part, message) {
   if (message.kind === "broken") {
     part.isRunning = false;
     part.fault = _("The loss is no longer a number. These are the last good weights: choose a smaller learning rate.");
-    show(part);
-    return;
+    return show(part);
   }
   if (message.sides.length !== part.settings.length) return; // of before a twin came or went
   part.state = message;
@@ -149,10 +143,6 @@ function actions(part) {
       Object.assign(part.settings[part.edited], some);
       send();
     },
-    strengthen(some) {
-      Object.assign(part.settings[part.edited].strengths, some);
-      send();
-    },
     edit(which) {
       part.edited = which;
       show(part);
@@ -161,12 +151,9 @@ function actions(part) {
     },
     /** A twin differs at first by its temperature; where the loss has none it is the same until a knob is turned. */
     turnTwin() {
-      const [own] = part.settings;
+      const [own, other] = part.settings;
       part.edited = 0;
-      part.settings =
-        part.settings.length > 1
-          ? [own]
-          : [own, { ...own, strengths: { ...own.strengths }, temperature: own.temperature > 0.1 ? 0.02 : 0.5 }];
+      part.settings = other ? [own] : [own, { ...own, temperature: own.temperature > 0.1 ? 0.02 : 0.5 }];
       arrange(part);
       send();
     },
@@ -176,7 +163,7 @@ function actions(part) {
 /** As many spheres as there are settings, each with its caption. */
 function arrange(part) {
   part.balls = part.settings.map(() => {
-    const ball = sphere(part.data, () => schedule(part));
+    const ball = sphere(part.data, part.classes, () => schedule(part));
     ball.caption = el("figcaption", {});
     return ball;
   });
@@ -187,7 +174,7 @@ function arrange(part) {
 /** The setting in the address, once nobody turns a knob. */
 function link(part) {
   clearTimeout(part.linked);
-  part.linked = setTimeout(() => part.host.report("setting", written(part.settings, part.seed)), LINK);
+  part.linked = setTimeout(() => part.host.report("setting", JSON.stringify([part.seed, ...part.settings])), LINK);
 }
 
 function schedule(part) {
@@ -201,12 +188,8 @@ function schedule(part) {
       part.isNew = false;
       tell(part);
       part.balls.forEach((ball, k) => {
-        const { step, knn } = part.state.sides[k],
-          values = { n: part.data.labels.length, step, knn: Math.round(100 * knn) };
-        ball.canvas.setAttribute(
-          "aria-label",
-          _("{n} digits on a sphere after {step} steps, kNN {knn} %. Arrow keys turn it.", values),
-        );
+        const values = { n: ball.n, step: part.state.sides[k].step };
+        ball.canvas.ariaLabel = _("{n} images on a sphere after {step} steps. Arrow keys turn it.", values);
       });
     }
     if (moving.some(Boolean)) schedule(part);

@@ -1,11 +1,9 @@
-// Losses on the rows of a batch, and their gradients. Softmax and hinge come from the kernels of the Loss Lab; VICReg's
-// terms and SimSiam's cosine are written here. Rows stand image by image: 2·i and 2·i + 1 are the views of image i.
+// Losses on the rows of a batch, and their gradients. Softmax, hinge and VICReg's terms are those of the Loss Lab. Rows
+// stand image by image: 2·i and 2·i + 1 are the views of image i.
 
 import { unitRows, throughUnit } from "./network.js";
+import { centered, deviationOf, dimensionsOf, termsOf } from "../shared/dimensions.js";
 import { evaluate } from "../shared/kernels.js";
-
-const DEVIATION = 1; // VICReg: its hinge on each dimension's deviation, and ε below the root
-const EPS = 1e-4;
 
 /**
  * @typedef {object} Answer
@@ -65,66 +63,32 @@ function relation(i, j, labels) {
   return i >> 1 === j >> 1 || (labels && labels[i] === labels[j]) ? 1 : 2;
 }
 
+/** Where the same coordinate of an image's other view stands. */
+const acrossViews = (k, d) => k + (Math.floor(k / d) % 2 ? -d : d);
+
 /**
- * VICReg on two views: λ·invariance + μ·variance + ν·covariance (Bardes et al. 2022).
+ * VICReg on two views (Bardes et al. 2022); `knobs` as the library names them.
  *
- * @param {{ invariance: number, variance: number, covariance: number }} weights
+ * @param {{ invariance: number, variance: number, covariance: number, deviation: number }} knobs
  * @param {Float32Array} Y (2·n·d)
  * @param {number} d
  * @returns {Answer}
  */
-export function vicReg(weights, Y, d) {
+export function vicReg(knobs, Y, d) {
   const n = Y.length / d / 2,
-    slope = new Float32Array(Y.length);
-  let value = 0;
-  for (let i = 0; i < n; i++)
-    for (let k = 0; k < d; k++) {
-      const p = 2 * i * d + k,
-        gap = Y[p] - Y[p + d],
-        g = (2 * weights.invariance * gap) / (n * d);
-      value += (weights.invariance * gap * gap) / (n * d);
-      slope[p] += g;
-      slope[p + d] -= g;
-    }
-  for (const view of [0, 1]) value += spread(weights, Y, d, n, view, slope);
-  return { value, slope, matter: NaN };
-}
-
-/** Variance and covariance of one view; adds their gradient. */
-function spread(weights, Y, d, n, view, slope) {
-  const at = (i, k) => (2 * i + view) * d + k,
-    centered = new Float64Array(n * d),
-    C = new Float64Array(d * d);
-  for (let k = 0; k < d; k++) {
-    let mean = 0;
-    for (let i = 0; i < n; i++) mean += Y[at(i, k)] / n;
-    for (let i = 0; i < n; i++) centered[i * d + k] = Y[at(i, k)] - mean;
-  }
-  for (let i = 0; i < n; i++)
-    for (let j = 0; j < d; j++)
-      for (let k = 0; k < d; k++) C[j * d + k] += (centered[i * d + j] * centered[i * d + k]) / (n - 1);
-  let value = 0;
-  const factors = new Float64Array(d * d); // ∂value/∂C, both halves
-  for (let j = 0; j < d; j++)
-    for (let k = 0; k < d; k++) {
-      const c = C[j * d + k];
-      if (j !== k) {
-        value += (weights.covariance * c * c) / d;
-        factors[j * d + k] = (2 * weights.covariance * c) / d;
-        continue;
-      }
-      const deviation = Math.sqrt(c + EPS);
-      if (deviation >= DEVIATION) continue;
-      value += (weights.variance * (DEVIATION - deviation)) / (2 * d);
-      factors[j * d + j] = -weights.variance / (4 * d * deviation);
-    }
-  for (let i = 0; i < n; i++)
-    for (let k = 0; k < d; k++) {
-      let g = 0;
-      for (let j = 0; j < d; j++) g += 2 * factors[j * d + k] * centered[i * d + j];
-      slope[at(i, k)] += g / (n - 1);
-    }
-  return value;
+    found = dimensionsOf(Y, n, d, "covariance"),
+    slope = Y.map((y, k) => (2 * knobs.invariance * (y - Y[acrossViews(k, d)])) / (n * d));
+  found.matrices.forEach((C, view) => {
+    const rows = centered(Y, n, d, view);
+    C.forEach((c, cell) => {
+      const [j, k] = [Math.floor(cell / d), cell % d],
+        deviation = deviationOf(c),
+        onDiagonal = deviation < knobs.deviation ? -knobs.variance / (2 * d * deviation) : 0,
+        factor = (j === k ? onDiagonal : (4 * knobs.covariance * c) / d) / (n - 1);
+      for (let i = 0; i < n; i++) slope[(2 * i + view) * d + k] += factor * rows[i * d + j];
+    });
+  });
+  return { value: termsOf(found, knobs).reduce((sum, { part }) => sum + part, 0), slope, matter: NaN };
 }
 
 /**
@@ -139,19 +103,10 @@ export function crossCosine(P, Y, d) {
   const p = unitRows(P, d),
     y = unitRows(Y, d),
     n = p.lengths.length,
-    ofP = new Float32Array(P.length),
-    ofY = new Float32Array(Y.length);
-  let value = 0;
-  for (let i = 0; i < n; i++)
-    for (let k = 0; k < d; k++) {
-      const own = i * d + k,
-        other = (i ^ 1) * d + k;
-      value -= (p.Z[own] * y.Z[other]) / n;
-      ofP[own] = -y.Z[other] / n;
-      ofY[other] = -p.Z[own] / n;
-    }
+    other = ({ Z }) => Z.map((_z, k) => -Z[acrossViews(k, d)] / n),
+    [ofP, ofY] = [other(y), other(p)];
   return {
-    value,
+    value: p.Z.reduce((sum, z, k) => sum + z * ofP[k], 0),
     ofPredictions: throughUnit(p.Z, p.lengths, ofP, d),
     ofRows: throughUnit(y.Z, y.lengths, ofY, d),
   };

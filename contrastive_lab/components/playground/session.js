@@ -4,19 +4,20 @@
 import { unitRows } from "./network.js";
 import { accuracy, advance, begin, embed, look } from "./training.js";
 
-/** @import { Data, Setting } from "./training.js" */
+/** @import { Data } from "./training.js" */
+/** @import { Setting } from "./setting.js" */
 
 const EVERY = 350, // milliseconds between two looks at all images
   SHARE = 5, // of the time that a look takes, at least until the next one
-  DIMENSIONS = 3,
   SHOWN = 6; // images whose views are shown
 
 /**
  * @param {(message: any) => void} post
+ * @param {(then: () => void) => void} [later] soon calls back
  * @returns {(message: any) => void} takes { kind: "start" with data, settings, seed; "set" with settings; "run" with
  *   running; "step"; "restart" with seed }
  */
-export function session(post) {
+export function session(post, later = setTimeout) {
   /** @type {Data} */
   let data = null;
   /** @type {Setting[]} */
@@ -31,7 +32,7 @@ export function session(post) {
   let sides = [];
 
   function restart() {
-    sides = settings.map(() => begin(data, seed, DIMENSIONS));
+    sides = settings.map(() => begin(data, seed));
     untrained = accuracy(embed(sides[0]), data);
     tell();
   }
@@ -40,18 +41,11 @@ export function session(post) {
     const begun = performance.now(),
       told = sides.map((side, k) => {
         const points = embed(side),
-          { loss, matter, same } = side;
-        return {
-          points,
-          step: side.step,
-          loss,
-          matter,
-          same,
-          knn: accuracy(points, data),
-          ...look(side, settings[k], SHOWN),
-        };
+          { step: taken, loss, matter, same } = side,
+          knn = accuracy(points, data);
+        return { points, step: taken, loss, matter, same, knn, ...look(side, settings[k], SHOWN) };
       });
-    post({ kind: "state", sides: told, raw, untrained, isRunning });
+    post({ kind: "state", sides: told, raw, untrained });
     const ended = performance.now();
     due = ended + Math.max(EVERY, SHARE * (ended - begun));
   }
@@ -66,18 +60,15 @@ export function session(post) {
     if (!isRunning || performance.now() > due) tell();
   }
 
-  function tick() {
-    isWaiting = false;
-    if (!isRunning) return;
-    step();
-    again();
-  }
-
+  /** Steps while it runs; messages come in between. */
   function again() {
-    if (isRunning && !isWaiting) {
-      isWaiting = true;
-      setTimeout(tick); // messages come in between
-    }
+    if (!isRunning || isWaiting) return;
+    isWaiting = true;
+    later(() => {
+      isWaiting = false;
+      if (isRunning) step();
+      again();
+    });
   }
 
   /** A twin that is new starts over with the other one, so that both have seen the same batches. */

@@ -2,8 +2,6 @@
 
 import { N_ } from "../shared/locale.js";
 
-/** @import { Setting } from "./training.js" */
-
 export const LOSSES = {
   nt_xent: "NT-Xent",
   sup_con: N_("SupCon, with labels"),
@@ -12,59 +10,63 @@ export const LOSSES = {
   vicreg: "VICReg",
   simsiam: "SimSiam",
 };
+export const WITH_LABELS = ["sup_con", "triplet"];
+
+const SHARE = { low: 0, high: 1, log: false };
 
 /**
- * Sliders: the label, the range, and the losses that have it; null: all.
+ * Sliders: the label, the range.
  *
- * @type {Record<string, [string, any, string[] | null]>}
+ * @type {Record<string, [string, any]>}
  */
 export const KNOBS = {
-  temperature: [N_("τ, temperature"), { low: 0.01, high: 2, log: true }, ["nt_xent", "sup_con", "info_nce"]],
-  margin: [N_("m, margin"), { low: 0, high: 2, log: false }, ["triplet"]],
-  rate: [N_("η, learning rate"), { low: 1e-4, high: 1, log: true }, null],
+  temperature: [N_("τ, temperature"), { low: 0.01, high: 2, log: true }],
+  margin: [N_("m, margin"), { low: 0, high: 2, log: false }],
+  rate: [N_("η, learning rate"), { low: 1e-4, high: 1, log: true }],
+  move: [N_("move and turn"), SHARE],
+  contrast: [N_("contrast"), SHARE],
+  noise: [N_("noise"), SHARE],
+  erase: [N_("erase a square"), SHARE],
 };
+export const OF_VIEWS = ["move", "contrast", "noise", "erase"];
 export const BATCHES = [8, 16, 32, 64, 128, 256];
-export const STRENGTHS = {
-  move: N_("move and turn"),
-  contrast: N_("contrast"),
-  noise: N_("noise"),
-  erase: N_("erase a square"),
+
+/** Losses that use a setting; all use the others. */
+const USED_BY = {
+  temperature: ["nt_xent", "sup_con", "info_nce"],
+  margin: ["triplet"],
+  stopGradient: ["simsiam"],
 };
 
-/** @type {Setting} */
 export const FIRST = {
   loss: "nt_xent",
   temperature: 0.2,
   margin: 0.5,
-  batch: 128,
-  rate: 0.003,
   stopGradient: true,
-  strengths: { move: 0.5, contrast: 0.5, noise: 0.5, erase: 0.5 },
+  rate: 0.003,
+  batch: 128,
+  move: 0.5,
+  contrast: 0.5,
+  noise: 0.5,
+  erase: 0.5,
 };
 
+/** @typedef {typeof FIRST} Setting */
+
 /**
- * Whether a loss has a slider.
- *
  * @param {string} name
  * @param {Setting} setting
  */
-export function hasKnob(name, { loss }) {
-  const of = KNOBS[name][2];
-  return !of || of.includes(loss);
-}
+export const isUsed = (name, { loss }) => USED_BY[name]?.includes(loss) ?? true;
 
 /**
- * Settings of one or two sides and a seed as a text, and back; what is not in range is the default.
+ * A seed and the settings of one or two sides from what an address holds: JSON of a list of them. What is not in range
+ * is the default.
  *
- * @param {Setting[]} settings
- * @param {number} seed
+ * @param {string} text
+ * @param {boolean} hasLabels
  */
-export function written(settings, seed) {
-  return JSON.stringify([seed, ...settings.map(({ strengths, ...rest }) => ({ ...rest, ...strengths }))]);
-}
-
-/** @param {string} text */
-export function readSettings(text) {
+export function readSettings(text, hasLabels) {
   let given = [];
   try {
     given = [].concat(JSON.parse(text));
@@ -75,35 +77,26 @@ export function readSettings(text) {
     settings = sides.filter((side) => side && typeof side === "object").slice(0, 2);
   return {
     seed: Number.isInteger(seed) && seed >= 0 && seed < 1e6 ? seed : 0,
-    settings: (settings.length ? settings : [{}]).map(settingOf),
+    settings: (settings.length ? settings : [{}]).map((side) => settingOf(side, hasLabels)),
   };
 }
 
-function settingOf(side) {
-  const within = (name, low, high, first) =>
-    typeof side[name] === "number" && side[name] >= low && side[name] <= high ? side[name] : first;
-  const setting = { ...FIRST, strengths: { ...FIRST.strengths } };
-  if (Object.hasOwn(LOSSES, side.loss)) setting.loss = side.loss;
+function settingOf(side, hasLabels) {
+  const setting = { ...FIRST };
+  if (Object.hasOwn(LOSSES, side.loss) && (hasLabels || !WITH_LABELS.includes(side.loss))) setting.loss = side.loss;
   if (BATCHES.includes(side.batch)) setting.batch = side.batch;
   if (side.stopGradient === false) setting.stopGradient = false;
-  for (const [name, [, { low, high }]] of Object.entries(KNOBS)) setting[name] = within(name, low, high, setting[name]);
-  for (const name of Object.keys(STRENGTHS)) setting.strengths[name] = within(name, 0, 1, FIRST.strengths[name]);
+  for (const [name, [, { low, high }]] of Object.entries(KNOBS))
+    if (typeof side[name] === "number" && side[name] >= low && side[name] <= high) setting[name] = side[name];
   return setting;
 }
 
 /**
- * What differs between two settings, in short.
+ * What differs between two settings.
  *
  * @param {Setting} own
  * @param {Setting} other
- * @returns {string[]}
  */
 export function differing(own, other) {
-  const found = [];
-  if (own.loss !== other.loss) found.push("loss");
-  for (const name of Object.keys(KNOBS)) if (own[name] !== other[name] && hasKnob(name, own)) found.push(name);
-  if (own.batch !== other.batch) found.push("batch");
-  if (own.stopGradient !== other.stopGradient && own.loss === "simsiam") found.push("stopGradient");
-  for (const name of Object.keys(STRENGTHS)) if (own.strengths[name] !== other.strengths[name]) found.push(name);
-  return found;
+  return Object.keys(FIRST).filter((name) => own[name] !== other[name] && isUsed(name, own));
 }

@@ -1,53 +1,56 @@
 // A sphere that turns under the pointer, with small images where the network puts them.
 
-import { fromHex, GRAY, PALETTE, rgb, sizeCanvas } from "../shared/canvas.js";
+import { fromHex, GRAY, PALETTE, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { el } from "../shared/dom.js";
-import { _ } from "../shared/locale.js";
+import { isStill } from "../shared/stage.js";
 
-export const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]];
+const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]];
 
 const MOVE = 350, // milliseconds from one look of the training to the next
   IDLE = 0.00012, // radians a millisecond, until it is touched
   KEY = 0.15, // radians of a key
   TILE = 0.055, // side of an image, in radii
-  NEAR = 12; // pixels around the pointer
+  NEAR = 12, // pixels around the pointer
+  CARD = 72; // and of the image that is there
+
+/** @import { Data } from "./training.js" */
 
 /**
- * @param {{ images: Float32Array, labels: Uint8Array, side: number }} data
+ * @param {Data} data
+ * @param {string[]} classes
  * @param {() => void} changed asks for a frame
  */
-export function sphere(data, changed) {
-  const canvas = el("canvas", { tabindex: 0, role: "img" });
+export function sphere(data, classes, changed) {
+  const canvas = el("canvas", { tabindex: 0, role: "img" }),
+    n = data.images.length / data.side ** 2;
   /** @type {any} */
   const ball = {
-    canvas,
-    data,
-    sheet: sheetOf(data),
+    ...{ canvas, n, classes, labels: data.labels, side: data.side, across: Math.ceil(Math.sqrt(n)) },
+    ...{ from: null, to: null, since: 0, at: null },
     turn: [1, 0, 0, 0, 1, 0, 0, 0, 1],
-    from: null,
-    to: null,
-    since: 0,
-    isTouched: matchMedia("(prefers-reduced-motion: reduce)").matches,
-    isStill: matchMedia("(prefers-reduced-motion: reduce)").matches,
+    isTouched: isStill(),
     isHeld: false,
-    at: null,
   };
+  ball.sheet = sheetOf(ball, data.images);
   rotate(ball, 0.4, -0.3);
+  const turn = (across, down) => {
+    ball.isTouched = true;
+    rotate(ball, across, down);
+    changed();
+  };
   canvas.onpointerdown = (event) => {
-    ball.isHeld = ball.isTouched = true;
+    ball.isHeld = true;
     ball.at = [event.offsetX, event.offsetY];
     canvas.setPointerCapture(event.pointerId);
   };
   canvas.onpointermove = (event) => {
     const at = [event.offsetX, event.offsetY],
-      radius = radiusOf(canvas);
-    if (ball.isHeld && ball.at) rotate(ball, (at[0] - ball.at[0]) / radius, (at[1] - ball.at[1]) / radius);
+      before = ball.at ?? at;
     ball.at = at;
+    if (ball.isHeld) turn(...at.map((v, k) => (v - before[k]) / radiusOf(canvas)));
     changed();
   };
-  canvas.onpointerup = canvas.onpointercancel = () => {
-    ball.isHeld = false;
-  };
+  canvas.onpointerup = canvas.onpointercancel = () => (ball.isHeld = false);
   canvas.onpointerleave = () => {
     ball.at = null;
     changed();
@@ -56,9 +59,7 @@ export function sphere(data, changed) {
     const by = { ArrowLeft: [-KEY, 0], ArrowRight: [KEY, 0], ArrowUp: [0, -KEY], ArrowDown: [0, KEY] }[event.key];
     if (!by) return;
     event.preventDefault();
-    ball.isTouched = true;
-    rotate(ball, by[0], by[1]);
-    changed();
+    turn(...by);
   };
   return ball;
 }
@@ -83,7 +84,7 @@ function rotate(ball, across, down) {
  * @param {Float32Array} points (n·3)
  */
 export function moveTo(ball, points) {
-  ball.from = ball.to && !ball.isStill ? placesNow(ball, performance.now()) : points;
+  ball.from = ball.to && !isStill() ? placesNow(ball, performance.now()) : points;
   ball.to = points;
   ball.since = performance.now();
 }
@@ -107,20 +108,17 @@ export function drawSphere(ball, now, passed) {
   if (!ball.isTouched) rotate(ball, IDLE * passed, 0);
   const P = placesNow(ball, now),
     T = ball.turn,
-    n = P.length / 3,
-    seen = new Float32Array(3 * n),
-    order = Int32Array.from({ length: n }, (_none, i) => i);
-  for (let i = 0; i < n; i++)
-    for (let k = 0; k < 3; k++)
-      seen[3 * i + k] = T[3 * k] * P[3 * i] + T[3 * k + 1] * P[3 * i + 1] + T[3 * k + 2] * P[3 * i + 2];
-  order.sort((i, j) => seen[3 * i + 2] - seen[3 * j + 2]);
+    seen = P.map((_v, q) => {
+      const k = 3 * (q % 3),
+        i = q - (q % 3);
+      return T[k] * P[i] + T[k + 1] * P[i + 1] + T[k + 2] * P[i + 2];
+    }),
+    order = Int32Array.from({ length: ball.n }, (_none, i) => i).sort((i, j) => seen[3 * i + 2] - seen[3 * j + 2]);
   g.strokeStyle = rgb(GRAY, 0.35);
   g.beginPath();
   g.arc(width / 2, height / 2, radius, 0, 2 * Math.PI);
   g.stroke();
   g.imageSmoothingEnabled = false;
-  const { side } = ball.data,
-    across = ball.sheet.width / side;
   let nearest = -1,
     least = NEAR;
   for (const i of order) {
@@ -129,8 +127,7 @@ export function drawSphere(ball, now, passed) {
       x = width / 2 + radius * seen[3 * i],
       y = height / 2 - radius * seen[3 * i + 1];
     g.globalAlpha = depth > 0 ? 1 : 0.3 + 0.25 * (1 + depth);
-    const [sx, sy] = [(i % across) * side, Math.floor(i / across) * side];
-    g.drawImage(ball.sheet, sx, sy, side, side, x - size / 2, y - size / 2, size, size);
+    drawImage(g, ball, i, x - size / 2, y - size / 2, size);
     const away = ball.at && depth > 0 ? Math.hypot(x - ball.at[0], y - ball.at[1]) : Infinity;
     if (away <= least) [nearest, least] = [i, away];
   }
@@ -139,38 +136,34 @@ export function drawSphere(ball, now, passed) {
   return !ball.isTouched || now - ball.since < MOVE;
 }
 
+function drawImage(g, { sheet, across, side }, i, x, y, size) {
+  g.drawImage(sheet, (i % across) * side, Math.floor(i / across) * side, side, side, x, y, size, size);
+}
+
 /** The image under the pointer, larger, and its class. */
 function drawCard(g, ball, i, width) {
-  const { side, labels } = ball.data,
-    across = ball.sheet.width / side,
-    size = 72,
-    x = Math.min(width - size - 8, Math.max(8, ball.at[0] + 12)),
-    y = Math.max(8, ball.at[1] - size - 28),
-    style = getComputedStyle(ball.canvas);
-  g.fillStyle = style.getPropertyValue("--st-background-color") || "#fff";
-  g.fillRect(x - 4, y - 4, size + 8, size + 24);
+  const x = Math.min(width - CARD - 8, Math.max(8, ball.at[0] + 12)),
+    y = Math.max(8, ball.at[1] - CARD - 28),
+    { ink, paper } = theme(ball.canvas),
+    box = [x - 4, y - 4, CARD + 8, CARD + (ball.labels ? 24 : 8)];
+  g.fillStyle = paper;
+  g.fillRect(...box);
   g.strokeStyle = rgb(GRAY, 0.6);
-  g.strokeRect(x - 4, y - 4, size + 8, size + 24);
-  g.drawImage(ball.sheet, (i % across) * side, Math.floor(i / across) * side, side, side, x, y, size, size);
-  g.fillStyle = style.color;
-  g.fillText(_("labeled {label}", { label: labels[i] }), x, y + size + 14);
+  g.strokeRect(...box);
+  drawImage(g, ball, i, x, y, CARD);
+  g.fillStyle = ink;
+  if (ball.labels) g.fillText(ball.classes[ball.labels[i]], x, y + CARD + 14, CARD);
 }
 
 /** All images in their class's color, in one canvas. */
-function sheetOf({ images, labels, side }) {
-  const n = labels.length,
-    across = Math.ceil(Math.sqrt(n)),
-    sheet = document.createElement("canvas");
-  sheet.width = across * side;
-  sheet.height = Math.ceil(n / across) * side;
-  const g = sheet.getContext("2d"),
+function sheetOf({ n, across, side, labels }, images) {
+  const sheet = el("canvas", { width: across * side, height: Math.ceil(n / across) * side }),
+    g = sheet.getContext("2d"),
     tile = g.createImageData(side, side);
   for (let i = 0; i < n; i++) {
-    const color = COLORS[labels[i] % COLORS.length];
-    for (let k = 0; k < side * side; k++) {
-      tile.data.set(color, 4 * k);
-      tile.data[4 * k + 3] = 255 * Math.min(1, images[i * side * side + k]);
-    }
+    const color = labels ? COLORS[labels[i] % COLORS.length] : GRAY;
+    for (let k = 0; k < side * side; k++)
+      tile.data.set([...color, 255 * Math.min(1, images[i * side * side + k])], 4 * k);
     g.putImageData(tile, (i % across) * side, Math.floor(i / across) * side);
   }
   return sheet;

@@ -1,6 +1,6 @@
 // What is told of the training: a sentence, curves, figures, and the views of a few images.
 
-import { GRAY, line, rgb, sizeCanvas, tick } from "../shared/canvas.js";
+import { GRAY, line, rgb, sizeCanvas, theme, tick } from "../shared/canvas.js";
 import { el, number, percent, say } from "../shared/dom.js";
 import { knobText } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
@@ -10,26 +10,27 @@ const COLLAPSED = -0.1, // uniformity of rows that lie in one place
 const DASHES = [[], [5, 3]]; // of A and B
 const GAP = 16;
 
-/**
- * @param {any} part
- */
+/** @param {any} part */
 export function tell(part) {
-  const { sides, raw, untrained } = part.state,
-    side = sides[part.edited],
-    setting = part.settings[part.edited];
+  const { sides, untrained } = part.state,
+    side = sides[part.edited];
   say(part.headline, part.fault || headline(side, untrained));
-  say(part.second, reason(side, setting));
+  say(part.second, reason(side, part.settings[part.edited]));
   drawFigures(part);
-  drawCurves(part, raw, untrained);
+  drawCurves(part);
   drawViews(part, side);
 }
 
-function headline({ step, knn, uniformity }, untrained) {
+function headline({ step, knn, uniformity, alignment }, untrained) {
   const values = { knn: percent(knn), untrained: percent(untrained), step: step.toLocaleString("en") };
-  if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out digits.", values);
-  if (step > EARLY && uniformity > COLLAPSED)
-    return _("It has collapsed: all images are in one place, {knn} right.", values);
-  return _("After {step} steps its neighbors name {knn} of the held-out digits, untrained {untrained}.", values);
+  if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all images are in one place.");
+  if (Number.isNaN(knn))
+    return _("After {step} steps two views of an image are {distance} apart (root mean square).", {
+      ...values,
+      distance: number(Math.sqrt(alignment)),
+    });
+  if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out images.", values);
+  return _("After {step} steps its neighbors name {knn} of the held-out images, untrained {untrained}.", values);
 }
 
 /** Why the points move as they do, at this temperature or margin. */
@@ -42,7 +43,7 @@ function reason({ matter, same }, { loss, temperature, stopGradient }) {
   if (loss === "nt_xent" && Number.isFinite(same))
     return _(
       "At τ = {tau} each image is pushed by {matter} negatives that matter; " +
-        "{same} of the push goes to digits of its own class.",
+        "{same} of the push goes to images of its own class.",
       values,
     );
   if (loss === "vicreg") return _("It has no negatives: its variance term keeps the points apart.");
@@ -56,79 +57,69 @@ function reason({ matter, same }, { loss, temperature, stopGradient }) {
 
 function drawFigures(part) {
   const { sides, raw, untrained } = part.state,
+    told = (value) => (Number.isFinite(value) ? number(value) : "–"),
+    /** @type {[string, (side: any) => string][]} */
     rows = [
-      [_("kNN on held-out digits"), (s) => percent(s.knn)],
-      [_("Loss"), (s) => number(s.loss)],
-      [_("Alignment"), (s) => number(s.alignment)],
-      [_("Uniformity"), (s) => number(s.uniformity)],
-      [_("Negatives that matter"), (s) => (Number.isFinite(s.matter) ? number(s.matter) : "–")],
+      [_("kNN on held-out images"), (s) => (Number.isNaN(s.knn) ? "–" : percent(s.knn))],
+      [_("Loss"), (s) => told(s.loss)],
+      [_("Alignment"), (s) => told(s.alignment)],
+      [_("Uniformity"), (s) => told(s.uniformity)],
+      [_("Negatives that matter"), (s) => told(s.matter)],
     ],
-    head = sides.length > 1 ? [el("tr", {}, el("th", {}), el("th", {}, "A"), el("th", {}, "B"))] : [],
-    cell = (s, value) => el("td", {}, s.step || value !== rows[1][1] ? value(s) : "–");
+    head = sides.length > 1 ? [el("tr", {}, ...["", "A", "B"].map((text) => el("th", {}, text)))] : [],
+    values = { raw: percent(raw), untrained: percent(untrained), size: part.data.mean.length },
+    about = Number.isNaN(raw)
+      ? _("These images have no labels, so there is no kNN accuracy.")
+      : _("Raw pixels {raw}, untrained network {untrained}: a point has three numbers, an image {size}.", values);
   part.figures.replaceChildren(
+    el("caption", {}, about),
     ...head,
-    ...rows.map(([name, value]) => el("tr", {}, el("th", { scope: "row" }, name), ...sides.map((s) => cell(s, value)))),
-    el(
-      "caption",
-      {},
-      _("Raw pixels {raw}, untrained network {untrained}: a point on a sphere has three numbers, an image 64.", {
-        raw: percent(raw),
-        untrained: percent(untrained),
-      }),
+    ...rows.map(([name, value]) =>
+      el("tr", {}, el("th", { scope: "row" }, name), ...sides.map((s) => el("td", {}, value(s)))),
     ),
   );
 }
 
 /** kNN over the steps, from 0 to 100 %, beside raw pixels and the untrained network. */
-function drawCurves(part, raw, untrained) {
-  const [g, width, height] = sizeCanvas(part.curves),
-    ink = getComputedStyle(part.curves).color,
-    last = Math.max(50, ...part.history.flatMap((course) => course.map(([step]) => step))),
-    x = (step) => (step / last) * (width - 4) + 2,
-    y = (share) => height - GAP - share * (height - 2 * GAP);
+function drawCurves({ curves, history, state: { raw, untrained } }) {
+  const [g, width, height] = sizeCanvas(curves),
+    { ink } = theme(curves),
+    last = Math.max(EARLY, ...history.map((course) => course.at(-1)?.[0] ?? 0)),
+    place = ([step, share]) => [(step / last) * (width - 4) + 2, height - GAP - share * (height - 2 * GAP)],
+    draw = (course, dash, color, wide) => {
+      g.setLineDash(dash);
+      line(g, course.map(place), color, wide);
+    };
   g.fillStyle = ink;
-  for (const [share, text] of [
+  for (const [share, text] of /** @type {[number, string][]} */ ([
     [raw, _("raw pixels")],
     [untrained, _("untrained")],
-  ]) {
-    g.setLineDash([2, 3]);
-    line(
-      g,
-      [
-        [0, y(share)],
-        [width, y(share)],
-      ],
+  ])) {
+    draw(
+      [0, last].map((step) => [step, share]),
+      [2, 3],
       rgb(GRAY),
       1,
     );
-    tick(g, text, width, y(share) - 4, width, "right");
+    tick(g, text, width, place([0, share])[1] - 4, width, "right");
   }
-  part.history.forEach((course, k) => {
-    g.setLineDash(DASHES[k]);
-    line(
-      g,
-      course.map(([step, knn]) => [x(step), y(knn)]),
-      ink,
-    );
-  });
+  history.forEach((course, k) => draw(course, DASHES[k], ink, 2));
   g.setLineDash([]);
   tick(g, _("kNN, 0 to 100 %"), 0, 10, width, "left");
   tick(g, _("{steps} steps", { steps: last }), width, height - 2, width, "right");
 }
 
-/** Images, each above its two views. */
-function drawViews(part, { views }) {
-  const side = part.data.side,
-    size = side * side,
-    count = views.length / size / 2,
-    canvas = part.views;
+/** Two views of each of some images, one below the other. */
+function drawViews({ views: canvas, data: { side, mean } }, { views }) {
+  const size = mean.length,
+    count = views.length / size / 2;
   canvas.width = count * (side + 1);
   canvas.height = 2 * (side + 1);
   const g = canvas.getContext("2d"),
     tile = g.createImageData(side, side);
   for (let v = 0; v < 2 * count; v++) {
     for (let k = 0; k < size; k++)
-      tile.data.set([128, 134, 140, 255 * Math.min(1, Math.max(0, views[v * size + k]))], 4 * k);
+      tile.data.set([128, 134, 140, 255 * Math.min(1, Math.max(0, views[v * size + k] + mean[k]))], 4 * k);
     g.putImageData(tile, (v >> 1) * (side + 1), (v & 1) * (side + 1));
   }
 }

@@ -6,30 +6,21 @@ import { drawView } from "./views.js";
 import { generator } from "../shared/random.js";
 
 const HIDDEN = [256, 128],
+  DIMENSIONS = 3,
   PREDICTOR = 64,
   QUEUE = 512, // keys
   MOMENTUM = 0.99, // of the network that makes them
-  VICREG = { invariance: 25, variance: 25, covariance: 1 },
+  VICREG = { invariance: 25, variance: 25, covariance: 1, deviation: 1 },
   NEIGHBORS = 15, // that vote
   SAMPLE = 400; // rows of which alignment and uniformity are taken
 
-/** @import { Strengths } from "./views.js" */
-
-/**
- * @typedef {object} Setting
- * @property {string} loss nt_xent, sup_con, info_nce, triplet, vicreg or simsiam
- * @property {number} temperature
- * @property {number} margin
- * @property {number} batch images
- * @property {number} rate
- * @property {boolean} stopGradient of SimSiam
- * @property {Strengths} strengths
- */
+/** @import { Answer } from "./objective.js" */
+/** @import { Setting } from "./setting.js" */
 
 /**
  * @typedef {object} Data
  * @property {Float32Array} images (n·side²) from 0 to 1
- * @property {Uint8Array} labels
+ * @property {Int16Array | null} labels (n)
  * @property {number} side
  * @property {number} learned how many of them are learned from; the rest is held out
  * @property {Float32Array} mean (side²) of these: the network gets what an image has more or less than it
@@ -39,19 +30,19 @@ const HIDDEN = [256, 128],
 /**
  * @param {Data} data
  * @param {number} seed
- * @param {number} dimensions
  */
-export function begin(data, seed, dimensions) {
+export function begin(data, seed) {
   const random = generator(seed),
-    net = network([data.side ** 2, ...HIDDEN, dimensions], random),
-    predictor = network([dimensions, PREDICTOR, dimensions], random),
-    slow = { ...net, w: net.w.slice() };
+    { images, mean } = data,
+    net = network([mean.length, ...HIDDEN, DIMENSIONS], random),
+    predictor = network([DIMENSIONS, PREDICTOR, DIMENSIONS], random);
   return {
     data,
-    d: dimensions,
+    inputs: images.map((value, k) => value - mean[k % mean.length]),
+    d: DIMENSIONS,
     net,
     predictor,
-    slow,
+    slow: { ...net, w: net.w.slice() },
     queue: new Float32Array(0),
     moments: [adam(net), adam(predictor)],
     random: generator(seed + 1), // of batches and views, apart from the weights
@@ -59,7 +50,7 @@ export function begin(data, seed, dimensions) {
     loss: NaN,
     matter: NaN,
     same: NaN,
-    out: /** @type {any} */ (null),
+    out: /** @type {any} */ (null), // the kernel's arrays, used again while a batch has the same size
     good: net.w.slice(),
   };
 }
@@ -72,65 +63,50 @@ export function begin(data, seed, dimensions) {
  */
 export function advance(t, setting) {
   const batch = drawBatch(t, setting),
-    rows = forward(t.net, centered(batch.X, t.data), batch.n),
-    answer = objective(t, setting, rows.at(-1), batch);
-  if (!Number.isFinite(answer.value) || !answer.slope.every(Number.isFinite)) {
+    rows = forward(t.net, batch.X, batch.n),
+    { value, slope, matter, same = NaN, out = t.out } = objective(t, setting, rows.at(-1), batch);
+  if (!Number.isFinite(value) || !slope.every(Number.isFinite)) {
     t.net.w.set(t.good);
     t.moments = [adam(t.net), adam(t.predictor)];
     return false;
   }
   if (t.step % 20 === 0) t.good.set(t.net.w);
-  descend(t.net, t.moments[0], backward(t.net, rows, answer.slope, batch.n).gradient, setting.rate);
+  descend(t.net, t.moments[0], backward(t.net, rows, slope, batch.n).gradient, setting.rate);
   for (let k = 0; k < t.slow.w.length; k++) t.slow.w[k] = MOMENTUM * t.slow.w[k] + (1 - MOMENTUM) * t.net.w[k];
-  const { value, matter, same = NaN } = answer;
-  Object.assign(t, { loss: value, matter, same, step: t.step + 1 });
+  Object.assign(t, { loss: value, matter, same, out, step: t.step + 1 });
   return true;
 }
 
-/** Two views of each of some images, image by image. */
-function drawBatch(t, { batch, strengths }) {
-  const { images, labels, side, learned } = t.data,
-    size = side * side,
-    count = Math.min(batch, learned),
+/** Two views of each of some images, image by image, less the mean. */
+function drawBatch({ data, random }, setting) {
+  const { images, labels, side, learned, mean } = data,
+    size = mean.length,
+    count = Math.min(setting.batch, learned),
     X = new Float32Array(2 * count * size),
-    of = new Uint8Array(2 * count),
+    of = labels && new Int16Array(2 * count),
     order = Int32Array.from({ length: learned }, (_, i) => i);
   for (let i = 0; i < count; i++) {
-    const j = i + Math.floor(t.random.uniform() * (learned - i));
+    const j = i + Math.floor(random.uniform() * (learned - i));
     [order[i], order[j]] = [order[j], order[i]];
     const image = images.subarray(order[i] * size, (order[i] + 1) * size);
-    for (const view of [0, 1]) {
-      drawView(image, side, strengths, t.random, X, (2 * i + view) * size);
-      of[2 * i + view] = labels[order[i]];
+    for (const view of [2 * i, 2 * i + 1]) {
+      drawView(image, side, setting, random, X, view * size);
+      if (of) of[view] = labels[order[i]];
     }
   }
+  for (let k = 0; k < X.length; k++) X[k] -= mean[k % size];
   return { X, n: 2 * count, labels: of };
 }
 
-function objective(t, setting, Y, batch) {
-  const { d } = t,
-    kernel = t.data.kernels[setting.loss];
-  switch (setting.loss) {
-    case "vicreg":
-      return vicReg(VICREG, Y, d);
-    case "simsiam":
-      return predicted(t, setting, Y, batch.n);
-    case "info_nce":
-      return queued(t, { ...kernel, temperature: setting.temperature }, Y, batch);
-    default: {
-      const isBlind = setting.loss === "nt_xent",
-        knobs = { temperature: setting.temperature, margin: setting.margin },
-        labels = isBlind ? undefined : batch.labels,
-        answer = keep(t, compare({ ...kernel, ...knobs }, Y, d, { labels, into: t.out }));
-      return isBlind ? { ...answer, same: pushOnOwnClass(answer.out, batch.labels) } : answer;
-    }
-  }
-}
-
-/** The kernel's arrays are used again while a batch has the same size. */
-function keep(t, answer) {
-  t.out = answer.out;
-  return answer;
+/** @returns {Answer & { out?: any }} */
+function objective(t, { loss, temperature, margin, stopGradient, rate }, Y, batch) {
+  const kernel = { ...t.data.kernels[loss], temperature, margin };
+  if (loss === "vicreg") return vicReg(VICREG, Y, t.d);
+  if (loss === "simsiam") return predicted(t, stopGradient, rate, Y, batch.n);
+  if (loss === "info_nce") return queued(t, kernel, Y, batch);
+  if (loss !== "nt_xent") return compare(kernel, Y, t.d, { labels: batch.labels, into: t.out });
+  const answer = compare(kernel, Y, t.d, { into: t.out });
+  return batch.labels ? { ...answer, same: pushOnOwnClass(answer.out, batch.labels) } : answer;
 }
 
 /** The share of the push that goes to images of the anchor's class, over all anchors. */
@@ -147,7 +123,7 @@ function pushOnOwnClass({ pair, n, w }, labels) {
 }
 
 /** SimSiam: predictions of one view are compared with the rows of the other. */
-function predicted(t, { stopGradient, rate }, Y, n) {
+function predicted(t, stopGradient, rate, Y, n) {
   const rows = forward(t.predictor, Y, n),
     { value, ofPredictions, ofRows } = crossCosine(rows.at(-1), Y, t.d),
     { gradient, slope } = backward(t.predictor, rows, ofPredictions, n, true);
@@ -158,23 +134,16 @@ function predicted(t, { stopGradient, rate }, Y, n) {
 
 /** First views against their second ones and earlier keys, all of which a slowly moving network has made. */
 function queued(t, kernel, Y, { X, n }) {
-  const { d } = t,
-    size = X.length / n,
-    half = n / 2,
-    anchors = new Float32Array(half * d),
-    seconds = new Float32Array(half * size);
-  for (let i = 0; i < half; i++) {
-    anchors.set(Y.subarray(2 * i * d, (2 * i + 1) * d), i * d);
-    seconds.set(X.subarray((2 * i + 1) * size, (2 * i + 2) * size), i * size);
-  }
-  const own = unitRows(forward(t.slow, centered(seconds, t.data), half).at(-1), d).Z,
-    keys = new Float32Array(own.length + t.queue.length);
-  keys.set(own);
-  keys.set(t.queue, own.length);
-  const answer = keep(t, compare(kernel, anchors, d, { keys, into: t.out })),
+  const { d, slow, queue } = t,
+    views = (rows, width, which) => rows.filter((_v, k) => Math.floor(k / width) % 2 === which),
+    own = unitRows(forward(slow, views(X, X.length / n, 1), n / 2).at(-1), d).Z,
+    keys = new Float32Array(own.length + queue.length),
     slope = new Float32Array(Y.length);
-  for (let i = 0; i < half; i++) slope.set(answer.slope.subarray(i * d, (i + 1) * d), 2 * i * d);
+  keys.set(own);
+  keys.set(queue, own.length);
   t.queue = keys.slice(0, QUEUE * d);
+  const answer = compare(kernel, views(Y, d, 0), d, { keys, into: t.out });
+  answer.slope.forEach((g, k) => (slope[k + Math.floor(k / d) * d] = g));
   return { ...answer, slope };
 }
 
@@ -183,14 +152,8 @@ function queued(t, kernel, Y, { X, n }) {
  *
  * @param {ReturnType<typeof begin>} t
  */
-export function embed({ net, data, d }) {
-  return unitRows(forward(net, centered(data.images, data), data.labels.length).at(-1), d).Z;
-}
-
-/** Images less the mean of those that are learned from. */
-function centered(X, { mean }) {
-  const size = mean.length;
-  return X.map((value, k) => value - mean[k % size]);
+export function embed({ net, inputs, d }) {
+  return unitRows(forward(net, inputs, inputs.length / net.sizes[0]).at(-1), d).Z;
 }
 
 /**
@@ -207,34 +170,33 @@ export function meanOf(images, size, learned) {
 }
 
 /**
- * kNN accuracy on the images that are held out, by a vote of their nearest learned ones.
+ * kNN accuracy on the images that are held out, by a vote of their nearest learned ones; NaN without labels.
  *
  * @param {Float32Array} Z (n·d) unit rows
  * @param {Data} data
  */
 export function accuracy(Z, { labels, learned }) {
+  if (!labels) return NaN;
   const n = labels.length,
     d = Z.length / n,
     near = new Float64Array(NEIGHBORS),
-    votes = new Int32Array(256);
+    classes = new Int16Array(NEIGHBORS),
+    votes = new Int32Array(1 + Math.max(...labels));
   let right = 0;
   for (let i = learned; i < n; i++) {
-    const classes = new Uint8Array(NEIGHBORS);
     near.fill(-Infinity);
     for (let j = 0; j < learned; j++) {
       let s = 0;
       for (let k = 0; k < d; k++) s += Z[i * d + k] * Z[j * d + k];
-      if (s <= near[NEIGHBORS - 1]) continue;
-      let at = NEIGHBORS - 1;
-      for (; at > 0 && near[at - 1] < s; at--) {
-        near[at] = near[at - 1];
-        classes[at] = classes[at - 1];
-      }
-      near[at] = s;
-      classes[at] = labels[j];
+      let at = NEIGHBORS;
+      for (; at > 0 && near[at - 1] < s; at--);
+      if (at === NEIGHBORS) continue;
+      near.copyWithin(at + 1, at);
+      classes.copyWithin(at + 1, at);
+      [near[at], classes[at]] = [s, labels[j]];
     }
     votes.fill(0);
-    for (const c of classes) votes[c]++;
+    for (let k = 0; k < Math.min(NEIGHBORS, learned); k++) votes[classes[k]]++;
     right += Number(votes.indexOf(Math.max(...votes)) === labels[i]);
   }
   return right / (n - learned);
@@ -242,19 +204,18 @@ export function accuracy(Z, { labels, learned }) {
 
 /**
  * Alignment: mean squared distance of two views. Uniformity: log mean exp(−2 d²) of some rows. And a few views to look
- * at, image by image (2·side² each). Their random numbers are not those of the training.
+ * at, less the mean, image by image (2·side² each). Their random numbers are not those of the training.
  *
  * @param {ReturnType<typeof begin>} t
  * @param {Setting} setting
  * @param {number} shown images whose views are given
  */
-export function look(t, setting, shown) {
-  const twin = { ...t, random: generator(t.step) },
-    { X, n } = drawBatch(twin, { ...setting, batch: SAMPLE / 2 }),
-    { Z } = unitRows(forward(t.net, centered(X, t.data), n).at(-1), t.d),
+export function look({ net, data, d, step }, setting, shown) {
+  const { X, n } = drawBatch({ data, random: generator(step) }, { ...setting, batch: SAMPLE / 2 }),
+    { Z } = unitRows(forward(net, X, n).at(-1), d),
     distance = (i, j) => {
       let sum = 0;
-      for (let k = 0; k < t.d; k++) sum += (Z[i * t.d + k] - Z[j * t.d + k]) ** 2;
+      for (let k = 0; k < d; k++) sum += (Z[i * d + k] - Z[j * d + k]) ** 2;
       return sum;
     };
   let alignment = 0,
@@ -264,6 +225,5 @@ export function look(t, setting, shown) {
     alignment += distance(i, i + 1) / (n / 2);
     for (let j = 0; j < i; j += 2, pairs++) spread += Math.exp(-2 * distance(i, j));
   }
-  const views = X.slice(0, shown * 2 * t.data.side ** 2);
-  return { alignment, uniformity: Math.log(spread / pairs), views };
+  return { alignment, uniformity: Math.log(spread / pairs), views: X.slice(0, 2 * shown * data.mean.length) };
 }

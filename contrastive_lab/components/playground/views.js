@@ -8,14 +8,12 @@ const TURN = 0.5, // radians, shift in shares of the side, log of the zoom: each
   NOISE = 0.35,
   ERASED = 0.5; // largest side of the square
 
-/** @typedef {{ move: number, contrast: number, noise: number, erase: number }} Strengths from 0 to 1 */
-
 /**
  * Writes one view (side²) of an image (side²).
  *
  * @param {ArrayLike<number>} image
  * @param {number} side
- * @param {Strengths} strengths
+ * @param {{ move: number, contrast: number, noise: number, erase: number }} strengths from 0 to 1
  * @param {{ uniform: () => number, normal: () => number }} random
  * @param {Float32Array} into
  * @param {number} at
@@ -49,14 +47,9 @@ function pixel(image, side, x, y) {
   const x0 = Math.floor(x),
     y0 = Math.floor(y);
   let sum = 0;
-  for (const [q, wy] of [
-    [y0, 1 - (y - y0)],
-    [y0 + 1, y - y0],
-  ])
-    for (const [p, wx] of [
-      [x0, 1 - (x - x0)],
-      [x0 + 1, x - x0],
-    ])
-      if (p >= 0 && q >= 0 && p < side && q < side) sum += wx * wy * image[q * side + p];
+  for (let q = y0; q < y0 + 2; q++)
+    for (let p = x0; p < x0 + 2; p++)
+      if (p >= 0 && q >= 0 && p < side && q < side)
+        sum += (1 - Math.abs(x - p)) * (1 - Math.abs(y - q)) * image[q * side + p];
   return sum;
 }

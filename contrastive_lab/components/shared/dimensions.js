@@ -142,8 +142,15 @@ function atDiagonal(form, value, least) {
   return form === "correlation" ? (1 - value) ** 2 : Math.max(0, least - deviationOf(value));
 }
 
-/** One view's rows (n·d) less their mean. */
-function centered(Z, n, d, view) {
+/**
+ * One view's rows (n·d) less their mean.
+ *
+ * @param {Float32Array} Z
+ * @param {number} n
+ * @param {number} d
+ * @param {number} view
+ */
+export function centered(Z, n, d, view) {
   const rows = new Float64Array(n * d);
   for (let j = 0; j < d; j++) {
     let sum = 0;

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from node import Node
+from PIL import Image
 from torch.nn.functional import normalize
 
 from contrastive_core import losses, pairs
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.data.small_images import MOST, SmallImages, data_set_of, load_small
 from contrastive_core.lab.view import about_loss
+from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
 from contrastive_lab.playground.file import page
 
 KERNELS = {name: about_loss(name, {})["kernel"] for name in LOSSES}
+HOSTILE = "</script><b>"
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}
 
 STEP = """async ({sizes, w, X, n, slope, rate}) => {
@@ -37,8 +43,9 @@ COMPARE = """async ({kernel, Y, d, labels, keys}) => {
   return {value, slope: Array.from(slope)};
 }"""
 VICREG = """async ({Y, d}) => {
-  const {vicReg} = await load("/playground/objective.js"), weights = {invariance: 25, variance: 25, covariance: 1};
-  const {value, slope} = vicReg(weights, Float32Array.from(Y), d);
+  const {vicReg} = await load("/playground/objective.js");
+  const knobs = {invariance: 25, variance: 25, covariance: 1, deviation: 1};
+  const {value, slope} = vicReg(knobs, Float32Array.from(Y), d);
   return {value, slope: Array.from(slope)};
 }"""
 COSINE = """async ({P, Y, d}) => {
@@ -57,8 +64,9 @@ SESSION = """async ({settings, steps, images, labels, kernels}) => {
     ({...side, views: Array.from(side.views), points: Array.from(points)}))};
 }"""
 SETTINGS = """async (text) => {
-  const {readSettings, written} = await load("/playground/setting.js"), read = readSettings(text);
-  return {...read, again: readSettings(written(read.settings, read.seed))};
+  const {readSettings} = await load("/playground/setting.js"), read = readSettings(text, true);
+  const again = readSettings(JSON.stringify([read.seed, ...read.settings]), true);
+  return {...read, again, withoutLabels: readSettings(text, false)};
 }"""
 
 
@@ -148,12 +156,13 @@ def test_cosine_of_predictions_and_the_other_view(modules: Node) -> None:
     np.testing.assert_allclose(found["ofRows"], flat(Y.grad), **CLOSE)
 
 
-def course(modules: Node, *settings: dict[str, Any], steps: int = 3) -> dict[str, Any]:
+def course(modules: Node, *settings: dict[str, Any], steps: int = 3, has_labels: bool = True) -> dict[str, Any]:
     first = modules.evaluate(SETTINGS, "[0, {}]")["settings"][0]
     images = np.random.default_rng(8).random((50, 16)).round(3)
     full = [{**first, "batch": 16, **some} for some in settings]
-    sent = {"settings": full, "steps": steps, "images": images.ravel().tolist(), "labels": [i % 3 for i in range(50)]}
-    return dict(modules.evaluate(SESSION, sent | {"kernels": KERNELS}))
+    labels = [i % 3 for i in range(50)] if has_labels else None
+    sent = {"settings": full, "steps": steps, "images": images.ravel().tolist(), "labels": labels, "kernels": KERNELS}
+    return dict(modules.evaluate(SESSION, sent))
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, "vicreg", "simsiam"])
@@ -162,6 +171,15 @@ def test_every_loss_learns_from_the_same_seed(modules: Node, loss: str) -> None:
     assert one == two
     assert one["step"] == 3
     assert one["points"] != course(modules, {"loss": loss}, steps=0)["sides"][0]["points"]
+
+
+def test_without_labels_it_learns_and_tells_no_accuracy(modules: Node) -> None:
+    side = course(modules, {}, has_labels=False)["sides"][0]
+    assert side["step"] == 3
+    assert np.isfinite(side["loss"])
+    assert side["knn"] is None  # NaN
+    address = json.dumps([0, {"loss": "sup_con"}])
+    assert modules.evaluate(SETTINGS, address)["withoutLabels"]["settings"][0]["loss"] == "nt_xent"
 
 
 def test_twins_see_the_same_batches_and_differ_by_their_knob(modules: Node) -> None:
@@ -194,13 +212,61 @@ def test_an_address_holds_settings_and_seed(modules: Node) -> None:
     found = modules.evaluate(SETTINGS, text)
     assert found["seed"] == 7
     one, two = found["settings"]
-    assert (one["loss"], one["margin"], one["strengths"]["noise"]) == ("triplet", 1.5, 0.25)
+    assert (one["loss"], one["margin"], one["noise"]) == ("triplet", 1.5, 0.25)
     assert (two["temperature"], two["stopGradient"]) == (0.02, False)
     assert found["again"] == {key: found[key] for key in ("seed", "settings")}
 
 
-def test_the_file_is_small_and_asks_for_nothing() -> None:
-    text = page(KERNELS)
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two classes of 30 images, and a file that is none."""
+    rng = np.random.default_rng(9)
+    for name in ("<b>", "plain"):
+        (tmp_path / name).mkdir()
+        for i in range(30):
+            Image.fromarray(rng.integers(0, 255, (40, 24, 3), np.uint8)).save(tmp_path / name / f"{i}.png")
+    (tmp_path / "plain" / "broken.png").write_bytes(b"no image")
+    return tmp_path
+
+
+def test_a_folder_becomes_small_gray_images(folder: Path) -> None:
+    small = load_small(data_set_of(str(folder)))
+    assert (len(small), small.learned) == (60, 48)
+    assert small.images.shape[1:] == (16, 16)
+    assert small.classes == ("<b>", "plain")
+    assert small.labels is not None
+    assert np.bincount(small.labels).tolist() == [30, 30]
+
+
+def test_the_command_takes_a_folder(folder: Path, tmp_path: Path) -> None:
+    assert main(["playground", str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert f"<span>{folder.name} · 60</span>" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_a_set_is_thinned_and_one_without_labels_has_none(folder: Path) -> None:
+    shapes = load_small("shapes")
+    assert len(shapes) <= MOST
+    assert shapes.total == 6000
+    for path in folder.rglob("*.png"):
+        path.rename(folder / f"{path.parent.name[-1]}{path.name}")
+    for name in ("<b>", "plain"):
+        (folder / name).rmdir()
+    small = load_small(f"folder:{folder}")
+    assert small.labels is None
+    assert len(small) == 60
+
+
+def test_a_few_images_are_refused(folder: Path) -> None:
+    for path in sorted(folder.rglob("*.png"))[15:]:
+        path.unlink()
+    with pytest.raises(BadSetting, match="at least 20"):
+        load_small(f"folder:{folder}")
+
+
+def test_the_file_is_small_asks_for_nothing_and_escapes_names() -> None:
+    images = np.random.default_rng(1).integers(0, 255, (MOST, 16, 16), np.uint8)
+    text = page(KERNELS, SmallImages(images, np.zeros(MOST, np.int16), (HOSTILE,), 1600, MOST), HOSTILE)
     assert len(text.encode()) < 1_500_000
     assert "http" not in text.replace("http-equiv", "")
-    assert text.count('id="data-') == 2
+    assert HOSTILE not in text
+    assert text.count("<script") == text.count("</script>") == 4

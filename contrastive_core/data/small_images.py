@@ -1,0 +1,104 @@
+"""Small gray images of a data set, few enough for a browser to learn from them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.regular_files import printable
+from contrastive_core.data import datasets, image_sets
+from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.image_form import ImageForm, visible
+from contrastive_core.data.streamed_images import StreamedImages, load_streamed
+
+SIDE = 16  # pixels; smaller images keep their size
+MOST, LEAST = 2000, 20  # images
+HELD_OUT = 0.2  # of the images of a set that has no test images
+SEED = 0
+LONGEST = 80  # characters of a class name
+
+
+@dataclass(frozen=True, eq=False)
+class SmallImages:
+    """Images of a data set, those to learn from first."""
+
+    images: np.ndarray  # (n, side, side) uint8
+    labels: np.ndarray | None  # (n) int16; None where no image has a label
+    classes: tuple[str, ...]  # their names
+    learned: int  # how many are to be learned from; the others are held out
+    total: int  # images that the data set has
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+
+def data_set_of(path: str) -> str:
+    """The name of a data set that somebody typed: of a folder `folder:PATH`."""
+    return f"{image_sets.FOLDER}{path}" if path not in datasets.dataset_names() and Path(path).is_dir() else path
+
+
+def load_small(name: str, root: str | None = None) -> SmallImages:
+    """At most MOST images of a data set in gray, SIDE × SIDE or smaller, the same ones every time.
+
+    Only the chosen files of a folder are decoded; what cannot be read is left out. Where some images have labels, the
+    others are left out.
+
+    Args:
+        name, root: as `datasets.load` takes them.
+    Raises: BadSetting for fewer than LEAST images; what `datasets.load` raises.
+    """
+    parts = _splits(name, root)
+    rng, total = np.random.default_rng(SEED), sum(len(rows) for _, rows in parts)
+    share = min(1.0, MOST / max(1, total))
+    found = []
+    for dataset, rows in parts:
+        rows = np.sort(rng.permutation(rows)[: int(share * len(rows))]) if share < 1 else rows
+        images, read = _gray(dataset, rows)
+        found.append((images, dataset.labels[rows[read]]))
+    images, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
+    if len(images) < LEAST or not len(found[1][0]):
+        values = {"name": printable(name), "n": len(images), "least": LEAST}
+        raise BadSetting("{name} has {n} readable images; at least {least} are needed", **values)
+    present, numbers = np.unique(labels, return_inverse=True)
+    has_labels = bool(present[0] >= 0)
+    names = parts[0][0].classes
+    return SmallImages(
+        images,
+        numbers.astype(np.int16) if has_labels else None,
+        tuple(printable(names[k], LONGEST) for k in present) if has_labels else (),
+        len(found[0][0]),
+        total,
+    )
+
+
+def _splits(name: str, root: str | None) -> list[tuple[Dataset, np.ndarray]]:
+    """Two data sets, to learn from and held out, and the rows of each: those with labels, where any has one."""
+    if datasets.is_files(name):
+        datasets.check_name(name)
+        listings, form = image_sets.listings_of(name), ImageForm(SIDE)
+        splits = [split for split in datasets.SPLITS if listings[split].files] or ["train"]
+        sets = [load_streamed(name, split, form, listings=listings) for split in splits]
+    else:
+        sets = [datasets.load(name, split, root) for split in datasets.SPLITS]
+    has_labels = any((one.labels >= 0).any() for one in sets)
+    rows = [np.flatnonzero(one.labels >= 0) if has_labels else np.arange(len(one)) for one in sets]
+    if len(sets) == 2:
+        return list(zip(sets, rows, strict=True))
+    order = np.random.default_rng(SEED).permutation(rows[0])
+    held_out = int(HELD_OUT * len(order))
+    return [(sets[0], np.sort(order[held_out:])), (sets[0], np.sort(order[:held_out]))]
+
+
+def _gray(dataset: Dataset, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Images (k, side, side) of those rows (n) that can be read, and a mask (n) of these."""
+    images = np.asarray(dataset.images[rows])
+    gray = images[:, visible(images.shape[1])].mean(1).round().astype(np.uint8)
+    if gray.shape[-1] > SIDE:
+        small = [np.asarray(Image.fromarray(one).resize((SIDE, SIDE), Image.Resampling.BOX)) for one in gray]
+        gray = np.stack(small) if small else gray[:, :SIDE, :SIDE]
+    read = np.ones(len(rows), bool)
+    if isinstance(dataset.images, StreamedImages):
+        read = np.array([dataset.images.paths[row] not in dataset.images.failed for row in rows], bool)
+    return gray[read], read
