@@ -10,7 +10,7 @@ import streamlit as st
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, pictures, state
+from contrastive_lab import cache, format, locale, pictures, stage, state
 from contrastive_lab.colors import color_of, drawn_places, hints_of, subsample_rows
 from contrastive_lab.components.map_pictures import bring_pictures, tell_nearest
 from contrastive_lab.components.scatter import (
@@ -51,19 +51,16 @@ def settings(kind: str) -> dict[str, Any]:
         return {}
     now = dict(st.session_state.get("umap", MAP_DEFAULTS))
     with st.form("umap-form", border=False):
-        seed = st.number_input(_("Seed"), 0, 10_000, int(now["seed"]))
-        neighbors = st.slider(
-            _("Neighbors"), 2, 100, int(now["neighbors"]), help=_("small: local detail; large: the coarse layout")
-        )
-        dist = st.slider(
-            "min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05, help=_("how close points may lie on the map")
-        )
-        metric = st.segmented_control(
-            _("Metric"), ["cosine", "euclidean"], default=now["metric"], format_func=_, required=True
-        )
-        if st.form_submit_button(_("Draw this map")):
-            st.session_state["umap"] = {"seed": seed, "neighbors": neighbors, "min_dist": dist, "metric": metric}
-            st.rerun()
+        seed = st.number_input(_("Seed"), 0, 10_000, int(now["seed"]), key="umap-seed")
+        help = _("small: local detail; large: the coarse layout")
+        neighbors = st.slider(_("Neighbors"), 2, 100, int(now["neighbors"]), help=help, key="umap-neighbors")
+        help = _("how close points may lie on the map")
+        dist = st.slider("min_dist", 0.0, 1.0, float(now["min_dist"]), 0.05, help=help, key="umap-min-dist")
+        look: dict[str, Any] = {"default": now["metric"], "format_func": _, "key": "umap-metric"}
+        metric = st.segmented_control(_("Metric"), ["cosine", "euclidean"], required=True, **look)
+        if st.form_submit_button(_("Draw this map"), on_click=stage.close_more):
+            now = {"seed": seed, "neighbors": neighbors, "min_dist": dist, "metric": metric}
+            st.session_state["umap"] = now
     return now
 
 
@@ -97,9 +94,8 @@ def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):
-        if st.button(_("Is the map the same with two other UMAP seeds?"), help=locale.text(AGREE)):
-            st.session_state[ask] = True
-            st.rerun()
+        label, help = _("Is the map the same with two other UMAP seeds?"), locale.text(AGREE)
+        st.button(label, help=help, on_click=st.session_state.update, args=[{ask: True}])
         return
     result = answer_or_wait("agreement", values, message("Maps of two more seeds"))
     if result is not None:

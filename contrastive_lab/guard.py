@@ -24,6 +24,15 @@ def errors_shown() -> Iterator[None]:
 
 
 @contextmanager
+def errors_told() -> Iterator[None]:
+    """As `errors_shown`, in a button's callback: what it draws would stand above the page."""
+    try:
+        yield
+    except (ValueError, OSError, Locked) as error:
+        st.toast(format.plain(error), icon=":material/error:", duration="infinite")
+
+
+@contextmanager
 def errors_kept(form: str, values: object, is_sent: bool) -> Iterator[None]:
     """As `errors_shown`, for an `st.form`: the error stays while the page is redrawn, until the form is sent again.
     Args: values: what the form was sent with: another visit begins with others."""

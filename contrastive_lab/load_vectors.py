@@ -171,28 +171,23 @@ def _errors_of(files: list[File]) -> Iterator[None]:
 def _recent_files() -> None:
     """Files that were opened before, and the way back to the run."""
     now = chosen()
-    if now and st.button(_("Back to the run"), icon=":material/arrow_back:"):
-        look_at(None)
-        st.rerun()
+    if now:
+        st.button(_("Back to the run"), icon=":material/arrow_back:", on_click=look_at, args=[None])
     for key, about in list(loaded_vectors.loaded().items())[:8]:
         a, b = st.columns([5, 1])
         text = f"{about['name']} · {about['rows']:,} × {about['width']:,}"
-        if a.button(format.plain(text), key=f"open-{key}", disabled=key == now, width="stretch"):
-            look_at(key)
-            st.rerun()
-        _forget_button(b, key, now)
+        look: dict[str, Any] = {"disabled": key == now, "width": "stretch", "on_click": look_at, "args": [key]}
+        a.button(format.plain(text), key=f"open-{key}", **look)
+        _forget_button(b, key)
     for key, why in list(loaded_vectors.damaged().items())[:8]:
         a, b = st.columns([5, 1])
         a.warning(format.plain(why))
-        _forget_button(b, key, now)
+        _forget_button(b, key)
 
 
-def _forget_button(column: DeltaGenerator, key: str, now: str | None) -> None:
-    if column.button("", icon=":material/close:", key=f"forget-{key}", help=_("Forget")):
-        loaded_vectors.forget(key)
-        if key == now:
-            look_at(None)
-        st.rerun()
+def _forget_button(column: DeltaGenerator, key: str) -> None:
+    forget = loaded_vectors.forget
+    column.button("", icon=":material/close:", key=f"forget-{key}", help=_("Forget"), on_click=forget, args=[key])
 
 
 def about_left_out(key: str) -> str:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
 
+MORE = "more-closed"  # of the session: how often
+
 # White on the dark theme's blue is 2.5:1. What pops up stands outside of Streamlit's color-scheme, and follows a switch
 # of the theme with the next run.
 IN_DARK_POPUPS = """
@@ -50,7 +52,12 @@ def toolbar() -> DeltaGenerator:
 
 def more() -> DeltaGenerator:
     """The last of a toolbar: what is rarely used."""
-    return st.popover("⋯", help=_("More"), key="toolbar-more")
+    return st.popover("⋯", help=_("More"), key=f"toolbar-more-{st.session_state.get(MORE, 0)}")
+
+
+def close_more() -> None:
+    """Close what `more` opened: another number makes another popover. A button's callback."""
+    st.session_state[MORE] = st.session_state.get(MORE, 0) + 1
 
 
 def columns() -> tuple[DeltaGenerator, DeltaGenerator]:

@@ -27,8 +27,7 @@ def page() -> None:
         sought = table.search() if listed else ""
         st.space("stretch")
         for name, label in (("import", _("Import…")), ("sweeps", _("Sweeps…"))):
-            if st.button(label, key=f"open-{name}"):
-                view = name
+            st.button(label, key=f"open-{name}", on_click=query_params.keep, kwargs={"view": name})
         with stage.more():
             columns = table.choose_columns()
             st.download_button(
@@ -81,8 +80,9 @@ def several(chosen: list[state.Run]) -> None:
         if all(run.weights.exists() for run in chosen):
             report.offer(names)
         mine = [run for run in chosen if not run.shipped]
-        if mine and st.button(_("Delete {mine}").format(mine=len(mine)), icon=":material/delete:", key="delete-chosen"):
-            table.remove(mine)
+        if mine:
+            label, icon = _("Delete {mine}").format(mine=len(mine)), ":material/delete:"
+            st.button(label, icon=icon, key="delete-chosen", on_click=table.remove, args=[mine])
 
 
 state.run(page)

@@ -1,15 +1,20 @@
 """The space that Explore looks at, and its map on the stage."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
+from contrastive_core.compare.representation_similarity import procrustes_align
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space, layers_of
-from contrastive_lab import embedding_map, query_params
+from contrastive_lab import cache, embedding_map, query_params
 from contrastive_lab.colors import DETAILS, LOSS
 from contrastive_lab.embedding_map import DrawnMap
 from contrastive_lab.explore.toolbar import View, first_layer, others_of
-from contrastive_lab.locale import message
+from contrastive_lab.locale import N_, message
 from contrastive_lab.progress import answer_or_wait
 
 
@@ -33,8 +38,22 @@ def draw(space: Space, rows: EmbeddingSet, view: View) -> tuple[DrawnMap, list[i
     drawn_map = (
         embedding_map.quick_map(rows) if view.is_quick else embedding_map.map_of(space, view.kind, view.settings, rows)
     )
+    if not view.other:  # whose places are on the map as it is
+        drawn_map = _turned_like_h(space, drawn_map, view.settings)
     picked = embedding_map.draw(space, rows, drawn_map, (view.color, _details(space, view)), _placed(space, view))
     return drawn_map, [i for i in picked if i < len(rows)]
+
+
+def _turned_like_h(space: Space, drawn_map: DrawnMap, settings: Mapping[str, Any]) -> DrawnMap:
+    """A UMAP of z turned and mirrored like that of h where that was made: between the two, points move no further
+    than they have to."""
+    if drawn_map.settings["kind"] != "umap" or space.layer != "z":
+        return drawn_map
+    of_h = cache.result("map", embedding_map.question(replace(space, layer="h"), "umap", settings))
+    if of_h is None or len(of_h.arrays["xy"]) != len(drawn_map.xy):
+        return drawn_map
+    xy = procrustes_align(drawn_map.xy, of_h.arrays["xy"])
+    return replace(drawn_map, xy=xy, settings={**drawn_map.settings, N_("aligned to"): "h"})
 
 
 def _placed(space: Space, view: View) -> tuple[np.ndarray, str] | None:

@@ -2,21 +2,24 @@
 
 import base64
 import html
-import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.cards import USES
 from contrastive_core.lab import lab_view
 from contrastive_lab import cache, guard, locale, state
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
 STYLE = Path(__file__).with_name("card.css")
 VIEWS, OF_CLASS, OTHERS = (54, 55), (56, 57), (2, 8, 18, 26, 34, 40, 50, 62)  # rows of the example's batch
+IMAGE, SIBLING = -1, -2  # of the views, and another of its class
+PICTURED = {"image": [IMAGE], "image, label": [IMAGE], "balanced batch": [IMAGE, SIBLING]}  # boxes, besides the views
 
 
 def drawing(name: str) -> None:
@@ -33,19 +36,24 @@ def style(more: str = "") -> str:
 
 @st.cache_data(show_spinner=False)
 def tiles() -> dict[int, str]:
-    """Images of the example's batch as addresses, by their row; none where the example is gone."""
-    from PIL import Image
-
+    """Images of the example's batch as addresses, by their row, and those that its views are of; none where the
+    example is gone."""
     found: dict[int, str] = {}
     with guard.errors_shown():
-        if (opened := lab_view.opening_view(runs.load(state.DEFAULT_RUN), "nt_xent")) is None:
+        run = runs.load(state.DEFAULT_RUN)
+        if (opened := lab_view.opening_view(run, "nt_xent")) is None:
             return found
         batch, images = opened
-        for row in (*VIEWS, *OF_CLASS, *OTHERS):
-            buffer = io.BytesIO()
-            Image.fromarray(images[batch.row_thumbs[row]].transpose(1, 2, 0)).save(buffer, "PNG")
-            found[row] = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+        found = {row: _address(images[batch.row_thumbs[row]]) for row in (*VIEWS, *OF_CLASS, *OTHERS)}
+        data, rng = cache.dataset_of(run, "test"), np.random.default_rng(0)
+        chosen, _others = lab_view.images_of_batch(data.labels, len(batch.names) // 2, rng)
+        for key, views in ((IMAGE, VIEWS), (SIBLING, OF_CLASS)):
+            found[key] = _address(np.asarray(data.images[chosen[views[0] // 2]]))
     return found
+
+
+def _address(image: np.ndarray) -> str:
+    return f"data:image/png;base64,{base64.b64encode(thumbnail_sheet(image[None]).picture).decode()}"
 
 
 def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None = None) -> str:
@@ -72,7 +80,8 @@ def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None 
             ahead = step if step - first < len(lane) - 1 else last - 1  # the last arrow stands before what is compared
             cell("gradient" if box.endswith("*") else "arrow", "→", 2 * ahead, [row])
     for (box, step), rows in places.items():
-        image = _tiles("view", VIEWS[rows[0] - 1 : rows[0]], images) if box.startswith("view") else ""
+        shown = VIEWS[rows[0] - 1 : rows[0]] if box.startswith("view") else PICTURED.get(box, ())
+        image = _tiles("view", shown, images)
         cell("box memory" if box in moved else "box", box, 2 * step - 1, rows, image)
     every = range(1, len(lanes) + 1)
     cell("box chosen", method["compared"], 2 * last - 1, every, _compared(method, images))

@@ -44,8 +44,8 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
         return
     if not st.session_state.get(asked) and not job.is_running():
         label, key, icon = _("Report as one HTML file"), f"make-{job.key}", ":material/description:"
-        if not st.button(label, icon=icon, key=key, help=about):
-            return
+        st.button(label, icon=icon, key=key, help=about, on_click=st.session_state.update, args=[{asked: True}])
+        return
     st.session_state[asked] = True
     atomic.make_folder(job.result_path.parent)
     follow(job, message("The report"), may_stop=True)

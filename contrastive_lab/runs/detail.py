@@ -120,8 +120,8 @@ def act(run: Run, status: str) -> None:
     can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     with st.container(key="runs-next", horizontal=True, gap="small"):
         is_locked = status in ("running", "starting")
-        if not run.shipped and st.button(_("Delete"), icon=":material/delete:", disabled=is_locked):
-            table.remove([run])
+        if not run.shipped:
+            st.button(_("Delete"), icon=":material/delete:", disabled=is_locked, on_click=table.remove, args=([run],))
         if run.name in [job.name for job in queue.queue()]:
             st.button(_("Resume"), disabled=True, help=_("It is already queued"))
         elif run.is_recording:

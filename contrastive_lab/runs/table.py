@@ -36,7 +36,8 @@ TRIES = "tries"  # runs of an adviser: many, and rarely looked at
 ALL, RECORDINGS = "all", N_("recordings")
 ROW, HEAD, MOST_ROWS, WITH_MAPS = 52, 38, 14, 300  # pixels of a row and of the head; rows in sight, and with maps
 MARKS = {"running": "▶", "starting": "▶", "queued": "…", "stopped": "■", "failed": "✕"}
-LAST_STATES = "states-of-runs"  # as they were when they were last drawn
+LAST_STATES = "states-of-runs"  # as they were when the page was last drawn
+BINNED = "binned"  # the last deletion
 ENDING = Progress("ending", 1.0)
 MOST = 30  # that wait are listed
 HELP = {  # of columns in per cent
@@ -279,25 +280,19 @@ def damage() -> None:
 
 
 def remove(chosen: Sequence[Run]) -> None:
-    """Move runs to the bin; the page then offers to undo it."""
-    gone = []
+    """Move runs to the bin; the page then offers to undo it. A button's callback: no other rerun can swallow it."""
+    st.session_state[BINNED] = gone = list[Path]()
     for run in chosen:
-        with guard.errors_shown():
-            gone.append(str(run_folders.delete(run.name)))
-    st.session_state["binned"] = gone
-    if gone:
-        st.rerun()
+        with guard.errors_told():
+            gone.append(run_folders.delete(run.name))
 
 
 def undo() -> None:
     """The last deletion can be taken back at once."""
-    if not (gone := [Path(path) for path in st.session_state.get("binned", ())]):
-        return
-    text = _("Deleted: {gone}. The bin below keeps what is deleted.")
-    st.info(text.format(gone=", ".join(map(_name, gone))))
-    if st.button(_("Undo")):
-        st.session_state["binned"] = [str(path) for path in gone if not _restore(path)]
-        st.rerun()
+    if gone := st.session_state.get(BINNED):
+        text = _("Deleted: {gone}. The bin below keeps what is deleted.")
+        st.info(text.format(gone=", ".join(map(_name, gone))))
+        st.button(_("Undo"), on_click=_restore, args=gone)
 
 
 def bin_of() -> None:
@@ -308,38 +303,41 @@ def bin_of() -> None:
         for path in gone[:50]:
             line = st.container(horizontal=True, vertical_alignment="center")
             line.text(_name(path), width="stretch")
-            if line.button(_("Restore"), key=f"restore-{path.name}") and _restore(path):
-                st.session_state.pop("binned", None)
-                st.rerun()
+            line.button(_("Restore"), key=f"restore-{path.name}", on_click=_restore, args=[path])
         sure = st.checkbox(_("Yes, delete them permanently. This cannot be undone"))
-        if st.button(_("Empty the bin"), disabled=not sure):
-            run_folders.empty_bin()
-            st.session_state.pop("binned", None)
-            st.rerun()
+        st.button(_("Empty the bin"), disabled=not sure, on_click=_empty)
 
 
 def _name(binned: Path) -> str:
     return binned.name.rsplit("-", 1)[0]
 
 
-def _restore(binned: Path) -> bool:
-    with guard.errors_shown():
-        run_folders.restore(binned)
-        return True
-    return False
+def _restore(*some: Path) -> None:
+    st.session_state[BINNED] = []
+    for path in some:
+        with guard.errors_told():
+            run_folders.restore(path)
+
+
+def _empty() -> None:
+    st.session_state[BINNED] = []
+    run_folders.empty_bin()
 
 
 # --- what is at work -----------------------------------------------------------------------------
 
 
-@st.fragment(run_every=2.0)
 def line() -> None:
     """Show running and queued trainings every two seconds; redraw the page when a state changes."""
+    st.session_state.pop(LAST_STATES, None)  # the page is being redrawn: another rerun would swallow a click
+    _line()
+
+
+@st.fragment(run_every=2.0)
+def _line() -> None:
     queue.go_on()
     states = {run.name: training.status_of(run)["status"] for run in runs.list_runs()}
-    before = st.session_state.get(LAST_STATES, states)
-    st.session_state[LAST_STATES] = states
-    if states != before:
+    if st.session_state.setdefault(LAST_STATES, states) != states:
         st.rerun()
     for why in queue.broken():
         st.warning(format.plain(_("{why}. It is skipped; the other runs stay queued.").format(why=why)))
@@ -356,23 +354,22 @@ def line() -> None:
     _waiting([job for job in queue.queue() if job.name not in names])
 
 
-def _waiting(queued: Sequence[queue.Waiting]) -> None:
+def _waiting(queued: list[queue.Waiting]) -> None:
     """What waits, why, and how it is taken back."""
     for place, job in enumerate(queued[:MOST], 1):
         a, b = st.columns([5, 1], vertical_alignment="center")
         reason = job.blocked_reason()
         why = locale.text(reason) if reason else _("waiting for {device}").format(device=job.device)
         a.text(f"{place}. {job.name}: {why}")
-        if b.button(_("Remove"), key=f"remove-{job.name}"):
-            _remove_queued([job])
+        b.button(_("Remove"), key=f"remove-{job.name}", on_click=_remove_queued, args=[job])
     if len(queued) > MOST:
         st.caption(_("… and {queued} more").format(queued=len(queued) - MOST))
-    if len(queued) > 1 and st.button(_("Remove all {queued} queued runs").format(queued=len(queued))):
-        _remove_queued(queued)
+    if len(queued) > 1:
+        label = _("Remove all {queued} queued runs").format(queued=len(queued))
+        st.button(label, on_click=_remove_queued, args=queued)
 
 
-def _remove_queued(queued: Sequence[queue.Waiting]) -> None:
+def _remove_queued(*queued: queue.Waiting) -> None:
     for job in queued:
-        with guard.errors_shown():
+        with guard.errors_told():
             queue.remove(job.name)
-    st.rerun()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score
+from contrastive_core.compare.representation_similarity import procrustes_align
+from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache
+from contrastive_lab import cache, embedding_map
+from contrastive_lab.explore import space_map
 from contrastive_lab.explore.inspector import vote
 from contrastive_lab.explore.strip import _answer
 
@@ -75,3 +79,17 @@ def test_the_vote_counts_the_nearest_and_says_whether_knn_is_right() -> None:
         assert sum(counts) == len(near) == 11
         assert counts == sorted(counts, reverse=True)
         assert f"{rows.class_name(int(rows.labels[near[0]]))} " in text
+
+
+def test_the_umap_of_z_is_turned_like_that_of_h() -> None:
+    run, as_made = runs.load("simclr-shapes"), []
+    for layer in "hz":
+        rows = (space := Space.of_run(run, "test", layer)).rows()
+        assert rows is not None
+        as_made.append(embedding_map.map_of(space, "umap", MAP_DEFAULTS, rows))
+    of_h, of_z = as_made
+    turned = space_map._turned_like_h(space, of_z, MAP_DEFAULTS)
+    assert np.allclose(turned.xy, procrustes_align(of_z.xy, of_h.xy))
+    assert not np.allclose(turned.xy, of_z.xy)
+    assert turned.settings == {**of_z.settings, "aligned to": "h"}
+    assert space_map._turned_like_h(Space.of_run(run), of_h, MAP_DEFAULTS) is of_h

@@ -10,9 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.base.paths import BUNDLE
+from contrastive_core.engine import run_folders
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.sweep_file import load
 from contrastive_lab import cache
+from contrastive_lab.runs import detail
 from contrastive_lab.runs.sweeps import own_folder
 
 
@@ -99,6 +101,29 @@ def test_many_runs_ask_for_the_catalog_as_seldom_as_few(monkeypatch: pytest.Monk
             assert set(shown["loss"]) == {of_all()["losses"]["info_nce"]["title"]}
             asked.append(len(calls))
     assert asked[0] == asked[1] < 12
+
+
+def test_a_click_on_delete_counts_where_another_rerun_ends_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.create("mine", {"method": "simclr", "dataset": "digits"}).set_status("done")
+    app = opened("runs", monkeypatch, data="all", search="mine")
+
+    def click(label: str) -> None:
+        next(button for button in app.button if button.label == label).click().run()
+        assert not app.exception
+
+    with monkeypatch.context() as patch:
+        patch.setattr(detail, "act", lambda *_: None)  # the button is not drawn again
+        click("Delete")
+    assert any("Deleted: mine" in info.value for info in app.info)
+    click("Undo")
+    assert "mine" in [run.name for run in runs.list_runs()]
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is locked")
+
+    monkeypatch.setattr(run_folders, "delete", refuse)
+    click("Delete")
+    assert [toast.value for toast in app.toast] == ["mine is locked"]
 
 
 def test_every_choice_of_train_counts(monkeypatch: pytest.MonkeyPatch) -> None:

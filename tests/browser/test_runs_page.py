@@ -156,8 +156,7 @@ def select(page: Any, *numbers: int) -> None:
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
         page.mouse.click(box["x"] + 16, box["y"] + HEAD + ROW * (number + 0.5))
-        if number != numbers[-1]:  # the next row is ticked in the table that answers
-            page.wait_for_timeout(500)
+        page.wait_for_timeout(500)  # the table tells of it after 150 ms; what is clicked next, or ticked, comes after
 
 
 def opened(page: Any, server: Server, search: str, count: int = 1) -> None:

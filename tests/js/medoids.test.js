@@ -38,3 +38,8 @@ test("a larger image keeps its distance from smaller ones", () => {
   const at = spread([100, 100, 104, 103], [80, 30], 300, 300);
   assert.ok(Math.max(Math.abs(at[0] - at[2]), Math.abs(at[1] - at[3])) >= 54.9);
 });
+
+test("the corner of the legend stays free: what belongs there stands beside or below it", () => {
+  const at = spread([210, 10, 230, 80, 150, 50], [30, 30, 30], 300, 300, [200, 100]);
+  assert.deepEqual([...at], [185, 15, 230, 115, 150, 50]);
+});

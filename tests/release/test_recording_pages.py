@@ -58,7 +58,7 @@ def test_it_is_followed_while_it_grows(app: str, page: Any) -> None:
         page.goto(f"{app}/explore?run=grows")
         page.get_by_text("growing").first.wait_for(timeout=SLOW)
         page.locator(".map canvas").first.wait_for(timeout=SLOW)
-        page.locator(".st-key-toolbar-more button").first.click(timeout=SLOW)  # there the map says of which rows it is
+        page.locator("[class*=st-key-toolbar-more] button").first.click(timeout=SLOW)  # says what is on the map
         page.get_by_text(re.compile(r"probe set at step 2\b")).first.wait_for(timeout=SLOW)
         record(w, 3, 5)
         page.get_by_text(re.compile(r"probe set at step 5\b")).first.wait_for(timeout=SLOW)

@@ -6,6 +6,8 @@ import { el } from "../shared/dom.js";
 import { endings, offerFigure, shape, sheet } from "../shared/figure_file.js";
 import { unpack } from "../shared/transport.js";
 
+const SOON = 250; // milliseconds until the map is told again that is still on its way
+
 /**
  * @param {PartArguments} component
  */
@@ -18,9 +20,14 @@ export default function ({ parentElement, data }) {
   };
   const ofPlot = () =>
     endings().map((ending) => el("button", { type: "button", onclick: () => save(ending) }, ending.toUpperCase()));
-  const tell = (detail) => window.dispatchEvent(new CustomEvent(SAVE, { detail }));
-  parentElement.querySelector(".map")?.remove();
-  const tools = meta.name ? el("div", { class: "tools" }, ...ofPlot()) : fileOptions(tell, ["png"]);
+  const tell = (detail) => {
+    const isLost = window.dispatchEvent(new CustomEvent(SAVE, { detail, cancelable: true }));
+    if (isLost && parentElement.isConnected) setTimeout(tell, SOON, detail);
+  };
+  const tools = meta.name ? el("div", { class: "tools" }, ...ofPlot()) : fileOptions(tell, ["png"]),
+    before = parentElement.querySelector(".map");
+  if (before?.textContent === tools.textContent) return; // the page was drawn anew: what was typed stays
+  before?.remove();
   parentElement.append(el("div", { class: "map" }, tools));
 }
 

@@ -143,7 +143,11 @@ function build(parent) {
   );
   parent.append(map.root);
   listen(map);
-  const save = (e) => map.meta.fits && saveMap(map, e.detail);
+  const save = (e) => {
+    if (!map.meta.fits) return;
+    e.preventDefault(); // it is heard
+    saveMap(map, e.detail);
+  };
   window.addEventListener(SAVE, save);
   const ignoreNear = receiveNear(map);
   const ignore = receive(map, () => {

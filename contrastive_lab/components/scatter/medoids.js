@@ -18,6 +18,16 @@ const TURNS = 200; // of pushing apart
 const NEARER = 1.5; // times as near as the whole map: others than the middles of crowds are shown too
 
 /**
+ * Where the legend lies on the stage, in its corner at the top right: from so far right, to so far down.
+ *
+ * @param {ScatterState} map
+ */
+export function legendCorner({ root, legend }) {
+  const isOver = root.classList.contains("fits") && legend.offsetWidth;
+  return isOver ? [legend.offsetLeft, legend.offsetTop + legend.offsetHeight] : [Infinity, 0];
+}
+
+/**
  * Places (2·m) of squares that lie as near as they can to where they belong, inside the stage, without overlap; NaN
  * for one that found no room. Two that overlap are pushed apart along the axis on which less is wanting.
  *
@@ -25,16 +35,22 @@ const NEARER = 1.5; // times as near as the whole map: others than the middles o
  * @param {number[]} sides (m)
  * @param {number} width
  * @param {number} height
+ * @param {number[]} corner that is kept free, as `legendCorner` gives it
  */
-export function spread(wanted, sides, width, height) {
+export function spread(wanted, sides, width, height, [left, bottom] = [Infinity, 0]) {
   const at = Float64Array.from(wanted),
     m = at.length / 2,
     room = [width, height];
-  const keepInside = (k) => {
-    const half = sides[k >> 1] / 2;
-    at[k] = Math.min(room[k % 2] - half, Math.max(half, at[k]));
+  const keepInside = (i) => {
+    const half = sides[i] / 2;
+    for (const a of [0, 1]) at[2 * i + a] = Math.min(room[a] - half, Math.max(half, at[2 * i + a]));
+    const over = at[2 * i] + half - left,
+      under = bottom - (at[2 * i + 1] - half);
+    if (over <= 0 || under <= 0) return;
+    if (over < under) at[2 * i] -= over;
+    else at[2 * i + 1] += under;
   };
-  for (let k = 0; k < at.length; k++) keepInside(k);
+  for (let i = 0; i < m; i++) keepInside(i);
   for (let turn = 0, moved = true; moved && turn < TURNS; turn++) {
     moved = false;
     for (let i = 0; i < m; i++)
@@ -46,8 +62,8 @@ export function spread(wanted, sides, width, height) {
           toward = at[2 * i + a] <= at[2 * j + a] ? -1 : 1;
         at[2 * i + a] += (toward * want[a]) / 2;
         at[2 * j + a] -= (toward * want[a]) / 2;
-        keepInside(2 * i + a);
-        keepInside(2 * j + a);
+        keepInside(i);
+        keepInside(j);
         moved = true;
       }
   }
@@ -99,15 +115,16 @@ function places(map) {
     h = map.stage.clientHeight,
     usual = SIDES[Number(w >= NARROW)],
     rows = pictured(map, v.scale / map.whole),
-    chosen = nearOf(map)?.row;
-  const key = `${map.key} ${map.moves} ${v.scale} ${v.x} ${v.y} ${w} ${h} ${rows}`;
+    chosen = nearOf(map)?.row,
+    corner = legendCorner(map);
+  const key = `${map.key} ${map.moves} ${v.scale} ${v.x} ${v.y} ${w} ${h} ${corner} ${rows}`;
   if (map.laidOut?.key !== key) {
     const points = rows.map((i) => [map.xy[2 * i] * v.scale + v.x, v.y - map.xy[2 * i + 1] * v.scale]),
       wanted = points.flat(),
       asked = rows[0] === chosen ? around(points).flat() : wanted,
       sides = rows.map((row) => (row === chosen ? CHOSEN * usual : usual)),
       room = sides.map((side) => side + GAP);
-    map.laidOut = { key, rows, wanted, sides, at: spread(asked, room, w, h) };
+    map.laidOut = { key, rows, wanted, sides, at: spread(asked, room, w, h, corner) };
   }
   return map.laidOut;
 }

@@ -1,7 +1,7 @@
 // Names of crowds on the map, each above one of its points and the images there; of two that overlap the larger crowd
-// has its name.
+// has its name, and none lies under the legend.
 
-import { imageBoxes } from "./medoids.js";
+import { imageBoxes, legendCorner } from "./medoids.js";
 import { view } from "./view.js";
 import { theme } from "../shared/canvas.js";
 
@@ -17,7 +17,8 @@ export function drawCrowds(map, g) {
   const v = view(map),
     { ink, paper } = theme(map.root),
     images = imageBoxes(map),
-    taken = [];
+    [left, bottom] = legendCorner(map),
+    taken = [{ x0: left, x1: Infinity, y0: -Infinity, y1: bottom }];
   g.font = `600 ${SIZE}px ${getComputedStyle(map.root).fontFamily}`;
   g.textAlign = "center";
   Object.assign(g, { lineWidth: 4, lineJoin: "round", strokeStyle: paper, fillStyle: ink });

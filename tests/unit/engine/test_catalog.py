@@ -13,7 +13,7 @@ from cases import cases
 
 from contrastive_core import losses, methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods.flow import flow
+from contrastive_lab.methods.flow import PICTURED, SIBLING, flow
 
 NAMES = methods.names()
 
@@ -87,6 +87,8 @@ def test_the_flow_of_every_method_is_drawn(described: dict, name: str) -> None:
     assert len({node.get("style") for node in cells}) == len(cells)  # none lies on another
     assert {b for a, b, _ in about["updates"]} | {a for a, _, _ in about["updates"]} <= set(boxes)
     assert all(how in "".join(root.itertext()) for *_, how in about["updates"])
+    drawn = flow(about, "its loss", dict.fromkeys(range(SIBLING, 64), "data:,"))
+    assert all(f"<em></em></span>{box}</span>" in drawn for box in boxes if box in PICTURED)
 
 
 def test_a_flow_cannot_bring_in_markup() -> None:
