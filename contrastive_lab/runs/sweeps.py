@@ -19,6 +19,7 @@ from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.train_config import literal
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import sweep_file
+from contrastive_core.sweeps.shipped_scores import with_shipped
 from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Sweep, load, read, title_of
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
@@ -86,7 +87,7 @@ def plan(sweep: Sweep, path: Path) -> None:
         st.warning(locale.text(blocked))
     idle = counts["queued"] if blocked else 0  # a new start gives them new hours
     start(sweep, path, len(states) - counts["done"] - counts["running"] - counts["queued"] + idle, seconds is None)
-    figure(sweep, path, rows)
+    figure(sweep, path, with_shipped(sweep, rows))
 
 
 def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
@@ -133,6 +134,9 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
     zoom = sweep.form != "table" and query_params.switch(
         st.toggle, _("Zoom to the figures"), name="zoom", help=_("Instead of 0 to 100 %."), key=f"zoom-{key}"
     )
+    if shipped := sum("shipped" in r for r in rows):
+        text = _("{shipped} of these results come with the app. Runs that you train here replace them.")
+        st.caption(text.format(shipped=shipped))
     names_in_words = _draw(sweep, rows, accuracy, zoom)
     shown, rests_on = sweep_plots.verdict(sweep, rows, accuracy)
     if shown:
@@ -145,7 +149,8 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
         draw_table(shown_table, hide_index=True)
     line = st.container(horizontal=True)
     line.download_button(_("Table as CSV"), format.table_csv(table), f"{sweep.name}.csv", "text/csv", on_click="ignore")
-    done = [r["run"] for r in rows if r["status"] == "done" and r["seed"] == sweep.seeds[0]]
+    here = [r for r in rows if r["status"] == "done" and "shipped" not in r]
+    done = [r["run"] for r in here if r["seed"] == sweep.seeds[0]]
     names = list(dict.fromkeys(done))[:MOST]
     label, help = _("Compare {names} of its runs"), _("One seed of each setting that is done, eight at most.")
     key, icon = f"compare-{cache.digest(sweep.name)}", ":material/compare_arrows:"
@@ -161,9 +166,10 @@ def figure(sweep: Sweep, path: Path, rows: list[dict[str, Any]]) -> None:
 def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -> dict[str, str]:
     """Draw the sweep's figures; returns the titles of its settings by their names."""
     drawn = sweep_plots.draw(sweep, rows, accuracy, PALETTE, zoom)
+    drawn = [(one, measure) for one, measure in zip(drawn, sweep.draw.measures, strict=False) if one.data]
     columns = st.columns(max(1, min(3, len(drawn))))
     in_words = {a.name: shown_name(a.name) for a in sweep.axes if a.name in a.values[0][1]}
-    for column, one, measure in zip(columns, drawn, sweep.draw.measures, strict=False):
+    for column, (one, measure) in zip(columns, drawn, strict=False):
         for title in (one.layout.xaxis.title, one.layout.yaxis.title):
             title.text = in_words.get(title.text, title.text)
         with column:

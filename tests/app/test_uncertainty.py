@@ -72,12 +72,12 @@ def test_compare_names_what_cannot_be_compared(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_sweep_draws_its_figure_with_its_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = load(ROOT / "sweeps" / "temperature.toml")
+    found = load(ROOT / "sweeps" / "negatives.toml")
     for cell in found.trained()[:3]:
         run = runs.create(cell.run, {"method": "simclr", "epochs": 1})
         run.append_metrics([{"epoch": 1, "step": 9, "loss": 1.0, "knn_train_sample": 0.5}])
         run.set_status("done")
-    app = opened("runs", monkeypatch, view="sweeps", sweep="temperature")
+    app = opened("runs", monkeypatch, view="sweeps", sweep="negatives")
     assert not app.exception
     assert any("No winner yet" in m.value for m in app.markdown)
     assert any("at least three seeds" in c.value for c in app.caption)

@@ -9,10 +9,12 @@ import pytest
 from kept_scores import keep_scores
 
 from contrastive_core import runs
+from contrastive_core.base.paths import BUNDLE
 from contrastive_core.base.score import Score
 from contrastive_core.cli.main import main
 from contrastive_core.sweeps import sweep_file
 from contrastive_core.sweeps.plots import verdict
+from contrastive_core.sweeps.shipped_scores import with_shipped
 from contrastive_core.sweeps.sweep_file import load, read
 
 TEXT = """
@@ -68,3 +70,19 @@ def test_cells_of_other_images_are_not_compared() -> None:
     for cell, wrong in zip(found.cells(), (80, 40) * 3, strict=True):
         scored(cell.run, wrong)
     assert verdict(found, sweep_file.status(found), "knn test") == ("", "")
+
+
+def test_scores_that_come_with_the_app_stand_until_a_cell_is_trained() -> None:
+    path = BUNDLE / "sweeps" / "temperature.toml"
+    found = load(path)
+    first = next(cell.run for cell in found.cells() if cell.at["τ"] == "0.2")
+    scored(first, 300)
+    rows = with_shipped(found, sweep_file.status(found))
+    by_state = {state: [row for row in rows if row["status"] == state] for state in ("done", "waiting")}
+    assert (len(by_state["done"]), len(by_state["waiting"])) == (15, 9)
+    (own,) = [row for row in by_state["done"] if "shipped" not in row]
+    assert (own["run"], own["knn test"]) == (first, 0.25)
+    shown = verdict(found, [row for row in rows if "shipped" in row and row["τ"] != "0.2"], "knn test")[0]
+    assert shown.endswith("τ 0.1 is significantly better than τ 0.5 and τ 1.0.")
+    other = read(path.read_text().replace("epochs = 24", "epochs = 7"), "temperature.toml")
+    assert not any("shipped" in row for row in with_shipped(other, sweep_file.status(other)))
