@@ -11,6 +11,7 @@ the page until somebody chooses.
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -60,6 +61,7 @@ class Session:
     keys: dict[str, str] = field(default_factory=dict)  # parameter of each key drawn
     knobs: set[str] = field(default_factory=set)  # parameters in the address besides ADDRESS
     sent: set[str] = field(default_factory=set)  # keys of widgets that the browser was sent
+    renewed: Counter[str] = field(default_factory=Counter)  # how often the widget of a key was drawn as another one
 
 
 def current_session() -> Session:
@@ -127,10 +129,12 @@ def _as_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def choose(key: str, value: Any) -> None:
+def choose(key: str, value: Any, in_popover: bool = False) -> None:
     """Choose for the widget of this key, from the next time it is drawn. `key` is the widget's own,
-    or `PAGE-NAME` where it was given none."""
+    or `PAGE-NAME` where it was given none. `in_popover`: where it stands; while that is closed the browser takes no
+    value, and would send the former one back with the next click, so it gets another widget."""
     page_values()[key] = value
+    current_session().renewed[key] += in_popover
 
 
 def chosen(key: str) -> Any:
@@ -340,6 +344,8 @@ def _draw(
     kind, language, sent = widget.__name__, locale.language(), current_session().sent
     # What is chosen in a list stands in the browser as a text, which would stay in the old language.
     drawn = f"{key}-{language}" if kind in LISTS and language != "en" else key
+    if renewed := current_session().renewed[key]:
+        drawn = f"{drawn}-{renewed}"
     is_known = drawn in st.session_state or drawn in sent
     if is_set := is_known and st.session_state.get(drawn) != value:
         st.session_state[drawn] = value  # Streamlit allows no start beside it

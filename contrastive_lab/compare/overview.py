@@ -129,5 +129,4 @@ def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
         other = next((run for run in data if run != names[0] and data[run] == data.get(names[0])), None)
         if other is not None:
             label = _("Compare {a} and {b}").format(a=names[0], b=other)
-            chosen = (space_picker.LIST, [names[0], other])
-            st.button(format.plain(label), type="primary", on_click=query_params.choose, args=chosen)
+            st.button(format.plain(label), type="primary", on_click=space_picker.put, args=([names[0], other],))

@@ -58,7 +58,7 @@ def _in_asked_order(names: list[str]) -> list[str]:
     asked = [name for which in "ab" if (name := query_params.take(which)) in names]
     if asked:
         names = list(dict.fromkeys([*asked, *names]))
-        query_params.choose(LIST, names)
+        put(names)
     return names
 
 
@@ -84,7 +84,12 @@ def _put(place: int, name: str, names: list[str]) -> None:
     if name in names:
         changed[names.index(name)] = names[place]
     changed[place] = name
-    query_params.choose(LIST, changed)
+    put(changed)
+
+
+def put(names: list[str]) -> None:
+    """Compare the spaces of these names."""
+    query_params.choose(LIST, names, in_popover=True)
 
 
 def _layer(names: list[str]) -> str:

@@ -210,7 +210,7 @@ def _hear(key: str, loss_key: str) -> None:
     if report.get("stage") in STAGES:
         query_params.choose(STAGE, report["stage"])
     if loss := report.get("loss"):
-        query_params.choose(loss_key, loss)
+        query_params.choose(loss_key, loss, in_popover=True)
 
 
 def _as_drawn(setting: LabSetting, view: LabView) -> LossSetting:

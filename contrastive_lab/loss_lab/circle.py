@@ -92,7 +92,7 @@ def _hear(key: str, loss: str) -> None:
     hear(key)
     if reported(key).get("next"):
         query_params.choose("loss_lab-on", "star")
-        query_params.choose("lab-loss-True", loss)
+        query_params.choose("lab-loss-True", loss, in_popover=True)
 
 
 def circle_start(key: str) -> CircleStart:

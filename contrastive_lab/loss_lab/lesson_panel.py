@@ -139,7 +139,7 @@ def hear(key: str) -> None:
         if (value := (report.get("set") or {}).get(choice.name)) in choice.options:
             if value != query_params.page_values().get(choice.key):
                 query_params.ask(PRESETS.get(value, {}))
-            query_params.choose(choice.key, value)
+            query_params.choose(choice.key, value, in_popover=True)
 
 
 def is_pressed(number: int) -> bool:

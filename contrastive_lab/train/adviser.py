@@ -81,7 +81,7 @@ def _suggested(found: Result | None, setting: str) -> dict[str, Any] | None:
 
 
 def _use(key: str, value: float) -> None:
-    query_params.choose(key, value)
+    query_params.choose(key, value, in_popover=True)
 
 
 def _close() -> None:

@@ -80,7 +80,7 @@ def test_the_card_offers_what_was_best_on_such_images(app: AppTest) -> None:
     assert "SimCLR was best at τ = 0.05" in text_of(app)
     app.button(key="use-best").click().run()
     assert not app.exception
-    assert app.number_input(key="train-temperature").value == 0.05
+    assert next(n.value for n in app.number_input if n.label == "Temperature τ") == 0.05
     assert "**Temperature τ 0.05**" in text_of(app)
     assert "use-best" not in [b.key for b in app.button]
     assert not app.multiselect

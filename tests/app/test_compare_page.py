@@ -88,8 +88,10 @@ def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.Monke
     assert app.query_params["runs"] == ",".join(PAIR[::-1])
     app.selectbox(key="compare-A").set_value(PAIR[0]).run()  # it is compared already: the two change places
     assert app.query_params["runs"] == ",".join(PAIR)
+    before = app.multiselect[0].proto.id
     app.selectbox(key="compare-B").set_value("cpc-digits").run()
     assert app.query_params["runs"] == f"{PAIR[0]},cpc-digits"
+    assert app.multiselect[0].proto.id != before  # closed, the former one would send back what it held
     monkeypatch.setattr(verdict, "known", lambda *a, **k: None)
     app = opened("compare", monkeypatch, runs=f"cpc-digits,{','.join(PAIR)}", a=PAIR[0], b=PAIR[1])
     assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]

@@ -26,7 +26,7 @@ ENGLISH = {  # address: its checks, and what is there once it has come
     "loss_lab?lesson=6": ("axe", "Effect of labels"),
     "train?watch=two-0.2-s0&adviser=yes": ("labels choices", "Train"),
     "train?data=folder": ("axe labels", "Start"),
-    "compare?runs=simclr-digits,two-0.2-s0,sup_con-digits": ("axe labels", "Disagreements"),
+    "compare?runs=simclr-digits,two-0.2-s0,sup_con-digits": ("axe labels choices", "Disagreements"),
     "samples?run=simclr-digits": ("axe labels choices", "Likely mislabeled"),
     "runs": ("axe labels choices", "Click a run"),
     "runs?view=sweeps&sweep=a new one…": ("labels", "Runs"),
