@@ -30,22 +30,6 @@ def band(figure: Any, xs: Sequence[float], ends: Sequence[tuple[float, float]], 
     figure.add_scatter(**outline, **look, name=name, hoverinfo="skip")
 
 
-def intervals(figure: Any, ys: Sequence[float], ends: Sequence[tuple[float, float] | None], line: int = 0) -> None:
-    """Bars between the two ends about the points of a line; none where there are no ends."""
-    both = [e or (y, y) for y, e in zip(ys, ends, strict=True)]
-    figure.data[line].error_y = {
-        "array": [high - y for y, (_, high) in zip(ys, both, strict=True)],
-        "arrayminus": [y - low for y, (low, _) in zip(ys, both, strict=True)],
-        "thickness": 1.5,
-    }
-
-
-def whole_range(figure: Any, zoom: bool) -> None:
-    """From 0 to 100 %, unless one zooms to the figures."""
-    if not zoom:
-        figure.update_yaxes(range=[0.0, 100.0])
-
-
 def matrix(values: Any, names: Sequence[str], across: Sequence[str], reverse: bool = False, height: int = 300) -> Any:
     """A symmetric matrix (n, n) of shares as a Plotly heat map, each value written in its cell. Args: across: short
     names, below the columns; reverse: small values are the strong ones."""

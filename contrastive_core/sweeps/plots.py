@@ -21,6 +21,7 @@ ACCURACIES = {  # which figure of a row "accuracy" is
 }
 LABELS = {
     "uniformity": N_("uniformity, nats (lower: more spread)"),
+    "tolerance": N_("tolerance (higher: classes together)"),
     "alignment": N_("alignment (lower: closer pairs)"),
     "rankme": N_("RankMe (effective dimensions)"),
     "memory_mb": N_("memory, MB"),
