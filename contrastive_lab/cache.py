@@ -13,8 +13,7 @@ from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
 from contrastive_core.engine import calls
 from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.runs.run import Run
-from contrastive_core.samples.sample_request import SampleRequest, request_of
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of

@@ -154,10 +154,16 @@ def scores_to_json(scores: Mapping[str, Score]) -> dict[str, JsonObject]:
     return {name: score.to_json() for name, score in scores.items()}
 
 
-def scores_from_json(record: object) -> Scores:
-    """Scores of one embedding, by the names of their metrics; none where it is no object."""
+def scores_from_json(record: object, arrays: Mapping[str, np.ndarray] | None = None) -> Scores:
+    """Scores of one embedding, by the names of their metrics; none where it is no object. Args: arrays: what they say
+    of each sample, by "metric:name"."""
     items = record.items() if isinstance(record, dict) else ()
-    return {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
+    scores = {name: Score.from_json(value, name) for name, value in islice(items, MOST)}
+    for key, array in (arrays or {}).items():
+        name, _, part = key.partition(":")
+        if name in scores:
+            scores[name].arrays[part] = array
+    return scores
 
 
 def _pair(ends: Sequence[float | None] | None) -> tuple[float, float] | None:

@@ -17,7 +17,7 @@ from contrastive_core.base import device
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.cli.output import counted, print_result, progress_of
-from contrastive_core.compare.reproduce import ScoreCache, deviations
+from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run

@@ -20,8 +20,7 @@ from contrastive_core.samples import annotations
 from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, is_wrong
 from contrastive_core.samples.sample_lists import RANDOM
-from contrastive_core.samples.sample_request import SampleRequest, request_of
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 
 
 def samples(args: Namespace) -> None:

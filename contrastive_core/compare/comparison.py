@@ -13,8 +13,7 @@ import numpy as np
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.score import Z95, Scores, scores_from_json, scores_to_json
-from contrastive_core.compare.difference_sentence import say_best
-from contrastive_core.compare.verdicts import Difference, PairedTest
+from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
 from contrastive_core.spaces.space import Space
 
 NOTHING_IN_COMMON = N_(

@@ -19,7 +19,7 @@ from torch.nn.functional import adaptive_avg_pool2d
 from contrastive_core.base import atomic, json_files
 from contrastive_core.base.device import choose, enough_memory
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.large_arrays import RowBuffer
+from contrastive_core.base.large_arrays import RowBuffer, rows_of_sample, sample_text
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.data import datasets
@@ -28,7 +28,6 @@ from contrastive_core.data.caption_sources import captions_of
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.models.encoders import forward_batch_size
-from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.ops.similarity import full_precision
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run

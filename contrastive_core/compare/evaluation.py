@@ -121,8 +121,8 @@ def gather(run: Run, split: str, read: Read, metrics: Sequence[str] = ()) -> Eva
         result = read("scores", {**values, "metrics": list(metrics)} if metrics else values)
         if result is None:
             return None
-        of = {source: scores_from_json(plain) for source, plain in result.meta["scores"].items()}
-        scores = {layer: with_arrays(of.pop("own"), result)} | of | scores
+        of = {source: scores_from_json(plain) for source, plain in result.meta["scores"].items() if source != "own"}
+        scores = {layer: scores_from_json(result.meta["scores"]["own"], result.arrays)} | of | scores
         counts = {name: int(result.meta[name]) for name in ("n_train", "n_test")}
     return Evaluation(run.name, split, {k: scores[k] for k in (*SOURCES, TOWERS) if k in scores}, **counts)
 
@@ -135,15 +135,6 @@ def _of_towers(run: Run, split: str, read: Read) -> Scores:
     except (ValueError, OSError) as error:
         return {"zero_shot": Score(ZERO_SHOT, missing=sentence(error))}
     return {k: v for one in found if one for k, v in scores_from_json(one.meta["scores"]["own"]).items()}
-
-
-def with_arrays(scores: Scores, result: Result) -> Scores:
-    """The scores with what a result says of each sample."""
-    for key, array in result.arrays.items():
-        name, _, part = key.partition(":")
-        if name in scores:
-            scores[name].arrays[part] = array
-    return scores
 
 
 def evaluation_path(run: Run, split: str = "test") -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.ops.sampling import lowest_recall, overlap
+from contrastive_core.base.large_arrays import lowest_recall, overlap
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 __all__ = ["ckas", "graphs_of", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align", "procrustes_chain"]

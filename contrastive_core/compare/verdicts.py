@@ -1,4 +1,4 @@
-"""Whether A is better than B: the only place where that is decided; difference_sentence.py puts it into words.
+"""Whether A is better than B, and how that reads: the only place where it is decided and put into words.
 
 The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement:
 
@@ -15,39 +15,106 @@ The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement
 `python -m benchmarks.coverage` measures how often a difference is claimed where there is none.
 """
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import bdtr, ndtri, stdtr, stdtrit  # scipy.stats takes 50 MB more, and pages test too
 
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, Message, join, message
 from contrastive_core.base.score import SEEDS, Z95, over_seeds, wilson
-from contrastive_core.compare.difference_sentence import ALPHA, Contrast, say_best
-
-__all__ = [
-    "ACCURACIES",
-    "Contrast",
-    "Difference",
-    "PairedTest",
-    "SettingScores",
-    "best_setting",
-    "compare_methods",
-    "compare_runs",
-    "contrast",
-    "contrasts_of_best",
-    "interval_and_basis",
-    "interval_of",
-    "paired_tests",
-]
 
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
+ALPHA = 0.05
+LISTED = 4  # names that are listed; more are counted
+FEW_SEEDS = N_("fewer than three seeds cannot show a difference")
+POINTS = N_("points")
 DRAWS = 2000  # of the bootstrap
 RIGHT = ("knn", "linear_probe")
 TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity")
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The score of `first` less that of `second`, as a share."""
+
+    first: str
+    second: str
+    difference: float
+    interval: tuple[float, float] | None  # None with fewer than three seeds of either
+    basis: str = ""  # of the interval, such as "images and 3 seeds"
+    p: float | None = None  # of a test on the same samples, corrected for their number; None: the interval decides
+    unit: str = POINTS  # of 100 times the difference
+
+    @property
+    def sign(self) -> int:
+        """1 or −1 where a difference is shown, else 0."""
+        low, high = self.interval or (0.0, 0.0)
+        return 0 if self.p is not None and self.p >= ALPHA else int(low > 0) - int(high < 0)
+
+    @property
+    def shown(self) -> str:
+        """What is shown of `first`."""
+        if self.interval is None:
+            return N_("not repeated")
+        return {1: N_("better"), -1: N_("worse"), 0: N_("no difference shown")}[self.sign]
+
+    def of(self, first: str) -> "Contrast":
+        """The same difference with that name as the first."""
+        if first == self.first:
+            return self
+        interval = self.interval and (-self.interval[1], -self.interval[0])
+        return replace(self, first=self.second, second=self.first, difference=-self.difference, interval=interval)
+
+    @property
+    def sentence(self) -> Message:
+        """The difference with its interval and basis, the higher score first."""
+        if self.difference < 0:
+            return self.of(self.second).sentence
+        values = {"first": self.first, "second": self.second, "unit": self.unit}
+        values["difference"] = f"{100 * self.difference:.1f}"
+        if self.interval is None:
+            template = N_("{first} scored higher than {second} by {difference} {unit}, but {reason}.")
+            return message(template, **values, reason=FEW_SEEDS)
+        low, high = (f"{100 * end:.1f}".replace("-", "−") for end in self.interval)
+        values |= {"basis": self.basis, "low": low, "high": high}
+        if self.sign:
+            template = N_(
+                "{first} is better than {second} by {difference} {unit} (95 % CI over {basis}: {low} to {high})."
+            )
+        elif self.interval[0] > 0:  # an interval that excludes zero is no contradiction: the test decides too
+            template = N_(
+                "{first} scored higher than {second} by {difference} {unit} (95 % CI over {basis}: {low} to {high}), "
+                "but that is not significant: the corrected p value is {p}."
+            )
+            values["p"] = f"{self.p:.2g}"
+        else:
+            template = N_(
+                "No significant difference between {first} and {second}: {difference} {unit} (95 % CI over {basis}: "
+                "{low} to {high})."
+            )
+        return message(template, **values)
+
+
+def say_best(found: Sequence[Contrast]) -> Message:
+    """What is shown of the highest score. Args: found: it against each other one, the next highest first."""
+    level, beaten = ([one for one in found if (one.sign > 0) is is_beaten] for is_beaten in (False, True))
+    said = [(level or beaten)[0].sentence]
+    if rest := level[1:]:
+        said.append(message("Nor does it differ significantly from {names}.", names=_listed(rest)))
+    if rest := beaten if level else beaten[1:]:
+        text = N_("{best} is significantly better than {names}.")
+        said.append(message(text, best=found[0].first, names=_listed(rest)))
+    return join(" ", said)
+
+
+def _listed(found: Sequence[Contrast]) -> str:
+    if len(found) > LISTED:
+        return message("{number} others", number=len(found))
+    *first, last = (one.second for one in found)
+    return message("{names} and {last}", names=", ".join(first), last=last) if first else last
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +186,7 @@ def best_setting(name: str, settings: Sequence[SettingScores]) -> tuple[str, str
             least=least,
         )
     label = "{name} {label}" if name else "{label}"
-    named = [dataclasses.replace(s, label=label.format(name=name, label=s.label)) for s in settings]
+    named = [replace(s, label=label.format(name=name, label=s.label)) for s in settings]
     return say_best(contrasts_of_best(named)), ""
 
 
@@ -286,7 +353,7 @@ def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float
         for i, j in itertools.combinations(range(len(names)), 2)
     ]
     corrected = holm([one.p for one in tests])
-    return [dataclasses.replace(one, p_corrected=p) for one, p in zip(tests, corrected, strict=True)]
+    return [replace(one, p_corrected=p) for one, p in zip(tests, corrected, strict=True)]
 
 
 def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tuple[float, np.ndarray]]) -> PairedTest:
@@ -321,4 +388,4 @@ def compare_runs(names: Sequence[str], correct: Mapping[str, np.ndarray], seed: 
             )
             differences.append(made)
     corrected = holm([d.p for d in differences])
-    return [dataclasses.replace(d, p_corrected=p) for d, p in zip(differences, corrected, strict=True)]
+    return [replace(d, p_corrected=p) for d, p in zip(differences, corrected, strict=True)]

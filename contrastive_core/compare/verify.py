@@ -8,8 +8,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_schema import Schema
 from contrastive_core.base.messages import sentence
-from contrastive_core.runs import run_files
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import MARK, META, METRICS, STATUS, Run, read_manifest
 from contrastive_core.spaces import recorded_rows
 
 
@@ -20,11 +19,11 @@ def _check_lines(path: Path, schema: Schema) -> None:
 
 
 READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
-    "run.json": run_files.read_manifest,
-    "status.json": partial(json_files.read_object, schema=run_files.STATUS),
-    "meta.json": partial(json_files.read_object, schema=run_files.META),
-    "metrics.jsonl": partial(_check_lines, schema=run_files.METRICS),
-    "marks.jsonl": partial(_check_lines, schema=run_files.MARK),
+    "run.json": read_manifest,
+    "status.json": partial(json_files.read_object, schema=STATUS),
+    "meta.json": partial(json_files.read_object, schema=META),
+    "metrics.jsonl": partial(_check_lines, schema=METRICS),
+    "marks.jsonl": partial(_check_lines, schema=MARK),
 }
 
 

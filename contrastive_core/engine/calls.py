@@ -14,7 +14,7 @@ from contrastive_core.engine import client
 from contrastive_core.lab.lab_view import BatchRequest, LabBatch, LabView, TowerBatch, Trade
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import Resolved, TrainConfig
-from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces.results import Result
 
 F = TypeVar("F", bound=Callable[..., Any])

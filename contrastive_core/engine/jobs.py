@@ -26,7 +26,7 @@ from contrastive_core.data.image_form import form_of
 from contrastive_core.engine import client, process
 from contrastive_core.engine.client import KILLED, Call, Stopped
 from contrastive_core.runs.run import Run
-from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_core.spaces import results
 from contrastive_core.spaces.space import TOWERS, Space, content_of, path_of
 

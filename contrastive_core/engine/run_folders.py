@@ -20,8 +20,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED, runs_home
 from contrastive_core.base.regular_files import open_regular, printable
 from contrastive_core.engine import process, queue, training
-from contrastive_core.runs.run import Run
-from contrastive_core.runs.run_files import Manifest, read_manifest
+from contrastive_core.runs.run import Manifest, Run, read_manifest
 
 MOST = 100_000  # files of a run that is copied
 GROWING = ("status.json", "metrics.jsonl", "weights.safetensors")  # a copy without their last state is an old one

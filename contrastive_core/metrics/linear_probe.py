@@ -23,13 +23,13 @@ from torch.nn import functional as F
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.large_arrays import rows_of_sample, sample_text
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
 from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
 from contrastive_core.metrics._standardized import Moments, Standardized
-from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 

@@ -9,11 +9,11 @@ from functools import partial
 import numpy as np
 
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.large_arrays import in_common, lowest_recall
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.metrics._base import AMONG, Metric, MetricResult, moved_by, share_interval
 from contrastive_core.ops.neighbors import Approximation, nearest
-from contrastive_core.ops.sampling import in_common, lowest_recall
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 

@@ -10,11 +10,11 @@ import torch
 
 from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import INFLUENCE
 from contrastive_core.metrics._base import Metric, MetricResult, mean_interval, placed, sampled
-from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs

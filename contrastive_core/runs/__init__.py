@@ -30,8 +30,7 @@ from contrastive_core.base.errors import BadName, Damaged, NoSuchRun
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.paths import ROOT, SHIPPED, runs_home
-from contrastive_core.runs.run import Run, manifests, stamp
-from contrastive_core.runs.run_files import FORMAT, Manifest
+from contrastive_core.runs.run import FORMAT, Manifest, Run, manifests, stamp
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DEVICE = re.compile(r"(?i)con|prn|aux|nul|(com|lpt)[0-9]")

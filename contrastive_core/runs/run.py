@@ -1,6 +1,6 @@
 """One run's folder: status, metrics, snapshots, and what a person wrote about it. Torch-free.
 
-Runs are created, listed and loaded in runs.py; run_files.py says what stands in each file. What is
+Runs are created, listed and loaded in __init__.py. What is
 read never raises for a damaged file, but where it says so. What is written goes through `write`,
 which raises Gone where the folder was moved or deleted: no folder is made anew.
 """
@@ -10,22 +10,119 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
 import numpy as np
 
 from contrastive_core.base import atomic, json_files
 from contrastive_core.base.errors import Damaged, Gone
-from contrastive_core.base.json_files import MAX_RECORD, JsonObject
+from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
+from contrastive_core.base.json_schema import fields, number, one_of, optional, schema_of, text, whole
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.regular_files import FileCache, is_regular
 from contrastive_core.data.captions import CAPTIONS_FILE
-from contrastive_core.runs import run_files
-from contrastive_core.runs.run_files import Manifest, Meta, Status, read_manifest
+from contrastive_core.data.image_form import LARGEST, RESIZES, SMALLEST
+from contrastive_core.runs.train_config import FIELDS, TrainConfig
+
+FORMAT = 1  # of run folders
+
+
+_LIMITS = {name: {k: v for k, v in f.metadata.items() if k in ("low", "high")} for name, f in FIELDS.items()}
+CONFIG = fields(  # of a run.json; each setting may be null, and knobs are names of settings
+    allowed={
+        **{
+            name: replace(schema_of(kind), optional=True, identifiers=True, **_LIMITS[name])
+            for name, kind in get_type_hints(TrainConfig).items()
+        },
+        "image_size": optional(whole(SMALLEST, LARGEST)),
+        "resize": optional(one_of(*RESIZES)),
+    }
+)
+
+
+class Recording(TypedDict, total=False):
+    """The part of run.json that describes a recording."""
+
+    every: Annotated[int, whole(1)]
+    rows: Annotated[int, whole(1)]
+    positives: str
+    split: str
+
+
+class Manifest(TypedDict, total=False):
+    """A run.json. `config` holds the fields of `TrainConfig`."""
+
+    config: Annotated[JsonObject, CONFIG]
+    format: Annotated[int, whole(FORMAT, FORMAT)]
+    id: str | None
+    name: str | None
+    created: str | None
+    method: str | None
+    loss: str | None
+    dataset: str | None
+    data_fingerprint: str | None
+    git_commit: str | None
+    device: str | None
+    command: str | None
+    seed: int | None
+    threads: int | None
+    processes: int | None
+    n_train: int | None
+    captions: Annotated[int, whole()]
+    left_out: str
+    versions: dict[str, str | None] | None
+    reasons: dict[str, str | None] | None
+    classes: list[str] | None
+    image_shape: list[Annotated[int, whole(1, 10**6)]] | None
+    imported: JsonObject | None
+    recording: Recording
+
+
+class Status(TypedDict, total=False):
+    """A status.json: how a run stands, and which process wrote it."""
+
+    status: Annotated[str, one_of("queued", "running", "done", "stopped", "failed")]
+    reason: str
+    note: str
+    is_warned: bool  # the note warns, as of a collapse
+    epoch: int | None
+    epochs: int | None
+    step: int | None
+    pid: int | None
+    started: Any  # as `process_start` tells it; older versions wrote seconds
+    updated: float | None
+
+
+class Meta(TypedDict, total=False):
+    """A meta.json: what a person wrote about a run."""
+
+    title: str | None
+    note: str | None
+    tags: list[str]
+
+
+MANIFEST = replace(schema_of(Manifest), required=("config", "format"))
+STATUS = replace(schema_of(Status), required=("status",))
+META = schema_of(Meta)
+MARK = fields({"id": text, "what": optional(text)}, {"label": optional(text), "group": optional(text)})
+METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=optional(number()))
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Return the content of a `run.json`. Raises Damaged; OSError."""
+    try:
+        return cast(Manifest, read_object(path, MANIFEST, MAX_RECORD))
+    except Damaged:
+        number = read_object(path, limit=MAX_RECORD).get("format")
+        if isinstance(number, int) and number != FORMAT:
+            values = {"path": path, "number": number, "format": FORMAT}
+            raise Damaged("{path} has the run format {number}; this version reads {format}", **values) from None
+        raise
+
 
 NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
 MAX_SNAPSHOT = 128 << 20  # bytes: 15,000 rows of 4,096 numbers in float16
@@ -141,7 +238,7 @@ class Run:
     def _read_status(self) -> Status:
         """Return the content of the status file; `failed` with the reason if it is damaged."""
         try:
-            return cast(Status, json_files.read_object(self.path / "status.json", run_files.STATUS, MAX_RECORD))
+            return cast(Status, json_files.read_object(self.path / "status.json", STATUS, MAX_RECORD))
         except FileNotFoundError:
             return NOT_STARTED.copy()
         except (Damaged, OSError) as error:
@@ -156,7 +253,7 @@ class Run:
         """Write how the run stands. Other values of before are kept. Raises Gone."""
         before: JsonObject = {}
         with contextlib.suppress(OSError, Damaged):
-            before = json_files.read_object(self.path / "status.json", run_files.STATUS, MAX_RECORD)
+            before = json_files.read_object(self.path / "status.json", STATUS, MAX_RECORD)
         now = before | {"status": status, "reason": reason, **stamp(), **values}
         self.write("status.json", json_files.json_bytes(now))
 
@@ -189,7 +286,7 @@ class Run:
     def metrics(self) -> list[JsonObject]:
         """All lines written so far, but for damaged ones."""
         try:
-            return json_files.read_lines(self.path / "metrics.jsonl", run_files.METRICS)
+            return json_files.read_lines(self.path / "metrics.jsonl", METRICS)
         except (Damaged, OSError):
             return []
 
@@ -243,14 +340,14 @@ class Run:
     def meta(self) -> Meta:
         """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
         with contextlib.suppress(OSError, Damaged):
-            return cast(Meta, json_files.read_object(self.path / "meta.json", run_files.META, MAX_RECORD))
+            return cast(Meta, json_files.read_object(self.path / "meta.json", META, MAX_RECORD))
         return {}
 
     def set_meta(self, **values: Any) -> None:
         """Write some of it. A damaged file is kept beside the new one. Raises Gone."""
         before: JsonObject = {}
         try:
-            before = json_files.read_object(self.path / "meta.json", run_files.META, MAX_RECORD)
+            before = json_files.read_object(self.path / "meta.json", META, MAX_RECORD)
         except FileNotFoundError:
             pass
         except Damaged:

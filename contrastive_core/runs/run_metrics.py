@@ -15,8 +15,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.regular_files import open_regular
-from contrastive_core.runs.run import Run
-from contrastive_core.runs.run_files import METRICS
+from contrastive_core.runs.run import METRICS, Run
 
 KEPT = 600  # lines of steps, at most, and at least half as many once there have been so many
 LAST = 20  # lines of the newest steps

@@ -9,8 +9,7 @@ from contrastive_core.base.messages import message
 from contrastive_core.ops.similarity import normalize
 from contrastive_core.samples.losses import LossInputs
 from contrastive_core.samples.run_samples import is_paired_by_class, kept_views, rows_of, shown_views
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import knobs_of
+from contrastive_core.samples.sample_table import SampleRequest, knobs_of
 
 
 @dataclass(frozen=True)

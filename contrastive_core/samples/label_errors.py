@@ -27,10 +27,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from contrastive_core.base.large_arrays import mapped_zeros
+from contrastive_core.base.large_arrays import mapped_zeros, rows_of_sample
 from contrastive_core.base.progress import OnFraction, ignore_fraction
 from contrastive_core.ops.neighbors import Neighbors
-from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.samples.label_voters import ByClass, Votes, vote
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

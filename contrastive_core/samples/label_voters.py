@@ -33,11 +33,10 @@ from sklearn.covariance import ledoit_wolf
 from torch import Tensor
 
 from contrastive_core.base.device import pick_device
-from contrastive_core.base.large_arrays import mapped_zeros
+from contrastive_core.base.large_arrays import mapped_zeros, rows_of_sample
 from contrastive_core.base.messages import N_
 from contrastive_core.metrics.linear_probe import Logistic
 from contrastive_core.ops.neighbors import Neighbors
-from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.ops.similarity import unit_rows
 from contrastive_core.samples.sample_table import K
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -26,8 +26,7 @@ from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.runs.run import Run
 from contrastive_core.samples import sample_table
 from contrastive_core.samples.issues import Pixels, SampleInputs, build_table
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import SampleTable, knobs_of, path_of
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, knobs_of, path_of
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 Images = Any  # (n, c, h, w) uint8: an array, a memory map, or some rows of one

@@ -101,7 +101,7 @@ def _row(run: Run, layer: str) -> Row:
     record = cache.scores(run)
     assert record is not None
     scores = record.scores.get(layer, {})
-    values = {name: scores[name].value for name in ("uniformity", "tolerance") if name in scores}
+    values: Row = {name: scores[name].value for name in MEASURES if name in scores}
     values[KNN] = record.value(layer, "knn")
     of_layer = dataclasses.replace(record, scores={"h": scores})
     return {

@@ -6,10 +6,9 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.compare.comparison import CLAIMED, Comparison, comparison_request
-from contrastive_core.compare.difference_sentence import Contrast
 from contrastive_core.compare.evaluation import SOURCES
-from contrastive_core.compare.verdicts import ACCURACIES
-from contrastive_core.samples.sample_request import SampleRequest, request_of
+from contrastive_core.compare.verdicts import ACCURACIES, Contrast
+from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale, state
 from contrastive_lab.compare import score_tables

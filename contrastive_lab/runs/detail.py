@@ -13,8 +13,7 @@ from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.exchange import export_weights
 from contrastive_core.lab import lab_view
-from contrastive_core.runs.run import Run
-from contrastive_core.runs.run_files import Status
+from contrastive_core.runs.run import Run, Status
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
 from contrastive_lab import cache, format, guard, locale, query_params, recordings, state
 from contrastive_lab.explore import strip

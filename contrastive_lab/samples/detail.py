@@ -6,8 +6,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import SampleTable, percent
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
 from contrastive_lab import cache, format, query_params
 from contrastive_lab.components.sample_view import LossesOverKnob, SampleView, ShownPair, draw_sample_view
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet

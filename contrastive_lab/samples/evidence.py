@@ -8,8 +8,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.samples.sample_lists import SampleList
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of, nearest_of_label
 from contrastive_lab import locale

@@ -16,8 +16,7 @@ from contrastive_core import runs
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import SampleTable, decimals, merged_table
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table
 from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait

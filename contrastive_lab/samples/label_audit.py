@@ -14,8 +14,7 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import label_audit
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import RANDOM
-from contrastive_core.samples.sample_request import SampleRequest
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_lab import cache, plots, query_params
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.samples.current_sample import ASKED, AT, LIST, go_to

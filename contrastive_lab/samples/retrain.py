@@ -15,7 +15,7 @@ from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_request import SampleRequest
+from contrastive_core.samples.sample_table import SampleRequest
 from contrastive_lab import cache, format, guard, path_input, query_params, state
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training

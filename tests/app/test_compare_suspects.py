@@ -9,7 +9,7 @@ from contrastive_core import runs
 from contrastive_core.base.paths import ROOT
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_lab.compare.verdict import order_may_change, undecided
 
 

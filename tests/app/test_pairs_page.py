@@ -21,7 +21,7 @@ from contrastive_core.compare.towers import READING
 from contrastive_core.engine import answers
 from contrastive_core.recording import watch
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors, recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined

@@ -11,8 +11,7 @@ from sample_desk import Desk, opened, text_of
 from contrastive_core import runs
 from contrastive_core.samples import annotations, label_audit
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_request import request_of
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleTable, request_of
 from contrastive_lab.components.cut_off import CutOff
 from contrastive_lab.samples import label_audit as label_audit_page
 from contrastive_lab.samples import lists

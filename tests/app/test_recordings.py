@@ -10,7 +10,7 @@ from test_pages import text_of
 from contrastive_core import runs, watch
 from contrastive_core.compare.verify import damage
 from contrastive_core.engine import queue, run_folders, training
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.space import Space
 from contrastive_lab.desktop import things

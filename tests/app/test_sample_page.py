@@ -24,7 +24,7 @@ from contrastive_core.engine import client
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab.samples import example, lists, table_picker

@@ -18,7 +18,7 @@ from contrastive_core.base.paths import ROOT, runs_home
 from contrastive_core.base.progress import Progress
 from contrastive_core.engine import activity, jobs, process, queue, training
 from contrastive_core.engine.jobs import Job
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces.space import Space
 
 SLEEPS = [sys.executable, "-c", "import time; time.sleep(600)"]

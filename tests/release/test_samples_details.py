@@ -12,7 +12,7 @@ from patience import SLOW
 
 from contrastive_core.base.paths import ROOT
 from contrastive_core.samples.run_samples import samples_of_vectors
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

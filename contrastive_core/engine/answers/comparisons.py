@@ -11,7 +11,6 @@ from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json, scores_to_json
 from contrastive_core.compare.entries import Entry, common, compare
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.compare.evaluation import with_arrays
 from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.compare.towers import compare_checkpoints
 from contrastive_core.compare.verdicts import ACCURACIES
@@ -89,7 +88,7 @@ def kept_scores(space: Space) -> Scores:
     if space.is_loaded and not space.split:
         return {}
     result = results.read("scores", {"space": space.values})
-    scores = {} if result is None else with_arrays(scores_from_json(result.meta["scores"]["own"]), result)
+    scores = {} if result is None else scores_from_json(result.meta["scores"]["own"], result.arrays)
     return scores if scores.keys() >= set(metrics.names()) else {}
 
 

@@ -9,8 +9,7 @@ from contrastive_core.data.image_form import ImageForm
 from contrastive_core.engine.answers import Values
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.samples import run_samples
-from contrastive_core.samples.sample_request import SampleRequest, request_of
-from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces.space import LAYERS
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import cases
 
-from contrastive_core.base import json_files, npz
+from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 
 ARRAYS = {
@@ -26,7 +26,7 @@ ARRAYS = {
 
 @pytest.fixture(params=[1, 3000, 1 << 30], ids=["all mapped", "some mapped", "none mapped"])
 def mapped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(npz, "MAPPED", request.param)
+    monkeypatch.setattr(json_files, "MAPPED", request.param)
     return request.param
 
 
@@ -62,11 +62,11 @@ def test_large_arrays_are_maps_that_are_aligned_and_cost_no_limit(
     json_files.write_npz(tmp_path / "a.npz", **ARRAYS)
     with pytest.raises(Damaged, match="would unpack to"):
         json_files.read_npz(tmp_path / "a.npz", limit=60_000)
-    monkeypatch.setattr(npz, "MAPPED", 60_000)
+    monkeypatch.setattr(json_files, "MAPPED", 60_000)
     arrays = json_files.read_npz(tmp_path / "a.npz", limit=60_000)
     features = arrays["features"]
     assert isinstance(features, np.memmap)
-    assert features.ctypes.data % npz.ALIGNED == 0
+    assert features.ctypes.data % json_files.ALIGNED == 0
     assert not features.flags.writeable
     assert not isinstance(arrays["labels"], np.memmap)
     (tmp_path / "a.npz").unlink()  # who reads keeps what it opened

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from contrastive_core.compare.difference_sentence import Contrast
 from contrastive_core.compare.verdicts import (
+    Contrast,
     SettingScores,
     best_setting,
     compare_methods,

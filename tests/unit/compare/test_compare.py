@@ -10,10 +10,10 @@ import pytest
 from cases import cases
 
 from contrastive_core import metrics as all_metrics
+from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.compare import comparison, representation_similarity, verdicts
 from contrastive_core.compare import entries as compare
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 

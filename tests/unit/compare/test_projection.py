@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.compare import projection
 from contrastive_core.compare.projection import map_of, project_new, umap
-from contrastive_core.ops.sampling import rows_of_sample
 from contrastive_core.spaces import pca as pca_module
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs

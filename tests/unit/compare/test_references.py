@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from contrastive_core import runs
+from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.cli.output import score_text
 from contrastive_core.compare import embed
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets
-from contrastive_core.ops.sampling import rows_of_sample
 
 IMAGE = 4 * 64  # bytes of the pixels of a digit in float32
 

@@ -9,9 +9,9 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.base.score import Score
-from contrastive_core.compare import reproduce
+from contrastive_core.compare import evaluate
+from contrastive_core.compare.evaluate import accepted, deviations
 from contrastive_core.compare.evaluation import read_evaluation
-from contrastive_core.compare.reproduce import accepted, deviations
 from contrastive_core.runs.run import Run
 
 
@@ -31,7 +31,7 @@ def test_a_figure_that_does_not_follow_is_named(run: Run, monkeypatch: pytest.Mo
     knn, rankme = record.scores["h"]["knn"], record.scores["random"]["rankme"]
     record.scores["h"]["knn"] = dataclasses.replace(knn, value=(knn.value or 0) - 0.02)
     record.scores["random"]["rankme"] = dataclasses.replace(rankme, value=(rankme.value or 0) * 1.1)
-    monkeypatch.setattr(reproduce, "read_evaluation", lambda run: record)
+    monkeypatch.setattr(evaluate, "read_evaluation", lambda run: record)
     found = deviations(run)
     assert len(found) == 2
     assert "knn of encoder output (h) is" in found[0]

@@ -16,8 +16,8 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.compare import zero_shot
 from contrastive_core.compare.embed import embed_run, encode_texts, load_model
+from contrastive_core.compare.evaluate import deviations
 from contrastive_core.compare.evaluation import read_evaluation
-from contrastive_core.compare.reproduce import deviations
 from contrastive_core.compare.zero_shot import check_templates, prompts_of, scores_of_towers, zero_shot_scores
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import scores as answers_of_scores

@@ -284,8 +284,7 @@ def test_the_selection_of_the_maps_is_that_of_samples_and_back(monkeypatch: pyte
         import numpy as np
         import streamlit as st
 
-        from contrastive_core.samples.sample_request import request_of
-        from contrastive_core.samples.sample_table import SampleTable
+        from contrastive_core.samples.sample_table import SampleTable, request_of
         from contrastive_lab import state
         from contrastive_lab.samples.findings import Findings, cut_to_selection
 

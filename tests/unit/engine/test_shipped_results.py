@@ -14,7 +14,7 @@ from cases import cases
 
 from contrastive_core import metrics, runs
 from contrastive_core.base.paths import IMAGES, SHIPPED
-from contrastive_core.compare import reproduce
+from contrastive_core.compare import evaluate
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.evaluate import evaluate_sets
@@ -23,7 +23,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.generated_sets import GENERATED
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers import comparisons
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import results
 from contrastive_core.spaces.results import MAP_DEFAULTS
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
@@ -177,7 +177,7 @@ def test_rows_in_float16_give_the_published_figures() -> None:
         assert test is not None
         assert np.array_equal(test.features, test.features.astype(np.float16))
         train = embed_run(run, "train", layer, "cpu")
-        names = list(reproduce.CHECKED)
+        names = list(evaluate.CHECKED)
         for name, score in evaluate_sets(names, train, test).items():
             before = published.value(layer, name)
             assert score.value is not None

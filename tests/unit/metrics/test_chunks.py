@@ -14,6 +14,8 @@ from largest import Largest
 
 from benchmarks.probe import objective
 from contrastive_core import metrics
+from contrastive_core.base import large_arrays
+from contrastive_core.base.large_arrays import rows_of_sample, sample_text
 from contrastive_core.metrics import (
     _logistic,
     _standardized,
@@ -30,8 +32,6 @@ from contrastive_core.metrics import (
 from contrastive_core.metrics._logistic import Logistic
 from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics.linear_probe import choose_strength
-from contrastive_core.ops import sampling
-from contrastive_core.ops.sampling import rows_of_sample, sample_text
 from contrastive_core.spaces import embedding_set
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -51,7 +51,7 @@ def small_blocks(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "BASE", 50)
         patch.setattr(module, "BLOCK", 20)
     patch.setattr(silhouette, "HELD", 70 * CLASSES)
-    for module in (alignment, rankme, sampling):
+    for module in (alignment, rankme, large_arrays):
         patch.setattr(module, "BLOCK", 37)
     for module in (_logistic, _standardized, embedding_set):
         patch.setattr(module, "BLOCK", 45 * CLASSES)

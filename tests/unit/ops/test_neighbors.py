@@ -11,9 +11,9 @@ import pytest
 from contrastive_core import metrics
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.large_arrays import in_common, lowest_recall
 from contrastive_core.ops import neighbors
 from contrastive_core.ops.neighbors import LIKELY, Approximation, exact_seconds, nearest
-from contrastive_core.ops.sampling import in_common, lowest_recall
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.nearest import nearest_of_all

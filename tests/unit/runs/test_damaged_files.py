@@ -24,8 +24,7 @@ from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_schema import problem
 from contrastive_core.base.paths import ROOT
 from contrastive_core.compare import verify as run_verify
-from contrastive_core.runs import run_files
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import CONFIG, FORMAT, Run
 from contrastive_core.runs.run_metrics import cost_of
 from contrastive_core.runs.train_config import TrainConfig, settings_of
 from contrastive_core.sweeps import sweep_file
@@ -222,9 +221,9 @@ def test_a_snapshot_of_another_shape_is_damaged(change: dict[str, Any]) -> None:
 def test_the_shapes_know_every_setting_of_a_training() -> None:
     """What `train` can write is read again, and each setting of the wrong type is refused."""
     config = TrainConfig().to_dict()
-    assert problem(config, run_files.CONFIG) == ""
+    assert problem(config, CONFIG) == ""
     for name in config:
-        assert name in problem({**config, name: ["no setting is a list"]}, run_files.CONFIG)
+        assert name in problem({**config, name: ["no setting is a list"]}, CONFIG)
 
 
 def test_every_shipped_run_has_the_present_format() -> None:
@@ -232,7 +231,7 @@ def test_every_shipped_run_has_the_present_format() -> None:
     cells = sweep_file.load(ROOT / "checkpoints" / "shipped.toml").cells()
     assert {run.name for run in shipped} == {cell.run for cell in cells}
     for run in shipped:
-        assert run.manifest["format"] == run_files.FORMAT
+        assert run.manifest["format"] == FORMAT
         assert run_verify.damage(run) == []
         text = "".join(p.read_text() for p in run.path.glob("*.json*"))
         assert '"seal"' not in text
@@ -242,7 +241,7 @@ def test_every_shipped_run_has_the_present_format() -> None:
 def test_a_run_of_another_format_is_damaged(rows: dict[str, Any]) -> None:
     run = make("other", rows)
     path: Path = run.path / "run.json"
-    path.write_text(json.dumps({**run.manifest, "format": run_files.FORMAT + 1}))
+    path.write_text(json.dumps({**run.manifest, "format": FORMAT + 1}))
     with pytest.raises(Damaged, match="has the run format 2; this version reads 1"):
         runs.load("other")
     assert "run format 2" in runs.damaged()["other"]

@@ -15,8 +15,7 @@ from sample_sets import blobs, table_of
 from contrastive_core import runs
 from contrastive_core.data import datasets, overrides
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_request import decisions_path, request_of
-from contrastive_core.samples.sample_table import merged_table
+from contrastive_core.samples.sample_table import decisions_path, merged_table, request_of
 
 DIGITS = {"method": "simclr", "dataset": "digits"}
 

@@ -12,7 +12,7 @@ from contrastive_core import runs
 from contrastive_core.cli.main import main
 from contrastive_core.engine import jobs
 from contrastive_core.samples import run_samples
-from contrastive_core.samples.sample_request import request_of
+from contrastive_core.samples.sample_table import request_of
 
 
 def test_lists_rest_on_the_other_encoder_and_the_loss_on_the_run() -> None:
