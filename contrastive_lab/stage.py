@@ -60,10 +60,13 @@ def close_more() -> None:
     st.session_state[MORE] = st.session_state.get(MORE, 0) + 1
 
 
-def columns() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The stage, and the inspector at its right."""
+def columns(is_first: bool = True) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """The stage, and the inspector at its right; at its left where the stage is not first, of which on a phone the
+    first part stands above the stage."""
     row = st.container(horizontal=True, wrap=False, gap=None, key="stage-row")
-    return row.container(key="stage", gap=None), row.container(key="inspector", gap="small")
+    beside = None if is_first else row.container(key="inspector", gap="small")
+    picture = row.container(key="stage", gap=None)
+    return picture, row.container(key="inspector", gap="small") if beside is None else beside
 
 
 def below() -> DeltaGenerator:

@@ -181,6 +181,15 @@ def wilson(right: float, n: float) -> tuple[float, float]:
     return 0.0 if not right else center - half, 1.0 if right == n else center + half
 
 
+def paired_interval(differences: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of a mean of differences (n) between right (1) and wrong (0), by Agresti and Min (2005, Stat.
+    Med. 24, 729): half a sample is added to each of the four outcomes."""
+    n = len(differences) + 2
+    middle = float(differences.sum()) / n
+    half = Z95 * math.sqrt(((float(np.abs(differences).sum()) + 1) / n - middle**2) / n)
+    return max(-1.0, middle - half), min(1.0, middle + half)
+
+
 def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
     """The 95 % interval of the mean of runs that differ in their seed, by Student's t; None for fewer than three."""
     from scipy.special import stdtrit

@@ -12,7 +12,7 @@ import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
-from contrastive_core.base.score import Z95, Scores, scores_from_json, scores_to_json
+from contrastive_core.base.score import Scores, paired_interval, scores_from_json, scores_to_json
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
 from contrastive_core.spaces.space import Space
 
@@ -109,18 +109,14 @@ class Comparison:
         return len(self.ids) if judged is None else int(judged.sum())
 
     def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
-        """The difference of an accuracy between runs a and b for each class, with its own 95 % interval by Agresti and
-        Min (2005, Stat. Med. 24, 729): half a sample is added to each of the four outcomes."""
+        """The difference of an accuracy between runs a and b for each class, with its own interval."""
         assert self.labels is not None
         right, found = self.correct[metric], []
         labels = np.where(self.judged[metric], self.labels, -1)
         for label in np.unique(labels[labels >= 0]).tolist():
             first, second = right[a][labels == label], right[b][labels == label]
-            n, only_a, only_b = len(first) + 2, (first & ~second).sum() + 0.5, (second & ~first).sum() + 0.5
-            middle = (only_a - only_b) / n
-            half = Z95 * np.sqrt(((only_a + only_b) / n - middle**2) / n)
             accuracies = float(first.mean()), float(second.mean())
-            interval = max(-1.0, float(middle - half)), min(1.0, float(middle + half))
+            interval = paired_interval(first.astype(float) - second)
             found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval))
         return sorted(found, key=lambda d: -abs(d.value))
 

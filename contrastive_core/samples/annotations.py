@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from contrastive_core.base import atomic, json_files
 from contrastive_core.base.json_files import JsonObject
@@ -36,15 +36,31 @@ from contrastive_core.samples.sample_table import decimals
 CHOICES = ("keep", "relabel", "drop")
 NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
-Marks = dict[str, JsonObject]
+
+
+class Mark(TypedDict, total=False):
+    """A decision on a sample, with what was known of it then."""
+
+    what: str  # one of CHOICES
+    label: str | None  # that a relabel gives
+    given: str
+    suggested: str
+    confidence: float  # probability of the suggested class
+    wrong: float  # probability that the given label is wrong
+    list: str  # on which it was decided
+    by: str  # the window
+    time: float
+    many: bool  # one on several samples at once
+
+
+Marks = dict[str, Mark]
 
 
 def marks(file: Path) -> Marks:
-    """The decision on each sample: `what`, `label` for a relabel, what was given and suggested; `many` where it was one
-    on several samples at once."""
+    """The decision on each sample."""
     lines = [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
     times = Counter(line["event"] for line in lines if "event" in line)
-    return {str(line["id"]): {**line, "many": True} if times[line.get("event")] > 1 else line for line in lines}
+    return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
 
 
 def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:

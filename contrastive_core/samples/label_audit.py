@@ -18,7 +18,6 @@ decisions on random rows can. Let p be the model's probability that a label is w
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -26,8 +25,8 @@ from math import lgamma, log
 
 import numpy as np
 
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.runs.run import Run
+from contrastive_core.samples.annotations import Mark, Marks
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleTable
 
@@ -124,7 +123,7 @@ class LabelAudit:
         return int((np.isfinite(self.p) & np.isnan(self.wrong)).sum())
 
 
-def audit_table(table: SampleTable, marks: Mapping[str, JsonObject], run: Run | None = None) -> LabelAudit | None:
+def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> LabelAudit | None:
     """The audit of a table by the decisions of its split; None without labels. What was decided before the run was
     trained without the wrong ones says nothing of the labels that are left."""
     p, wrong = np.array(table.columns["mislabeled"], np.float64), np.full(len(table), np.nan)
@@ -144,7 +143,7 @@ def audit_table(table: SampleTable, marks: Mapping[str, JsonObject], run: Run | 
     return LabelAudit(p, wrong, order, reached, audit(p, wrong, order[:reached]))
 
 
-def is_wrong(mark: JsonObject) -> float:
+def is_wrong(mark: Mark) -> float:
     """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label, or was
     one on many samples at once."""
     what, judges = mark.get("what"), str(mark.get("list") or "") in LABEL_LISTS

@@ -11,8 +11,7 @@ import streamlit as st
 from contrastive_core.compare.comparison import Comparison
 from contrastive_core.compare.representation_similarity import overlap
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, pictures, query_params, state
-from contrastive_lab.compare import layout
+from contrastive_lab import cache, format, pictures, query_params, stage, state
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.figures import draw_table
@@ -143,12 +142,13 @@ def strip(samples: ComparedSamples, content: str) -> None:
         draw_table([{"id": row["id"], "said": text} for row, text in zip(table, captions, strict=True)], height=110)
         return
     key = f"strip-{cache.digest(content, samples.metric, rows.tobytes())}-{state.stamp(STRIP)}"
-    points: dict[str, Any] = {"map": content, "rows": [samples.places[name] for name in samples.ids(rows)]}
-    look: dict[str, Any] = {"title": _("Samples on which A and B disagree"), "size": 64, "key": key}
+    places, title = [samples.places[name] for name in samples.ids(rows)], _("Samples on which A and B disagree")
     chosen = [q for q, row in enumerate(rows.tolist()) if row in lit]
-    picked = draw_gallery(samples.images(rows), captions, selected=chosen, points=points, **look)
+    points = {"map": content, "rows": places}
+    images = samples.images(rows)
+    picked = draw_gallery(images, captions, selected=chosen, points=points, title=title, size=64, key=key)
     if sorted(picked) != chosen:
-        state.select([points["rows"][q] for q in picked], state.place_of(samples.space), STRIP)
+        state.select([places[q] for q in picked], state.place_of(samples.space), STRIP)
         st.rerun()
 
 
@@ -166,7 +166,7 @@ def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
 
 def disagree(samples: ComparedSamples) -> None:
     """Choose what A and B disagree on; its samples."""
-    side, picture = layout.columns()
+    picture, side = stage.columns(is_first=False)
     with side:
         way = _choose_way(samples)
         if way == NEIGHBORS:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.compare.comparison import NOTHING_IN_COMMON
 from contrastive_core.compare.representation_similarity import procrustes_align
@@ -13,7 +14,6 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, embedding_map, format, locale, pictures, query_params, state
 from contrastive_lab.colors import color_of, drawn_places, subsample_rows
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.compare.layout import empty
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components import scatter
 from contrastive_lab.components.map_pictures import bring_pictures
@@ -28,6 +28,14 @@ ALIGNED = N_(
     "Each map is turned and mirrored onto that of A (Procrustes), at one size. The slider moves every sample to where "
     "A's map has it."
 )
+
+
+def empty(title: str, text: str) -> DeltaGenerator:
+    """A place in the middle of an empty stage, which says what is missing and holds the way on."""
+    place = st.container(key="compare-empty", horizontal_alignment="center", vertical_alignment="center", gap="small")
+    place.header(title, width="content")
+    place.caption(text, width="content", text_alignment="center")
+    return place
 
 
 def choose(spaces: list[Space], samples: ComparedSamples | None) -> None:

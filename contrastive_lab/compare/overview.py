@@ -7,16 +7,7 @@ from contrastive_core.compare.evaluation import name_of
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format, guard, query_params, stage
-from contrastive_lab.compare import (
-    checkpoints,
-    dumbbells,
-    layout,
-    maps,
-    score_tables,
-    space_picker,
-    tower_recall,
-    verdict,
-)
+from contrastive_lab.compare import checkpoints, dumbbells, maps, score_tables, space_picker, tower_recall, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples, strip
 from contrastive_lab.compare.dumbbells import Dumbbell
 from contrastive_lab.locale import N_, _
@@ -27,7 +18,7 @@ CLASSES = 10  # rows, those with the largest differences; the tables have all
 
 def show(spaces: list[Space], samples: ComparedSamples | None) -> None:
     """The three answers; maps alone while nothing is known of scores."""
-    side, picture = layout.columns()
+    picture, side = stage.columns(is_first=False)
     with side:
         space_picker.say_left_out()
         with guard.on_its_own(_("Candidates"), guard.UNREADABLE):
@@ -110,11 +101,11 @@ def without_pair(names: list[str]) -> None:
     space_picker.say_left_out()
     if not names:
         text = _("Comparing needs two runs with weights, or recordings. Train another one.")
-        with layout.empty(_("Nothing to compare yet"), text):
+        with maps.empty(_("Nothing to compare yet"), text):
             st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
         return
     if not checkpoints.with_towers(names):
-        layout.empty(_("One is not enough"), _("Choose at least two."))
+        maps.empty(_("One is not enough"), _("Choose at least two."))
         return
     with stage.below():
         st.info(_("Choose at least two, or compare two checkpoints below."))
@@ -124,7 +115,7 @@ def without_pair(names: list[str]) -> None:
 def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
     """What stands in place of a comparison of runs of several data sets, with a run that A can be compared with."""
     space_picker.say_left_out()
-    with layout.empty(_("No samples in common"), reason):
+    with maps.empty(_("No samples in common"), reason):
         data = {run.name: run.data_key for run in ready}
         other = next((run for run in data if run != names[0] and data[run] == data.get(names[0])), None)
         if other is not None:

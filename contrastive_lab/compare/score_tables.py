@@ -74,7 +74,9 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
     for name, space, scores, recall in zip(names, spaces, comparison.scores, paired, strict=True):
         run = space.run
         labels = {LABELED: ScoreCell(_("yes"), {LABELED: _("yes")})} if run and needs_labels(run) else {}
-        columns[name] = labels | _cells(scores | recall) | (_costs(run) if run else {})
+        cost = {text: cost_of(run).get(key) for key, text in COST.items()} if run else {}
+        costs = {text: ScoreCell(f"{value:,g}", {text: value}) for text, value in cost.items() if value is not None}
+        columns[name] = labels | _cells(scores | recall) | costs
     columns |= {locale.text(name_of(k)): _cells(scores) for k, scores in scores_of_references(spaces).items()}
     heads = list(dict.fromkeys(head for cells in columns.values() for head in cells))
     rows = []
@@ -136,12 +138,6 @@ def _cells(scores: Scores) -> dict[str, ScoreCell]:
         text = f"{value:,.{digits}f}" + "".join(f" ({locale.text(note)})" for note in beside.values() if note)
         cells[head] = ScoreCell(text, {head: value} | {k: v for k, v in beside.items() if v})
     return cells
-
-
-def _costs(run: Run) -> dict[str, ScoreCell]:
-    """What a run's training took."""
-    known = {text: value for key, text in COST.items() if (value := cost_of(run).get(key)) is not None}
-    return {text: ScoreCell(f"{value:,g}", {text: value}) for text, value in known.items()}
 
 
 def _width(texts: Iterable[str | None]) -> int:

@@ -1,7 +1,7 @@
 """A setting as an axis: runs of one method, drawn as a sweep of it, by accuracy, uniformity and tolerance."""
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import streamlit as st
 
@@ -15,8 +15,6 @@ from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.setting_names import shown_name
-
-Offered = Mapping[tuple[str, str], list[Run]]  # by runs and setting
 
 CURVE = 280  # pixels of a figure; below each other where there is no room beside each other
 PLAIN = ("epochs", "batch_size", "lr")
@@ -41,7 +39,11 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
         sweep = {"view": "sweeps", "sweep": "temperature"}
         st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
         return
-    first, label = max(offered, key=lambda at: _rank(offered[at], at[1], chosen)), _("Runs and setting")
+
+    def differ(at: tuple[str, str]) -> int:
+        return len({str(_settings(run)[at[1]]) for run in offered[at] if run.name in chosen})
+
+    first, label = max(offered, key=differ), _("Runs and setting")
     name, knob = query_params.one_of(
         st.selectbox, label, offered, name="setting", default=first, text=": ".join, format_func=_title
     )
@@ -53,11 +55,6 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     )
     text = _("Each dot is a run, and the line connects the means. Tolerance is the mean cosine within a class.")
     st.caption((dilemma if knob == "temperature" else "") + text)
-
-
-def _rank(members: list[Run], knob: str, chosen: Collection[str]) -> int:
-    """In how many values of a setting the chosen runs differ."""
-    return len({str(_settings(run)[knob]) for run in members if run.name in chosen})
 
 
 def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:

@@ -1,7 +1,5 @@
 """The spaces of the Compare page: runs with weights, and vectors loaded on Explore. The first two are A and B."""
 
-from functools import partial
-
 import streamlit as st
 
 from contrastive_core.runs.run import Run
@@ -30,7 +28,10 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
     titles |= {loaded_vectors.PREFIX + key: str(about["name"]) for key, about in loaded_vectors.loaded().items()}
     if len(titles) < 2:
         return [], "h"
-    _note_left_out(list(titles))
+    if (asked := query_params.requested("runs")) is not None:  # what cannot be compared, until another choice
+        found = list(dict.fromkeys(filter(None, asked.split(","))))
+        known = [name for name in found if name in titles]
+        st.session_state[NOT_COMPARED] = ([name for name in found if name not in titles], known[MOST:])
     pair = st.container(horizontal=True, wrap=False, width="content", gap="small", vertical_alignment="center")
     with st.popover(_("+ add"), help=_("Compare up to {most} spaces").format(most=MOST)):
         names = query_params.many_of(
@@ -44,22 +45,19 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             format_func=titles.get,
             on_change=lambda: st.session_state.pop(NOT_COMPARED, None),
         )
-    names = _in_asked_order(names)
+    if first := [name for which in "ab" if (name := query_params.take(which)) in names]:
+        put(names := list(dict.fromkeys([*first, *names])))  # a link asks for them as A and B
     if len(names) > 1:
         with pair:
             _pick(0, names, titles)
             st.button("⇄", help=_("Swap A and B"), on_click=_put, args=(0, names[1], names), type="tertiary")
             _pick(1, names, titles)
-    return names, _layer(names)
-
-
-def _in_asked_order(names: list[str]) -> list[str]:
-    """The names with those first that a link asks for as A and B."""
-    asked = [name for which in "ab" if (name := query_params.take(which)) in names]
-    if asked:
-        names = list(dict.fromkeys([*asked, *names]))
-        put(names)
-    return names
+    if not names or all(Space(name).is_file for name in names):  # vectors of files have no head
+        return names, "h"
+    of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
+    key, usual = f"compare-features-{of_towers}", "z" if of_towers else "h"
+    box, label = st.segmented_control, _("Features")
+    return names, query_params.one_of(box, label, ["h", "z"], name="features", key=key, default=usual, width="content")
 
 
 def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
@@ -90,23 +88,6 @@ def _put(place: int, name: str, names: list[str]) -> None:
 def put(names: list[str]) -> None:
     """Compare the spaces of these names."""
     query_params.choose(LIST, names, in_popover=True)
-
-
-def _layer(names: list[str]) -> str:
-    """The layer that is compared; vectors of files have no head."""
-    if not names or all(Space(name).is_file for name in names):
-        return "h"
-    of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
-    choose_layer = partial(query_params.one_of, st.segmented_control, _("Features"), ["h", "z"], name="features")
-    return choose_layer(key=f"compare-features-{of_towers}", default="z" if of_towers else "h", width="content")
-
-
-def _note_left_out(known: list[str]) -> None:
-    """Keep what a link asks for and cannot be compared, until something else is chosen."""
-    if (asked := query_params.requested("runs")) is not None:
-        names = list(dict.fromkeys(filter(None, asked.split(","))))
-        unknown, found = [n for n in names if n not in known], [n for n in names if n in known]
-        st.session_state[NOT_COMPARED] = (unknown, found[MOST:])
 
 
 def say_left_out() -> None:

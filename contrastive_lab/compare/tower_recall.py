@@ -70,9 +70,9 @@ def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:
     return _("First tower → second tower: {listed}.").format(listed=listed)
 
 
-def show(names: Sequence[str], spaces: Sequence[Space]) -> bool:
+def show(names: Sequence[str], spaces: Sequence[Space]) -> None:
     """Show recall@1 of each space of two towers in both directions, with its interval and chance, and what is to be
-    said of it; returns whether there is one."""
+    said of it."""
     scores, shown = [of_towers(space, waits=True) for space in spaces], dict[str, list[str]]()
     for name, space, titled in zip(names, spaces, side_by_side(scores), strict=True):
         answer = _answer(space)
@@ -90,7 +90,6 @@ def show(names: Sequence[str], spaces: Sequence[Space]) -> bool:
         st.markdown(f"{format.plain(title)}: {' · '.join(values)}")
     if shown and (text := directions(names, scores)):
         st.caption(format.plain(text))
-    return bool(shown)
 
 
 def why_missing(scores: Scores) -> list[str]:

@@ -13,8 +13,8 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
+from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table
 from contrastive_lab import locale, query_params, state
@@ -112,7 +112,7 @@ class Findings:
         return request.decisions(self.list.decisions)
 
     @cached_property
-    def marked(self) -> dict[str, JsonObject]:
+    def marked(self) -> sample_annotations.Marks:
         """Return the decisions on the rows, by their ids in the joined table."""
         return {
             self.id(first + row): mark
@@ -126,13 +126,13 @@ class Findings:
         """The decided rows (m), in their order."""
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
 
-    def about(self, row: int) -> JsonObject:
+    def about(self, row: int) -> Mark:
         """What to store with a decision: the given and the suggested label, or of a pair its rows."""
-        table, known = self.table, JsonObject(list=self.list.key)
+        table = self.table
         if self.list.decisions:
             given = str(table.extra["partner"][row]) if table.towers[0] else ""
-            return known | {"given": given, "suggested": self.other(row)}
-        known["given"] = str(table.columns["label"][row])
+            return {"list": self.list.key, "given": given, "suggested": self.other(row)}
+        known: Mark = {"list": self.list.key, "given": str(table.columns["label"][row])}
         if "suggested" in table.extra:
             known["suggested"] = str(table.extra["suggested"][row])
             if np.isfinite(wrong := float(table.columns["mislabeled"][row])):

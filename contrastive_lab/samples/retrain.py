@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import Locked
-from contrastive_core.base.score import Score
+from contrastive_core.base.score import Score, paired_interval
 from contrastive_core.data.overrides import LABEL
 from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
@@ -23,7 +23,6 @@ from contrastive_lab.samples.bench import is_probably_wrong
 from contrastive_lab.samples.findings import Findings, window
 from contrastive_lab.samples.lists import listed, show_files
 
-Z95 = 1.96
 LONGER = 4  # times the epochs that are offered
 GOOD = 0.9  # from this accuracy on raw pixels are good enough themselves
 MANY = "samples-many"  # of the session: how often many were decided on at once
@@ -247,8 +246,8 @@ def result(before: Run, run: Run) -> None:
 
 
 def change_of(old: Score | None, new: Score | None) -> str:
-    """Two accuracies and their difference with a 95 % interval: paired where both were scored on as many images
-    (Agresti & Min 2005, Stat. Med. 24, 729), else from the interval of each."""
+    """Two accuracies and their difference with a 95 % interval: paired where both were scored on as many images, else
+    from the interval of each."""
     text = _("kNN accuracy {before} before, {after} now").format(
         before=format.figure_of(old), after=format.figure_of(new)
     )
@@ -256,16 +255,13 @@ def change_of(old: Score | None, new: Score | None) -> str:
         return text
     before, after = old.per_sample, new.per_sample
     if before is not None and after is not None and len(before) == len(after):
-        change = np.concatenate([after - before, [1.0, -1.0]]) * np.r_[np.ones(len(after)), 0.5, 0.5]
-        both = np.isfinite(change)
-        n = both.sum()
-        middle = float(change[both].sum() / n)
-        half = Z95 * float(np.sqrt((np.abs(change[both]).sum() / n - middle**2) / n))
+        change = after - before
+        low, high = paired_interval(change[np.isfinite(change)])
     elif old.interval and new.interval:
-        middle = new.value - old.value
         half = float(np.hypot(*(np.ptp(ends) / 2 for ends in (old.interval, new.interval))))
+        low, high = new.value - old.value - half, new.value - old.value + half
     else:
         return text
-    ends = {"low": f"{100 * (middle - half):+.1f}", "high": f"{100 * (middle + half):+.1f}"}
+    ends = {"low": f"{100 * low:+.1f}", "high": f"{100 * high:+.1f}"}
     points = f"{100 * (new.value - old.value):+.1f}"
     return _("{text}: {points} points (95 % CI {low} to {high})").format(text=text, points=points, **ends)

@@ -78,9 +78,3 @@ def test_both_towers_of_a_run_are_a_layer_beside_h_and_z(clip_run: Run, monkeypa
     app.segmented_control(key="explore-features").set_value("h").run()
     assert not app.exception
     assert "selected" not in words(app)  # row 12 of h is another
-
-
-def test_a_run_without_captions_has_two_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = opened("explore", monkeypatch, run="simclr-digits", features="towers", map="pca")
-    assert not app.exception
-    assert len(app.segmented_control(key="explore-features").options) == 2

@@ -86,7 +86,7 @@ def test_a_temperature_drag(tmp_path: Path) -> None:
 
 
 def test_a_table_of_samples(tmp_path: Path) -> None:
-    check("One table of samples", set(trace(SAMPLES, tmp_path)), 30)
+    check("One table of samples", set(trace(SAMPLES, tmp_path)), 29)
 
 
 def test_vectors_to_their_map(tmp_path: Path) -> None:
@@ -94,4 +94,4 @@ def test_vectors_to_their_map(tmp_path: Path) -> None:
 
 
 def test_a_comparison_of_two_runs(tmp_path: Path) -> None:
-    check("A comparison of two runs", set(trace(COMPARE, tmp_path)), 34)
+    check("A comparison of two runs", set(trace(COMPARE, tmp_path)), 30)
