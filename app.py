@@ -34,12 +34,12 @@ def draw() -> None:
     state.take_language()
     st.set_page_config("Contrastive Lab", str(DOCS / "icon.svg"), layout="wide")
     st.logo(str(DOCS / "logo.svg"), size="large", icon_image=str(DOCS / "icon.svg"))
-    st.html(IN_PLACE + stage.style(st.context.theme.type))
     st.html(IN_PLACE + locale.SCRIPTS[locale.language()] + query_params.ONE_ENTRY, unsafe_allow_javascript=True)
     pages = [st.Page(f"pages/{name}.py", title=_(title), default=name == "home") for name, title in PAGES]
     page = st.navigation(pages, position="top")
     st.set_page_config(_("{title} · Contrastive Lab").format(title=page.title))  # the tab's title
     name = page.url_path or "home"
+    st.html(IN_PLACE + stage.style(st.context.theme.type, name))
     query_params.arrive(name)
     corner = st.container(key="corner", horizontal=True, wrap=False, horizontal_alignment="right", gap="small")
     with corner:

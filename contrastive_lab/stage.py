@@ -12,7 +12,8 @@
         ...                       # what is asked for, under the first screen
 
 frame.css gives the sizes: 48 pixels of toolbar, which never wraps; the stage takes the rest, the inspector
-360 pixels of its width, 304 on a screen of less than 1280, and stands under the stage on a phone.
+360 pixels of its width, 304 on a screen of less than 1280, and stands under the stage on a phone. What a page has for
+itself is in pages/*.css.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from contrastive_core.base.paths import BUNDLE
 from contrastive_lab.locale import _
 
 if TYPE_CHECKING:
@@ -39,9 +41,10 @@ IN_DARK_POPUPS = """
 
 
 @cache
-def style(theme: str | None) -> str:
-    """The styles of the frame as an HTML element, for the theme "light" or "dark"."""
-    css = Path(__file__).with_name("frame.css").read_text("utf-8")
+def style(theme: str | None, page: str) -> str:
+    """The styles of the frame and of a page as an HTML element, for the theme "light" or "dark"."""
+    files = Path(__file__).with_name("frame.css"), BUNDLE / "pages" / f"{page}.css"
+    css = "\n".join(file.read_text("utf-8") for file in files)
     return f"<style>{css}{IN_DARK_POPUPS if theme == 'dark' else ''}</style>"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from contrastive_core.base.paths import data_home, runs_home
@@ -15,7 +13,6 @@ from contrastive_lab.runs.import_form import elsewhere
 from contrastive_lab.runs.sweeps import sweeps
 
 VIEWS = ("runs", "sweeps", "import")
-STYLE = Path(table.__file__).with_name("runs.css")
 
 
 def page() -> None:
@@ -35,7 +32,6 @@ def page() -> None:
             )
             label = _("Runs are stored in {runs_home}, caches in {data_home}.")
             st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
-    st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
     query_params.keep(view=view if view in VIEWS else VIEWS[0])
     leaderboard(some_runs, sought, columns)
     if view == "sweeps":

@@ -4,15 +4,12 @@ shape, and the line between A and B, thick where the interval of their differenc
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import streamlit as st
 
 from contrastive_lab import format, locale
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import _
-
-STYLE = Path(__file__).with_name("dumbbells.css")
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,7 @@ class Dumbbell:
 
 def draw(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> None:
     """The rows of the scores and, below a line, those of the classes."""
-    st.html(f"<style>{STYLE.read_text('utf-8')}</style>{markup(scores, classes, names)}")
+    st.html(markup(scores, classes, names))
 
 
 def markup(scores: Sequence[Dumbbell], classes: Sequence[Dumbbell], names: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 import base64
 import html
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from contrastive_lab import cache, guard, locale, state
 from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
-STYLE = Path(__file__).with_name("card.css")
 VIEWS, OF_CLASS, OTHERS = (54, 55), (56, 57), (2, 8, 18, 26, 34, 40, 50, 62)  # rows of the example's batch
 IMAGE, SIBLING = -1, -2  # of the views, and another of its class
 PICTURED = {"image": [IMAGE], "image, label": [IMAGE], "balanced batch": [IMAGE, SIBLING]}  # boxes, besides the views
@@ -27,11 +25,7 @@ def drawing(name: str) -> None:
     method = cache.catalog()["methods"][name]
     title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("How a batch flows through it."))
     drawn = flow(method, cache.loss_title(method["default_loss"]), tiles())
-    st.html(f'{style()}<div class="method"><h2>{title} <small>{subtitle}</small></h2>{drawn}</div>')
-
-
-def style(more: str = "") -> str:
-    return f"<style>{STYLE.read_text('utf-8')}{more}</style>"
+    st.html(f'<div class="method"><h2>{title} <small>{subtitle}</small></h2>{drawn}</div>')
 
 
 @st.cache_data(show_spinner=False)
@@ -60,8 +54,8 @@ def flow(method: Mapping[str, Any], loss: str, images: Mapping[int, str] | None 
     """The flow: a lane of boxes for each view, then what is compared, and the loss.
 
     A `*` after a name says that the arrow that leaves the box carries gradient back. Boxes of one name above each other
-    are one box: the same weights, or the same memory. `updates` are what moves after a step: (from, to, how). card.css
-    places the cells by their lane and step, from left to right, or downwards where the page is narrow."""
+    are one box: the same weights, or the same memory. `updates` are what moves after a step: (from, to, how).
+    methods.css places the cells by their lane and step, from left to right, or downwards where the page is narrow."""
     lanes, updates = method.get("flow", ()), method.get("updates", ())
     moved, last = {to for _from, to, how in updates if how}, 1 + max(map(len, lanes))
     places: dict[tuple[str, int], list[int]] = {}  # lanes of a box, by its name and step

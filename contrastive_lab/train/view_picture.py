@@ -1,5 +1,5 @@
 """A batch as a table of pictures: each image, the two views that are pulled together, and the views that it is compared
-with. frame.css gives it the size of the stage."""
+with. train.css gives it the size of the stage."""
 
 import base64
 import html

@@ -237,6 +237,7 @@ def test_every_page_opens_on_a_shipped_run_and_nothing_is_computed(name: str, mo
 
 def test_styles_hold_no_sign_for_which_the_browser_part_leaves_them_out() -> None:
     """Streamlit's sanitizer drops a style whose text could begin a tag, and with it every rule of the page."""
-    style = stage.style("dark").removeprefix("<style>").removesuffix("</style>")
-    assert ".st-key-toolbar" in style
-    assert not re.search("<[A-Za-z/!]", style)
+    for page in PAGES:
+        style = stage.style("dark", page).removeprefix("<style>").removesuffix("</style>")
+        assert ".st-key-toolbar" in style
+        assert not re.search("<[A-Za-z/!]", style)

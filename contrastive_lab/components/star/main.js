@@ -143,7 +143,7 @@ function listen(star, touched) {
   };
 }
 
-/** While a file is dragged over the page, the page's field for files covers it (frame.css). */
+/** While a file is dragged over the page, the page's field for files covers it (home.css). */
 function listenForFiles(star) {
   star.drops = new AbortController();
   const show = (isShown) => document.body.toggleAttribute("data-dropping", isShown),
