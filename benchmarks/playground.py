@@ -20,9 +20,7 @@ from typing import Any
 from benchmarks._timing import Seconds, figure, limit, summary
 from benchmarks.browser import chromium, p95
 from contrastive_core.data.small_images import load_small
-from contrastive_core.lab.view import about_loss
-from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.file import page
+from contrastive_lab.playground.file import kernels, page
 
 GOALS = {"steps": 30, "frame": 33.0, "seconds": 40.0, "bytes": 1.5e6}
 SIZES, BATCH, GOOD = (64, 256, 128, 3), 128, 0.70
@@ -83,8 +81,7 @@ def main() -> None:
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "playground.html")
-        kernels = {name: about_loss(name, {})["kernel"] for name in LOSSES}
-        file.write_text(page(kernels, load_small("digits"), "digits"), "utf-8")
+        file.write_text(page(kernels(), load_small("digits"), "digits"), "utf-8")
         peers = [peer_step()]
         found = learned(seconds, file)
         peers.append(peer_step())

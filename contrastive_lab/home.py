@@ -36,7 +36,13 @@ class Door:
     address: dict[str, str]
 
 
-LEARN = Door(N_("Learn it"), N_("{total} lessons, two minutes each: {done} of {total} done."), "loss_lab", {})
+LEARN = Door(N_("Learn it"), N_("Lessons of two minutes: {done} of {total} done."), "loss_lab", {})
+PLAYGROUND = Door(
+    title=N_("Watch it learn"),
+    text=N_("Drag τ while a small encoder learns in the browser."),
+    page="loss_lab",
+    address={"on": "playground"},
+)
 LABELS = Door(
     title=N_("Find wrong labels"),
     text=N_("Try it on digits with thirteen wrong labels."),
@@ -44,10 +50,7 @@ LABELS = Door(
     address={"example": "wrong-labels"},
 )
 VECTORS = Door(
-    title=N_("Open my embeddings"),
-    text=N_("Drop a .npy, .npz, .parquet or .csv file anywhere on this page."),
-    page="explore",
-    address={},
+    title=N_("Open my embeddings"), text=N_("Drop a file of vectors anywhere on this page."), page="explore", address={}
 )
 TRAIN = Door(
     title=N_("Train on my images"),
@@ -55,7 +58,7 @@ TRAIN = Door(
     page="train",
     address={"data": "folder"},
 )
-DOORS = (LEARN, VECTORS, LABELS, TRAIN)
+DOORS = (LEARN, PLAYGROUND, VECTORS, LABELS, TRAIN)
 
 
 def star() -> None:
@@ -111,8 +114,9 @@ def doors() -> None:
     st.session_state[OFFERED] = True
     pictures = door_pictures.all_pictures()
     with st.container(key="doors", horizontal=True, gap="small"):
-        for door, picture in zip((_lessons_door(), VECTORS, _labels_door(), TRAIN), pictures, strict=True):
-            with st.container(border=True, key=f"door-{door.page}"):
+        doors = (_lessons_door(), PLAYGROUND, VECTORS, _labels_door(), TRAIN)
+        for door, picture in zip(doors, pictures, strict=True):
+            with st.container(border=True, key=f"door-{door.address.get('on', door.page)}"):
                 st.html(picture)
                 if door is VECTORS:
                     load_vectors.opener(_look_at)

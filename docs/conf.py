@@ -30,6 +30,7 @@ html_logo = "icon.svg"
 html_favicon = "icon.png"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_extra_path = ["generated/site"]  # the playground, which the first page embeds
 html_copy_source = False
 html_show_sphinx = False
 autodoc_member_order = "bysource"

@@ -1,6 +1,7 @@
 """Pages that are made from the code at each build: losses, methods, metrics, commands, settings and notebooks.
 
-`write_all(folder)` writes Markdown. A file is written only if its text has changed, which keeps later builds short.
+`write_all(folder)` writes Markdown, and the playground. A file is written only if its text has changed, which keeps
+later builds short.
 """
 
 import argparse
@@ -20,9 +21,11 @@ from contrastive_core.base.registry import knobs_of
 from contrastive_core.cli.main import COMMANDS, COMMON, PROGRAM, parser
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
+from contrastive_core.data.small_images import load_small
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.models.encoders import encoder_names
 from contrastive_core.runs import train_config
+from contrastive_lab.playground.file import kernels, page
 
 NOTEBOOKS = sorted((Path(__file__).parent / "notebooks").glob("*.ipynb"))
 
@@ -50,6 +53,7 @@ def write_all(folder: Path) -> None:
         "metrics.md": metric_list(),
         **_section("losses", "Losses", losses.names(), loss_page),
         **_section("methods", "Methods", methods.names(), method_page),
+        "site/playground.html": page(kernels(), load_small("digits"), "digits"),
         **{f"notebooks/{path.stem}.md": notebook_page(path) for path in NOTEBOOKS},
     }
     for name, text in pages.items():

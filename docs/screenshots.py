@@ -7,6 +7,7 @@ pictures need a Chinese font.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import re
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
+from PIL import Image, ImageOps
 
 from benchmarks.browser import ROOT, chromium, serving
+from contrastive_lab.door_pictures import HEIGHT, SPHERE
 
 __all__ = ["COMMAND", "LABELS", "PICTURES", "labels", "open_picture"]
 
@@ -40,7 +42,7 @@ LABEL = re.compile(rf'^\s*- (?P<role>{ROLES}) (?P<name>"(?:[^"\\]|\\.)*")', re.M
 @dataclass(frozen=True)
 class Picture:
     """A page and how it is shown. `ready` is a text of the page; `steps` is how often the button Step is
-    pressed before the picture is taken."""
+    pressed before the picture is taken, `learn` for how many seconds the playground learns."""
 
     address: str
     ready: str
@@ -49,12 +51,13 @@ class Picture:
     theme: str = "light"
     language: str = "en"
     steps: int = 0
+    learn: int = 0
 
 
 PICTURES = {
     "home": Picture("", "Find wrong labels"),
     "loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "Negatives that matter, mean"),
-    "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, its neighbors"),
+    "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, its neighbors", learn=60),
     "explore": Picture("explore?run=simclr-shapes", "kNN accuracy"),
     "circle": Picture("loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Trails", steps=24),
     "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10"),
@@ -110,9 +113,22 @@ def take(page: Any, app: str, picture: Picture) -> tuple[bytes, list[str]]:
     for step in range(1, picture.steps + 1):
         page.get_by_role("button", name="Step", exact=True).click()
         page.get_by_text(f"Step {step}", exact=True).first.wait_for(timeout=1000 * PATIENCE)
+    if picture.learn:
+        learn(page, picture.learn)
     out = io.BytesIO()
     Image.open(io.BytesIO(page.screenshot())).convert("RGB").save(out, "WEBP", quality=QUALITY, method=6)
     return out.getvalue(), found
+
+
+def learn(page: Any, seconds: int) -> None:
+    """Let the playground learn, and take its sphere for the front page."""
+    page.get_by_role("button", name="Learn", exact=True).click()
+    page.wait_for_timeout(1000 * seconds)
+    page.get_by_role("button", name="Pause", exact=True).click()
+    page.wait_for_timeout(1000 * PAUSE)
+    data = page.locator(".spheres canvas").evaluate("(canvas) => canvas.toDataURL().split(',')[1]")
+    sphere = Image.open(io.BytesIO(base64.b64decode(data)))
+    ImageOps.fit(sphere, (SCALE * HEIGHT, SCALE * HEIGHT)).save(SPHERE, "WEBP", quality=QUALITY, method=6)
 
 
 def main(names: list[str]) -> None:

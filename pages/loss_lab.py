@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_lab import playground, stage, state
+from contrastive_lab import stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab import stages
 from contrastive_lab.loss_lab.batch import Toolbar, on_batch
 from contrastive_lab.loss_lab.circle import on_circle
 from contrastive_lab.loss_lab.lesson_panel import choose_lesson
+from contrastive_lab.playground import LOSSES
+from contrastive_lab.playground.stage import choose_images, draw_stage
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.recordings import has_rows
 
@@ -39,8 +41,8 @@ def page() -> None:
             on_circle(slots.loss, losses, lesson)
         else:
             with slots.loss:
-                images = playground.choose_images(run)
-            playground.draw(images, run, {name: losses[name]["kernel"] for name in playground.LOSSES})
+                images = choose_images(run)
+            draw_stage(images, run, {name: losses[name]["kernel"] for name in LOSSES})
     else:
         on_batch(run, losses, lesson, slots)
         with head:

@@ -33,6 +33,11 @@ header button[aria-pressed="true"] { font-weight: 600; text-decoration: underlin
 """
 
 
+def kernels() -> dict[str, Mapping[str, Any]]:
+    """Of the losses that the browser computes."""
+    return {loss: kernel for loss in LOSSES if (kernel := about_loss(loss, {})["kernel"])}
+
+
 def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str) -> str:
     """The whole file, in both languages. `name`: of the images, for a person."""
     view = view_of(small, kernels)
@@ -68,7 +73,6 @@ def page(kernels: Mapping[str, Mapping[str, Any]], small: SmallImages, name: str
 def playground(args: Namespace) -> None:
     """The command: write the file."""
     out, name = out_path(args.out, ".html", ".htm"), data_set_of(args.path)
-    kernels = {loss: kernel for loss in LOSSES if (kernel := about_loss(loss, {})["kernel"])}
-    text = page(kernels, load_small(name), Path(args.path).name).encode()
+    text = page(kernels(), load_small(name), Path(args.path).name).encode()
     atomic.write_bytes(out, text, shared=True, parents=False)
     print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

@@ -17,12 +17,11 @@ from torch.nn.functional import normalize
 from contrastive_core import losses, pairs
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.data.small_images import MOST, SmallImages, data_set_of, load_small
-from contrastive_core.lab.view import about_loss
 from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.file import page
+from contrastive_lab.playground.file import kernels, page
 
-KERNELS = {name: about_loss(name, {})["kernel"] for name in LOSSES}
+KERNELS = kernels()
 HOSTILE = "</script><b>"
 CLOSE = {"rtol": 1e-5, "atol": 2e-6}
 
