@@ -38,17 +38,6 @@ from contrastive_core.spaces.towers import with_captions
 from contrastive_core.train.settings import facts_of, resolve
 from contrastive_core.train.setup import create_method, weights_lock
 
-__all__ = [
-    "data_of",
-    "embed_run",
-    "encode_texts",
-    "from_weights",
-    "load_model",
-    "random_encoder",
-    "raw_pixels",
-    "tower_rows",
-]
-
 CHUNK = 500  # images per forward pass, at most
 PIXELS = 32  # a side of raw pixels as a reference: a probe of 128 × 128 × 3 columns takes minutes
 REFERENCE_BYTES = 1 << 30  # of raw pixels in float32: 87,381 images of 32 × 32 in color

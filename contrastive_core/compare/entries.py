@@ -21,8 +21,6 @@ from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compa
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 
-__all__ = ["Entry", "check_accuracies", "common", "compare"]
-
 MOST = 8
 NEAREST = 20  # rows by which neighborhoods are compared
 

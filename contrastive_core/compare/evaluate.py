@@ -31,8 +31,6 @@ from contrastive_core.spaces.loaded_vectors import check_usable
 from contrastive_core.spaces.space import train_test_split
 from contrastive_core.spaces.towers import towers_of
 
-__all__ = ["evaluate_sets", "evaluate_vectors", "metric_names"]
-
 
 def metric_names(chosen: Sequence[str] | None) -> list[str]:
     """The names asked for, or all. Raises UnknownName."""

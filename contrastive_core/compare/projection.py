@@ -34,8 +34,6 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.pca import pca
 
-__all__ = ["Map", "agreement", "judge", "map_of", "project_new", "umap"]
-
 CELLS = 1 << 26  # distances at a time, in each of both spaces: 512 MiB of float64
 BLOCK = 1 << 22  # numbers of an embedding at a time
 JUDGED = 5000  # anchors that are judged when there are more rows: enough for two digits

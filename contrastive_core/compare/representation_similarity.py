@@ -13,8 +13,6 @@ import numpy as np
 from contrastive_core.base.large_arrays import lowest_recall, overlap
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
-__all__ = ["ckas", "graphs_of", "matrix", "overlap", "overlaps", "procrustes", "procrustes_align", "procrustes_chain"]
-
 BLOCK = 1 << 26  # numbers that are centered at a time, 256 MB in float32
 
 

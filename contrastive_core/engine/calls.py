@@ -62,9 +62,9 @@ def about_loss(loss: str, knobs: dict[str, Any]) -> LossEntry:
 
 @in_worker
 def explain_sample(request: SampleRequest, sample: str) -> Any:
-    from contrastive_core.samples import explanation
+    from contrastive_core.samples import run_samples
 
-    return explanation.explain_sample(request, sample)
+    return run_samples.explain_sample(request, sample)
 
 
 @in_worker

@@ -37,11 +37,9 @@ from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.samples.label_voters import ByClass, by_class
 from contrastive_core.samples.losses import LossInputs
-from contrastive_core.samples.sample_table import COLUMNS, K, SampleTable
+from contrastive_core.samples.sample_table import COLUMNS, K, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TOWER
-
-__all__ = ["Issues", "SampleInputs", "build_table", "find_issues"]
 
 BLOCK = 4096  # rows whose distances are taken at a time
 OF_NEAREST = ("false_negative", "duplicate")  # not of two towers: partners are near; tower_pairs.py has their lists
@@ -118,7 +116,7 @@ def find_issues(
         "mislabeled": wrong.probability if wrong else none,
         "false_negative": classes.other_score if supervised and classes else negative,
         "duplicate": duplicate,
-        "outlier": np.max([_standard(_log_distance(near)) for _, _, near in spaces], 0),
+        "outlier": np.max([standardized(_log_distance(near)) for _, _, near in spaces], 0),
     }
     towers = rows.columns.get(TOWER, ()) if PAIR in rows.columns else ()
     scores |= dict.fromkeys(OF_NEAREST if len(np.unique(towers)) == 2 else (), none)
@@ -150,7 +148,7 @@ def _duplicates(
             leaked = across < first
             copy[leaked], first[leaked] = far[leaked], across[leaked]
         nearness = 1 - first / np.maximum(last, 1e-12)
-        found.append((copy, leaked, nearness, _standard(nearness)))
+        found.append((copy, leaked, nearness, standardized(nearness)))
     which = np.argmax([standard for *_, standard in found], 0)
     copy, leaked, nearness, standard = (np.choose(which, c) for c in zip(*found, strict=True))
     return copy, leaked, nearness, standard
@@ -173,11 +171,6 @@ def _log_distance(graph: Neighbors) -> np.ndarray:
     distance = 1 - graph.score.mean(1, dtype=np.float64)
     least = max(1e-3 * float(np.median(distance)), 1e-12)  # copies: their logarithm is no matter
     return np.log(np.maximum(distance, least))
-
-
-def _standard(x: np.ndarray) -> np.ndarray:
-    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
-    return np.asarray((x - middle) / max(high - low, 1e-12))
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -30,20 +30,6 @@ from contrastive_core.samples.annotations import Mark, Marks
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleTable
 
-__all__ = [
-    "CLEAN",
-    "Audit",
-    "LabelAudit",
-    "audit",
-    "audit_table",
-    "bounds",
-    "calibrate",
-    "draw",
-    "is_wrong",
-    "plain_bound",
-    "strata_of",
-]
-
 GONE_THROUGH = 0.75  # decided share of the first rows of the draw, which counts as a sample
 STRATA = 6
 FLOOR = 1e-3  # of p, so that rows of which the model is certain are sampled too

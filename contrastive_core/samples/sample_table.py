@@ -117,6 +117,12 @@ def decimals(p: float) -> float:
     return min(round(p, 5), 0.99999) if p < 1 else p
 
 
+def standardized(x: np.ndarray) -> np.ndarray:
+    """Numbers (n) less their median, over their interquartile range."""
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
+    return np.asarray((x - middle) / max(high - low, 1e-12))
+
+
 def merged_table(tables: Mapping[str, SampleTable]) -> SampleTable:
     """The rows of all splits, one split after the other, with two more columns in `extra`: `split`,
     and `own_id`, the id in it. Where splits share an id, `id` names the split before it. Raises ValueError for none."""
@@ -222,15 +228,11 @@ def keep_table(table: SampleTable, path: Path) -> None:
     extra = {f"extra:{k}": v for k, v in table.extra.items()}
     facts = {f"fact:{k}": np.array(v) for k, v in table.facts.items()}
     more = {"classes": np.array(table.classes, np.str_), "knob": np.array(table.knob)}
-    keep_arrays(path, **more, grid=table.grid, **table.columns, **extra, **facts)
-
-
-def keep_arrays(path: Path, **arrays: np.ndarray) -> None:
-    json_files.write_npz(path, **arrays)
+    json_files.write_npz(path, **more, grid=table.grid, **table.columns, **extra, **facts)
 
 
 def read_arrays(path: Path, mapped: int | None = None) -> dict[str, np.ndarray] | None:
-    """Arrays that `keep_arrays` wrote, those of `mapped` bytes not in memory; None for none or damaged ones."""
+    """Arrays of a file, those of `mapped` bytes not in memory; None for none or damaged ones."""
     try:
         return json_files.read_npz(path, mapped=mapped)
     except (OSError, ValueError):

@@ -27,9 +27,8 @@ from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import N_
 from contrastive_core.compare.towers import right_answers
 from contrastive_core.ops.partner_ranks import RightAnswers, ranks_in, similarity_blocks
+from contrastive_core.samples.sample_table import standardized
 from contrastive_core.spaces.towers import Towers
-
-__all__ = ["TowerPairs", "find_tower_pairs"]
 
 K = 10  # neighbors
 FEWEST = 4  # groups: of fewer no score stands out
@@ -99,7 +98,7 @@ def find_tower_pairs(towers: Towers) -> TowerPairs:
         query=query,
         partner=partner,
         query_tower=query_tower,
-        mismatch=-(_standard(relative) + _standard(of_queries) / 2 + _standard(of_partners) / 2),
+        mismatch=-(standardized(relative) + standardized(of_queries) / 2 + standardized(of_partners) / 2),
         similarity=forth.own,
         rank=forth.rank,
         rank_back=back.rank,
@@ -208,8 +207,3 @@ def _products(x: np.ndarray, others: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Products (n, k) of each row of x (n, d) with the others at (n, k)."""
     blocks = _blocks(len(x), at.shape[1] * x.shape[1])
     return np.concatenate([np.einsum("rd,rkd->rk", x[part], others[at[part]]) for part in blocks])
-
-
-def _standard(x: np.ndarray) -> np.ndarray:
-    low, middle, high = np.percentile(x, (25, 50, 75))
-    return (x - middle) / max(high - low, 1e-9)

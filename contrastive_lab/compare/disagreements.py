@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.representation_similarity import overlap
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, query_params, stage, state
 from contrastive_lab.compare.space_picker import SHAPES

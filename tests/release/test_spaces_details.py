@@ -1,8 +1,7 @@
-"""Compare and Explore with planted data: equal runs, maps that move, images on a map."""
+"""Compare and Explore with planted data: maps that move, images on a map."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from map_page import FIND as MAP
@@ -10,13 +9,6 @@ from patience import SLOW, repainted
 from planted_spaces import Planted, planted
 
 __all__ = ["planted"]
-
-
-def test_identical_runs_give_no_difference(planted: Planted, page: Any) -> None:
-    page.goto(f"{planted.address}/compare?runs=good,same")
-    page.get_by_role("heading", name="No significant difference").wait_for(timeout=SLOW)
-    page.get_by_text("Similarity", exact=True).click()
-    page.get_by_text("Linear CKA (debiased)").wait_for(timeout=SLOW)
 
 
 def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) -> None:
@@ -38,11 +30,6 @@ def test_a_slider_moves_every_map_onto_the_first(planted: Planted, page: Any) ->
     page.wait_for_function("slider => slider.value === '0'", arg=slider.element_handle())
     repainted(page)
     assert canvas.screenshot() == before
-
-
-def test_umap_maps_stand_side_by_side(planted: Planted, page: Any) -> None:
-    page.goto(f"{planted.address}/compare?runs=worse,good")
-    page.get_by_label(re.compile("^UMAP maps side by side")).wait_for(timeout=SLOW)
 
 
 def test_images_stay_in_view_when_the_map_is_zoomed_and_leave_by_their_button(planted: Planted, page: Any) -> None:

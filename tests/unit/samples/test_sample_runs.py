@@ -20,7 +20,6 @@ from contrastive_core.compare.embed import load_model
 from contrastive_core.data import datasets
 from contrastive_core.engine import client, jobs
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_table import request_of
@@ -50,12 +49,12 @@ def test_loaded_vectors_are_listed_by_a_process_that_can_be_stopped() -> None:
     exact, _ = sample_losses.per_sample(sample_losses.LossInputs(blobs(), "sup_con"))
     np.testing.assert_allclose(table.columns["loss"], exact, rtol=1e-5)
     assert table.knob == "temperature"
-    made = sample_explain.explain_sample(request, "4")
+    made = sample_build.explain_sample(request, "4")
     assert made.loss == pytest.approx(exact[4], rel=1e-5)
     sample_annotations.add(request.marked, "4", "drop")
     assert sample_annotations.export(request.marked)[0] == "--exclude"
     with pytest.raises(ValueError, match="no sample 'x'"):
-        sample_explain.explain_sample(request, "x")
+        sample_build.explain_sample(request, "x")
 
 
 def wait_for(done: Callable[[], bool], seconds: float = 300) -> None:
@@ -83,7 +82,7 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     again = sample_build.samples_of_run(run, on_progress=lambda what, share: pytest.fail("made twice"))
     np.testing.assert_array_equal(again.columns["loss"], table.columns["loss"])
     request = request_of("changed", "train", "nt_xent")
-    first = sample_explain.explain_sample(request, digits.ids[1])
+    first = sample_build.explain_sample(request, digits.ids[1])
     assert [p.id for p in first.weakest_positives] == [digits.ids[1]]
     assert first.kernel is not None
     assert first.mask.tolist().count(2) == 2 * (len(table) - 1)

@@ -13,9 +13,9 @@ from sample_sets import blobs, table_of
 from contrastive_core import losses, pairs
 from contrastive_core.base import tables
 from contrastive_core.ops.neighbors import nearest
-from contrastive_core.samples import explanation as sample_explain
 from contrastive_core.samples import label_voters, sample_table
 from contrastive_core.samples import losses as sample_losses
+from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_lists import FALSE_NEGATIVES, LISTS, MISMATCHED, reason
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -188,7 +188,7 @@ def test_why_adds_up_and_names_the_hardest() -> None:
     rows = blobs(90)
     knobs = {"temperature": 0.2}
     value, _ = sample_losses.per_sample(sample_losses.LossInputs(rows, "sup_con", knobs))
-    made = sample_explain.explain_row(sample_losses.LossInputs(rows, "sup_con", knobs), 4, most=90)
+    made = sample_build.explain_row(sample_losses.LossInputs(rows, "sup_con", knobs), 4, most=90)
     assert made.loss == pytest.approx(value[4], rel=1e-5)
     shares = [p.share for p in made.hardest_negatives + made.weakest_positives]
     assert sum(shares) == pytest.approx(1)
@@ -200,14 +200,14 @@ def test_why_adds_up_and_names_the_hardest() -> None:
     assert made.margin == pytest.approx(s[own].max() - s[other].max(), abs=1e-5)
     assert made.neighbors[0].score == pytest.approx(np.delete(s, 4).max(), abs=1e-5)
     with pytest.raises(IndexError, match="no row 90"):
-        sample_explain.explain_row(sample_losses.LossInputs(rows, "sup_con"), 90)
+        sample_build.explain_row(sample_losses.LossInputs(rows, "sup_con"), 90)
 
 
 @pytest.mark.parametrize("loss", ["triplet", "pair_contrastive", "nt_xent"])
 def test_why_of_views_and_distances(loss: str) -> None:
     views = np.random.default_rng(0).normal(size=(20, 2, 6)).astype(np.float32)
     rows = EmbeddingSet(views[:, 0])
-    made = sample_explain.explain_row(sample_losses.LossInputs(rows, loss, views=views), 3)
+    made = sample_build.explain_row(sample_losses.LossInputs(rows, loss, views=views), 3)
     assert [p.id for p in made.weakest_positives] == ["3"]
     nearest = [p.score for p in made.hardest_negatives]
     assert nearest == sorted(nearest, reverse=made.score_kind == "dot")
