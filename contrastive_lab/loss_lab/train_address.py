@@ -15,7 +15,7 @@ def can_train(run: Run) -> bool:
     """Whether Train has the run's method and data: not of recordings, imported runs and two towers."""
     data = str(run.config.get("dataset"))
     is_other = run.is_recording or run.has_towers or "imported" in run.manifest
-    is_known = run.config.get("method") in cache.catalog()["methods"] and (data in KNOWN or datasets.is_files(data))
+    is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (data in KNOWN or datasets.is_files(data))
     return is_known and not is_other
 
 
@@ -24,7 +24,7 @@ def train_address(run: Run, loss: str, about: LossEntry, knobs: Mapping[str, Any
     Raises OSError. Args: about: the loss's entry in the catalog."""
     method = str(run.config["method"])
     card = cache.catalog()["methods"][method]
-    own = {*card["loss_knobs"], *run.config.get("loss_knobs", {})}  # whose defaults may be the method's
+    own = {*card["loss_knobs"], *(run.config.get("loss_knobs") or {})}  # whose defaults may be the method's
     changed = {n: v for n, v in knobs.items() if v is not None and (n in own or v != about["knobs"][n]["default"])}
     texts = {
         n: f"{v:.10g}" if isinstance(v, float) else v if isinstance(v, str) else json.dumps(v)
