@@ -8,7 +8,8 @@ import streamlit as st
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.runs.run import Run
 from contrastive_core.sweeps import plots
-from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep
+from contrastive_core.sweeps.shipped_scores import FOLDER, with_shipped
+from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep, load, status
 from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.figures import draw_table
@@ -32,12 +33,13 @@ def axis(ready: list[Run], layer: str, chosen: Collection[str]) -> None:
     offered = own or _settings_with_curves([run for run in ready if cache.scores(run)])
     if not offered:
         text = _(
-            "Curves need runs of one method that differ in a setting, such as τ, margin, momentum or head. The sweep "
-            "*temperature* trains some."
+            "Curves need runs of one method that differ in a setting, such as τ, margin, momentum or head. This is "
+            "the sweep *temperature*, which comes with the app."
         )
         st.info(text)
-        sweep = {"view": "sweeps", "sweep": "temperature"}
-        st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=sweep)
+        sweep, link = load(FOLDER / "temperature.toml"), {"view": "sweeps", "sweep": "temperature"}
+        _curves(sweep, with_shipped(sweep, status(sweep)), zoom=False)
+        st.page_link("pages/runs.py", label=_("Start a sweep"), icon=":material/tune:", query_params=link)
         return
 
     def differ(at: tuple[str, str]) -> int:
@@ -73,17 +75,7 @@ def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
     settings = {run.name: _settings(run) for run in members}
     members = sorted(members, key=lambda run: (str(type(at := settings[run.name][knob])), at))
     rows = [_row(run, layer) | {x: settings[run.name][knob]} for run in members]
-    place = st.container(horizontal=True)
-    for measure, figure in zip(MEASURES, plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
-        with place.container(width=CURVE):
-            figure.layout.yaxis.title.text = locale.text(figure.layout.yaxis.title.text)
-            figures.draw(figure, measure, f"axis {measure}")
-            cells = plots.cells_of(rows, [x], KNN, [measure])
-            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], "run"))
-    shown, rests_on = plots.verdict(sweep, rows, KNN)
-    if shown:
-        st.markdown(f"**{format.plain(shown)}**")
-        st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))
+    if _curves(sweep, rows, zoom):
         names = dict.fromkeys(k for one in settings.values() for k in one if k != knob)
         if others := [shown_name(k) for k in names if len({str(one.get(k)) for one in settings.values()}) > 1]:
             text = _("These runs differ in other settings too, which may be the reason: {listed}.")
@@ -91,6 +83,24 @@ def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
     titles = {measure: plots.label(measure, KNN) for measure in MEASURES}
     values = [{title: plots.value_of(row, measure, KNN) for measure, title in titles.items()} for row in rows]
     draw_table([{x: row[x], "run": row["run"], **one} for row, one in zip(rows, values, strict=True)], hide_index=True)
+
+
+def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
+    """Draw the figures that have values, and which value is best; returns that sentence, "" for none."""
+    place = st.container(horizontal=True)
+    for measure, figure in zip(sweep.draw.measures, plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
+        if not figure.data:
+            continue
+        with place.container(width=CURVE):
+            figure.layout.yaxis.title.text = locale.text(figure.layout.yaxis.title.text)
+            figures.draw(figure, measure, f"axis {measure}")
+            cells = plots.cells_of(rows, [sweep.draw.x], KNN, [measure])
+            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], "run"))
+    shown, rests_on = plots.verdict(sweep, rows, KNN)
+    if shown:
+        st.markdown(f"**{format.plain(shown)}**")
+        st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))
+    return shown
 
 
 def _row(run: Run, layer: str) -> Row:

@@ -15,7 +15,9 @@ def can_train(run: Run) -> bool:
     """Whether Train has the run's method and data: not of recordings, imported runs and two towers."""
     data = str(run.config.get("dataset"))
     is_other = run.is_recording or run.has_towers or "imported" in run.manifest
-    is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (data in KNOWN or datasets.is_files(data))
+    is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (
+        data in KNOWN or datasets.is_files(data)
+    )
     return is_known and not is_other
 
 

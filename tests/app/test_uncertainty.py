@@ -110,3 +110,10 @@ def test_the_plot_by_setting_is_of_the_chosen_runs(monkeypatch: pytest.MonkeyPat
     assert not app.exception
     assert not any("Curves need runs" in i.value for i in app.info)
     assert any(name in p.proto.text for p in app.get("progress") for name in ("low", "usual", "high"))
+
+
+def test_without_runs_to_draw_the_plot_is_the_sweep_that_comes_with_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("compare", monkeypatch, runs="simclr-digits,sup_con-digits", view="Plot by setting")
+    assert not app.exception
+    assert any("Curves need runs" in i.value for i in app.info)
+    assert any("τ 0\\.2 is significantly better than τ 0\\.5" in m.value for m in app.markdown)
