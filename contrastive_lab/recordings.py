@@ -6,8 +6,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.base.json_files import read_object
 from contrastive_core.compare.evaluation import OF_TOWERS
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
 from contrastive_core.runs.run_metrics import MetricsReader
 from contrastive_core.spaces.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.spaces.space import TOWERS, Space
@@ -134,6 +135,27 @@ def describe(run: Run) -> str:
     if knobs := ", ".join(f"{k} {v}" for k, v in (run.config.get("loss_knobs") or {}).items()):
         return _("Recording · {loss} ({knobs}) · step {step} · {state}").format(knobs=knobs, **values)
     return _("Recording · {loss} · step {step} · {state}").format(**values)
+
+
+def loop_check(run: Run) -> None:
+    """The card of what the checks of the loop's loss found; nothing for a healthy loop."""
+    try:
+        record = read_object(run.path / CHECK_FILE, CHECK)
+    except (OSError, ValueError):  # none, or damaged, which the run's check says
+        return
+    if not record["faults"]:
+        if record["problem"]:
+            st.caption(format.plain(record["problem"]))
+        return
+    with st.container(border=True):
+        st.markdown(_("**The loss of this loop**"))
+        st.warning(format.plain(record["text"]))
+        st.text(locale.text(record["numbers"]))
+        for fault in record["faults"]:
+            if fault["rows"]:
+                st.text(_("Rows concerned: {ids}").format(ids=", ".join(fault["rows"])))
+        counts = {"steps": max(fault["steps"] for fault in record["faults"]), "checked": record["checked"]}
+        st.caption(_("Found in {steps} of {checked} checked steps.").format(**counts))
 
 
 def _growing(name: str) -> Run:

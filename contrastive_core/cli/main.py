@@ -257,7 +257,20 @@ COMMANDS = {
         _option("runs", nargs="*", metavar="RUN"),
         DEVICE,
     ),
-    "doctor": Command("run_listing.doctor", "say what there is: device, threads, versions, folders, free disk, window"),
+    "doctor": Command(
+        "run_listing.doctor",
+        "say what there is: device, threads, versions, folders, free disk, window; or check the loss of a loop",
+        _option(
+            "what", nargs="?", choices=("loop",), help="loop: compare a saved batch with the loss that you declare"
+        ),
+        _option(
+            "file", nargs="?", help=".safetensors with z, loss and grad; and ids, labels, other, grad_other, queue"
+        ),
+        _option("--loss", help="what the loop is meant to compute, a name of `list`"),
+        _option("--positives", choices=("auto", "views", "labels", "keys"), default="auto"),
+        _option("--accumulate", type=int, default=1, help="batches whose gradients add up (1)"),
+        _set("a setting of the loss, e.g. temperature=0.07"),
+    ),
     "analyze": Command(
         "inspect.analyze",
         "make what a page waits for: scores, a map, a comparison, decoded images",

@@ -16,6 +16,7 @@ from contrastive_core import losses, methods, metrics, runs
 from contrastive_core.base import device
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import ROOT, SHIPPED, data_home, runs_home
+from contrastive_core.cli.loop_check import check_loop
 from contrastive_core.cli.output import counted, print_result, progress_of
 from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage
@@ -76,6 +77,8 @@ def _row(run: Run) -> JsonObject:
 
 def doctor(args: Namespace) -> int:
     """Print it all; the exit status is 1 where a folder or the app does not work."""
+    if args.what:
+        return check_loop(args)
     chosen = device.choose()
     shipped = {"path": str(SHIPPED), "problem": "" if SHIPPED.is_dir() else f"{SHIPPED} is missing"}
     record: JsonObject = {

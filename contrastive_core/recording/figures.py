@@ -51,11 +51,8 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
     values = _spread_figures(batch) | (tower_figures(batch) if batch.is_of_towers else {})
     per_row = np.full(len(batch), np.nan)
     if loss is not None:
-        if batch.temperature is not None and hasattr(loss, "temperature"):
-            loss = loss.at_temperature(batch.temperature)
-        every, at = _pairs_of(batch, loss, positives)
-        if batch.bias is not None and "bias" in knobs_of(type(loss)):
-            every = loss.with_bias(every, every.anchors.new_tensor(batch.bias))
+        every, at = pairs_of(batch, loss, positives)
+        loss, every = with_learned(batch, loss, every)
         if loss.needs_whole_batch and len(every) > WHOLE:
             raise CannotScore("{title} is not computed above {whole} rows", title=loss.card.title, whole=WHOLE)
         if len(every) * every.width > SCORES and not loss.needs_whole_batch:
@@ -75,7 +72,17 @@ def measure(batch: RecordedBatch, loss: Loss | None, positives: str, rows: int) 
     return per_row, values
 
 
-def _pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
+def with_learned(batch: RecordedBatch, loss: Loss, pairs: Pairs) -> tuple[Loss, Pairs]:
+    """Loss and pairs with the τ and the bias that go along with a batch, where the loss has them."""
+    knobs = knobs_of(type(loss))
+    if batch.temperature is not None and "temperature" in knobs:
+        loss = loss.at_temperature(batch.temperature)
+    if batch.bias is not None and "bias" in knobs:
+        pairs = loss.with_bias(pairs, pairs.anchors.new_tensor(batch.bias))
+    return loss, pairs
+
+
+def pairs_of(batch: RecordedBatch, loss: Loss, positives: str) -> tuple[Pairs, np.ndarray]:
     """Who is compared with whom, and which rows (n) the anchors are. Raises ValueError where no row has a positive.
     Of two towers rows of both, or with "keys" of the first alone, are compared with rows of the other."""
     if batch.is_of_towers:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from contrastive_core.base.errors import BadSetting, Gone
-from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.json_files import JsonObject, json_bytes
 from contrastive_core.base.messages import N_, message
 from contrastive_core.losses import Loss
 from contrastive_core.recording import figures
+from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, batch_of, logger, reason_of, sample_of
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import CHECK_FILE, Run
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import are_tower_names
@@ -44,9 +45,11 @@ class WatchSettings:
     gather: bool
     strict: bool
     towers: tuple[str, str] | None = None  # the names of two encoders
+    check: bool = True
+    accumulate: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("every", "rows"):
+        for name in ("every", "rows", "accumulate"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise BadSetting("{name} must be a whole number from 1; got {value}", name=name, value=f"{value!r}")
@@ -66,7 +69,8 @@ class Recorder:
         self.run, self.settings, self.omissions = run, settings, omissions
         self.step = 0  # of the training; the training thread sets it
         self.error: Exception | None = None  # the first, for `strict`
-        self._queue: queue.Queue[StepCopy | ProbeCopy | None] = queue.Queue(WAITING)
+        self.findings = LoopFindings(settings.loss, settings.positives, settings.accumulate)
+        self._queue: queue.Queue[StepCopy | ProbeCopy | CheckCopy | None] = queue.Queue(WAITING)
         self._last_status: tuple[int, str] = (-1, "")
         self._status_time = 0.0
         self._steps: list[int] = []  # of which rows are kept
@@ -76,7 +80,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._work, name=message("watch {name}", name=run.name), daemon=True)
         self._thread.start()
 
-    def put(self, item: StepCopy | ProbeCopy) -> None:
+    def put(self, item: StepCopy | ProbeCopy | CheckCopy) -> None:
         """Queue a copy; drop it if the queue is full."""
         if not self._thread.is_alive():
             self.omissions.add("steps", GONE)
@@ -84,7 +88,8 @@ class Recorder:
         try:
             self._queue.put_nowait(item)
         except queue.Full:
-            self.omissions.add("steps", N_("earlier ones were still being recorded"))
+            if not isinstance(item, CheckCopy):
+                self.omissions.add("steps", N_("earlier ones were still being recorded"))
 
     def wait(self) -> None:
         """Wait until all queued copies are recorded."""
@@ -111,11 +116,13 @@ class Recorder:
             finally:
                 self._queue.task_done()
 
-    def _take(self, item: StepCopy | ProbeCopy) -> bool:
+    def _take(self, item: StepCopy | ProbeCopy | CheckCopy) -> bool:
         """Record it; False if the folder is gone."""
         try:
             if isinstance(item, StepCopy):
                 self._record_step(item)
+            elif isinstance(item, CheckCopy):
+                self._record_check(item)
             else:
                 self._record_probe(item)
         except Gone:
@@ -123,7 +130,8 @@ class Recorder:
             return False
         except Exception as error:
             self.error = self.error or error
-            self.omissions.add("steps" if isinstance(item, StepCopy) else "probes", reason_of(error))
+            kinds = {StepCopy: "steps", CheckCopy: N_("checks of the loss")}
+            self.omissions.add(kinds.get(type(item), "probes"), reason_of(error))
             logger.debug("step %s", item.step, exc_info=error)
         self._update_status()
         return True
@@ -159,7 +167,7 @@ class Recorder:
             loss, values = figures.measure(batch, None, settings.positives, settings.rows)
         line: JsonObject = {"step": copy.step, **values}
         if copy.caller_loss is not None:
-            line["caller_loss"] = float(np.asarray(copy.caller_loss.cpu()))
+            line["caller_loss"] = float(copy.caller_loss)
         line["images_per_s"] = round(copy.images_per_s, 1)
         self.run.append_metrics([line])
         recorded_rows.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
@@ -167,6 +175,12 @@ class Recorder:
         if problem is not None:
             self.omissions.add(N_("steps' losses"), str(problem))
             self.error = self.error or problem
+
+    def _record_check(self, check: CheckCopy) -> None:
+        self.findings.add(check)
+        self.run.write(CHECK_FILE, json_bytes(self.findings.record()))
+        if news := self.findings.news():
+            logger.warning("%s: %s", self.omissions.name, news)
 
     def _thin_out(self, step: int) -> None:
         """Keep every `stride`-th recorded step, and the newest."""

@@ -31,7 +31,7 @@ class Omissions:
     """Counts of rows and steps that a recording lacks, by reason: filled by all threads, each reason logged once."""
 
     def __init__(self, name: str) -> None:
-        self.name = name  # of the recording, for the log
+        self.name = name  # of the recording, for the log; "" logs nothing
         self.counts: Counter[tuple[str, str]] = Counter()
         self.remarks: list[str] = []
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Omissions:
         with self._lock:
             is_new = (items, reason) not in self.counts
             self.counts[items, reason] += count
-        if is_new:
+        if is_new and self.name:
             logger.warning("%s: %s left out: %s", self.name, items, reason)
 
     def remark(self, sentence: str) -> None:
@@ -87,6 +87,7 @@ class StepCopy:
     images_per_s: float = 0.0
     copied: torch.cuda.Event | None = None  # of a GPU, after the copies
     is_of_towers: bool = False
+    is_whole: bool = True  # no row is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,14 @@ def copy_step(
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(copies[0].device))
     return StepCopy(
-        step=step, views=copies, queue=keys, images_per_s=images_per_s, copied=copied, is_of_towers=are_towers, **values
+        step=step,
+        views=copies,
+        queue=keys,
+        images_per_s=images_per_s,
+        copied=copied,
+        is_of_towers=are_towers,
+        is_whole=not skipped and (keys is None or queue is None or len(keys) == len(queue)),
+        **values,
     )
 
 
@@ -277,7 +285,7 @@ def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     image, view = np.divmod(np.arange(len(flat)), views)
     ids = np.array([f"{copy.step}:{row}" for row in range(count)]) if copy.ids is None else _texts(copy.ids, count)
     if views == 1 and copy.ids is not None:
-        image = _groups(ids)
+        image = group_numbers(ids)
         order = np.argsort(image, kind="stable")
         view[order] = np.arange(count) - np.searchsorted(image[order], image[order])
     return RecordedBatch(
@@ -312,7 +320,7 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
         raise UnusableEmbedding("two towers of different size need ids, or labels, that say which rows belong together")
     return RecordedBatch(
         z=torch.cat([z.cpu().double() for z in copy.views]),
-        image=_groups(ids),
+        image=group_numbers(ids),
         view=np.repeat([0, 1], sizes),
         labels=labels,
         ids=ids,
@@ -321,8 +329,8 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     )
 
 
-def _groups(ids: np.ndarray) -> np.ndarray:
-    """A number (n) for each id, in the order in which ids first come."""
+def group_numbers(ids: np.ndarray) -> np.ndarray:
+    """A number (n) for each id, counted in the order in which ids first come."""
     _, first, place = np.unique(ids, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[place]
 

@@ -18,6 +18,7 @@ from contrastive_core.base.registry import knobs_of
 from contrastive_core.ops import collectives
 from contrastive_core.recording.criterion import Wrapped
 from contrastive_core.recording.figures import embed_probe
+from contrastive_core.recording.loop_checks import GradientCatcher
 from contrastive_core.recording.recorder import Recorder, WatchSettings
 from contrastive_core.recording.steps import Omissions, copy_step, gather_step, logger, reason_of
 from contrastive_core.runs import create, free_name, new_name
@@ -37,6 +38,8 @@ def watch(
     gather: bool = False,
     strict: bool = False,
     towers: tuple[str, str] | None = None,
+    check: bool = True,
+    accumulate: int = 1,
     **knobs: Any,
 ) -> Watch:
     """Record somebody else's training: `with watch("my-run", loss="nt_xent") as w: ... w.step(z, labels=y, ids=index)`.
@@ -55,6 +58,9 @@ def watch(
         gather: under torch.distributed, rows of all processes; else of rank 0.
         strict: raise at the next step what goes wrong (a full disk, rows that cannot be used); else it is logged once
             and told in the recording.
+        check: compare loss value and gradient of the loop with those of `loss`, in the first 20 recorded steps and then
+            in one of 200, and report known faults. It needs `caller_loss`, or `step` before the backward pass.
+        accumulate: batches whose gradients add up, where each loss is divided by this number.
     Raises: BadName; UnknownName; ValueError for a setting that there is not.
     """
     criterion = losses.create(loss, **knobs) if loss else None
@@ -72,6 +78,8 @@ def watch(
         gather=gather,
         strict=strict,
         towers=towers,
+        check=check,
+        accumulate=accumulate,
     )
     return Watch(new_name(name), settings)
 
@@ -83,6 +91,7 @@ class Watch:
         self.settings, self.omissions = settings, Omissions(message("watch {name}", name=name))
         self.run: Run | None = None  # None where nothing is written: no rank 0, no disk
         self._recorder: Recorder | None = None
+        self._catcher = GradientCatcher()
         self._steps, self._images, self._pid = 0, 0, os.getpid()
         self._last, self._since, self._closed = 0, time.monotonic(), False
         self._locks = contextlib.ExitStack()
@@ -147,6 +156,7 @@ class Watch:
         self._steps = self._steps + 1 if step is None else int(step)
         if self._recorder is not None:
             self._recorder.step = self._steps
+            self._hand_over_check()
         if views and hasattr(views[0], "shape"):
             self._images += views[0].shape[0]
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
@@ -174,10 +184,16 @@ class Watch:
                 copy = gather_step(copy)
             if self._recorder is not None:
                 self._recorder.put(copy)
+                if self.settings.check:
+                    self._catcher.begin(copy, views)
         except Exception as error:
             self.on_error(error, "steps")
         self._last = max(self._steps, 1)
         self._raise_if_strict()
+
+    def _hand_over_check(self) -> None:
+        if self._recorder is not None and self._pid == os.getpid() and (check := self._catcher.take()) is not None:
+            self._recorder.put(check)
 
     @property
     def records_next(self) -> bool:
@@ -222,6 +238,7 @@ class Watch:
             return
         self._closed = True
         atexit.unregister(self._close_at_exit)
+        self._hand_over_check()
         recorder, self._recorder = self._recorder, None
         if recorder is None or self.run is None:
             return

@@ -29,6 +29,7 @@ from contrastive_core.data.image_form import LARGEST, RESIZES, SMALLEST
 from contrastive_core.runs.train_config import FIELDS, TrainConfig
 
 FORMAT = 1  # of run folders
+CHECK_FILE = "doctor.json"  # of a recording
 
 
 _LIMITS = {name: {k: v for k, v in f.metadata.items() if k in ("low", "high")} for name, f in FIELDS.items()}
@@ -82,6 +83,26 @@ class Manifest(TypedDict, total=False):
     recording: Recording
 
 
+class LoopFault(TypedDict):
+    """A fault of a training loop: its sentence, the number of steps that show it, and ids of rows concerned."""
+
+    name: str
+    text: str
+    steps: Annotated[int, whole(1)]
+    rows: list[str]
+
+
+class LoopCheck(TypedDict):
+    """A recording's doctor.json: what the checks of its loss found, and the numbers of `step`."""
+
+    checked: Annotated[int, whole()]
+    step: Annotated[int, whole()]
+    problem: str
+    text: str
+    numbers: str
+    faults: list[LoopFault]
+
+
 class Status(TypedDict, total=False):
     """A status.json: how a run stands, and which process wrote it."""
 
@@ -108,6 +129,7 @@ class Meta(TypedDict, total=False):
 MANIFEST = replace(schema_of(Manifest), required=("config", "format"))
 STATUS = replace(schema_of(Status), required=("status",))
 META = schema_of(Meta)
+CHECK = replace(schema_of(LoopCheck), required=tuple(get_type_hints(LoopCheck)))
 MARK = fields({"id": text, "what": optional(text)}, {"label": optional(text), "group": optional(text)})
 METRICS = fields(allowed={"step": whole(), "epoch": whole()}, others=optional(number()))
 

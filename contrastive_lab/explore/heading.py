@@ -85,6 +85,7 @@ def about_recording(run: Run) -> None:
         st.caption(format.plain(recordings.describe(run)))
     if note := run.status().get("note"):
         st.info(format.plain(note))
+    recordings.loop_check(run)
     st.caption(locale.text(recordings.LACKS))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from contrastive_core.base.json_files import read_object
 from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
@@ -20,7 +21,7 @@ from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.runs.references import PREFIX, references_of
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
@@ -102,7 +103,8 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
         without_images = f"The map has no pictures: {error}"
     view, note = _loss_view(run) if run else (None, "")
     left_out = run.manifest.get("left_out") if run else ""
-    notes = [without_paths(text, source) for text in (without_images, left_out, note) if text]
+    checked = _loop_check(source) if source else ""
+    notes = [without_paths(text, source) for text in (checked, without_images, left_out, note) if text]
     return Part(
         title=str((run and run.meta().get("title")) or space.title),
         about=without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source),
@@ -116,6 +118,15 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
         loss_view=view,
         notes=notes,
     )
+
+
+def _loop_check(run: Run) -> str:
+    """What the checks of a recorded loop's loss found."""
+    try:
+        record = read_object(run.path / CHECK_FILE, CHECK)
+    except (OSError, ValueError):
+        return ""
+    return f"{record['text']} {record['numbers']}" if record["faults"] else ""
 
 
 def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:

@@ -36,6 +36,7 @@ def details(run: Run) -> None:
         alt = html.escape(_("Map of its test images"))
         st.html(f'<img class="run-map" src="{picture}" alt="{alt}">')
     if run.is_recording:
+        recordings.loop_check(run)
         st.caption(locale.text(recordings.LACKS))
         recordings.figures(run)
     elif (record := cache.accuracies(run)) is not None and "h" in record.scores:

@@ -7,9 +7,10 @@ import torch
 from opened_page import page_on
 from test_pages import text_of
 
-from contrastive_core import runs, watch
+from contrastive_core import losses, pairs, runs, watch
 from contrastive_core.compare.verify import damage
 from contrastive_core.engine import queue, run_folders, training
+from contrastive_core.runs.run import CHECK_FILE
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.space import Space
@@ -55,6 +56,25 @@ def test_every_page_opens_on_one_that_has_no_rows_yet(monkeypatch) -> None:
             app = page_on(page, monkeypatch, run="empty")
             assert not app.exception, page
             assert not app.error, page
+
+
+@pytest.mark.parametrize("page", ["explore", "runs"])
+def test_a_fault_of_the_loop_is_shown(page: str, monkeypatch) -> None:
+    ids = torch.tensor([0, 0, 1, 2])
+    with watch("faulty", loss="nt_xent", temperature=0.5, every=1, strict=True) as w:
+        for _ in range(3):
+            z = torch.randn(4, 2, 6, requires_grad=True)
+            loss = losses.create("nt_xent", temperature=0.5)(pairs.from_views(z)).value
+            w.step(z, ids=ids, caller_loss=loss)
+            w._recorder.wait()
+    app = page_on(page, monkeypatch, run="faulty")
+    assert "negatives of each other" in text_of(app)
+    assert "Found in 3 of 3 checked steps" in text_of(app)
+    (w.run.path / CHECK_FILE).write_text("[]")
+    assert "doctor.json" in str(damage(w.run))
+    app = page_on(page, monkeypatch, run="faulty")
+    assert not app.exception
+    assert not app.error
 
 
 def test_explore_shows_any_step(closed: str, monkeypatch) -> None:

@@ -49,8 +49,8 @@ def trained(watcher) -> tuple[list[torch.Tensor], list[object]]:
             z = model((x[:, None] + noise).flatten(0, 1)).view(16, 2, 4)
             loss = criterion(pairs.from_views(z)).value
             optimizer.zero_grad()
+            w.step(z, labels=y, ids=index, caller_loss=loss)
             loss.backward()
-            w.step(z, labels=y, ids=index)
             if step % 4 == 0:
                 w.probe(model, probe)
             optimizer.step()
@@ -63,7 +63,7 @@ def main() -> None:
     torch.set_float32_matmul_precision("medium")
     threads = torch.get_num_threads()
     alone, drawn = trained(Still())
-    beside, drawn_beside = trained(watch("beside", loss="triplet", every=1, strict=True))
+    beside, drawn_beside = trained(watch("beside", loss="nt_xent", every=1, strict=True))
     assert drawn == drawn_beside
     assert all(torch.equal(a, b) for a, b in zip(alone, beside, strict=True))
     assert torch.get_num_threads() == threads

@@ -1,0 +1,195 @@
+"""The checks of a recording: the gradients that reach the rows of a step, the diagnosis of each, and what all say
+together. The training thread only registers hooks that copy gradients; the recorder's thread computes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, join
+from contrastive_core.losses import Loss
+from contrastive_core.ops import collectives
+from contrastive_core.recording.doctor import (
+    EPS,
+    NOT_EXPLAINED,
+    Diagnosis,
+    SavedBatch,
+    diagnose,
+    sentences_of,
+    spread_of,
+)
+from contrastive_core.recording.faults import Fault
+from contrastive_core.recording.steps import Omissions, StepCopy, batch_of
+
+FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
+CONFIRMED = 3  # checks that name a fault before it is reported
+SHARE = 0.6  # of the checks of the most frequent fault, from which on another is named beside it
+ROWS = 20  # ids that a report lists
+
+
+@dataclass(eq=False)
+class CheckCopy:
+    """A step with the gradients of its views; None for a view that got none."""
+
+    copy: StepCopy
+    eps: float
+    is_learned: tuple[bool, ...]
+    grads: list[Tensor | None]
+    copied: list[Any] = field(default_factory=list)  # events of a GPU
+    handles: list[Any] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        return self.copy.step
+
+    def saved_batch(self, positives: str, accumulate: int = 1) -> SavedBatch:
+        """Raises ValueError where the rows cannot be compared."""
+        for event in self.copied:
+            event.synchronize()
+        copy = self.copy
+        if not all(bool(torch.isfinite(z).all()) for z in (*copy.views, *([] if copy.queue is None else [copy.queue]))):
+            raise ValueError(N_("Not checked: rows are not finite."))
+        rows = batch_of(copy, Omissions(""))
+        grad = None
+        if any(g is not None for g in self.grads):
+            filled = [torch.zeros_like(z) if g is None else g for z, g in zip(copy.views, self.grads, strict=True)]
+            grad = _flat([g.cpu().double() for g in filled], copy.is_of_towers)
+        marks = zip(copy.views, self.is_learned, strict=True)
+        learned = _flat([z.new_full((*z.shape[:-1], 1), float(x)).cpu() for z, x in marks], copy.is_of_towers)
+        return SavedBatch(
+            rows=rows,
+            value=None if copy.caller_loss is None else float(copy.caller_loss),
+            grad=grad,
+            is_learned=(learned[:, 0] > 0).numpy(),
+            eps=self.eps,
+            positives=positives,
+            accumulate=accumulate,
+        )
+
+
+def _flat(tensors: list[Tensor], are_towers: bool) -> Tensor:
+    """One row for each of `RecordedBatch`, in its order."""
+    z = torch.cat(tensors) if are_towers else torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
+    return z.reshape(-1, z.shape[-1])
+
+
+class GradientCatcher:
+    """Decides which recorded steps are checked, and copies the gradients of their rows during the backward pass."""
+
+    def __init__(self) -> None:
+        self.seen = 0  # recorded steps
+        self._waiting: CheckCopy | None = None
+
+    def begin(self, copy: StepCopy, views: tuple[Any, ...]) -> None:
+        """Follow the gradients of a recorded step, if it is to be checked."""
+        is_due = self.seen < FIRST or self.seen % EVERY == 0
+        self.seen += 1
+        if not is_due or not copy.is_whole or not collectives.is_single_process():
+            return
+        rows = [z if isinstance(z, Tensor) else None for z in views]
+        learned = tuple(z is not None and z.requires_grad for z in rows)
+        if copy.caller_loss is None and not any(learned):
+            return
+        check = CheckCopy(copy, precision_of(copy), learned, [None] * len(rows))
+        for place, z in enumerate(rows):
+            if z is not None and z.requires_grad:
+                check.handles.append(z.register_hook(_keeper(check, place)))
+        self._waiting = check
+
+    def take(self) -> CheckCopy | None:
+        """The step whose backward pass is over; once."""
+        check, self._waiting = self._waiting, None
+        for handle in [] if check is None else check.handles:
+            handle.remove()
+        return check
+
+
+def _keeper(check: CheckCopy, place: int) -> Any:
+    def keep(grad: Tensor) -> None:
+        before = check.grads[place]
+        check.grads[place] = grad.detach().clone() if before is None else before + grad.detach()
+        if grad.is_cuda:
+            event = torch.cuda.Event()
+            event.record(torch.cuda.current_stream(grad.device))
+            check.copied.append(event)
+
+    return keep
+
+
+def precision_of(copy: StepCopy) -> float:
+    """The coarsest precision among rows, loss and autocast."""
+    kinds = [x.dtype for x in (*copy.views, copy.caller_loss) if isinstance(x, Tensor) and x.is_floating_point()]
+    device = copy.views[0].device.type
+    if torch.is_autocast_enabled(device):
+        kinds.append(torch.get_autocast_dtype(device))
+    return max(EPS, *(torch.finfo(kind).eps for kind in kinds))
+
+
+class LoopFindings:
+    """What the checks of a recording say together."""
+
+    def __init__(self, loss: Loss | None, positives: str, accumulate: int) -> None:
+        self.loss, self.positives, self.accumulate = loss, positives, accumulate
+        self.checked, self.counts, self.last = 0, Counter[str](), Diagnosis()
+        self.faults: dict[str, Fault] = {}
+        self._step = 0
+        self._history: dict[str, Any] = {}
+        self.reported: list[str] = []
+
+    def add(self, check: CheckCopy) -> None:
+        """Diagnose one more step."""
+        try:
+            batch = replace(check.saved_batch(self.positives, self.accumulate), **self._history)
+            first = self._history.get("first_spread") or spread_of(batch.rows)[0]
+            self._history = {"queue_before": batch.rows.queue, "first_spread": first}
+            found = diagnose(batch, self.loss)
+        except ValueError as error:
+            found = Diagnosis(problem=str(error))
+        self.checked += 1
+        faults = found.faults
+        if not found.is_explained:
+            faults = (Fault("not_explained", NOT_EXPLAINED),)
+        for fault in faults:
+            self.counts[fault.name] += 1
+            rows = (*(self.faults[fault.name].rows if fault.name in self.faults else ()), *fault.rows)
+            self.faults[fault.name] = fault._replace(rows=tuple(dict.fromkeys(rows))[:ROWS])
+        if faults or self.last.is_healthy:
+            self.last, self._step = found, check.step
+
+    def confirmed(self) -> list[str]:
+        """Names of the faults that enough checks name."""
+        most = max(self.counts.values(), default=0)
+        names = [name for name, count in self.counts.most_common() if count >= max(CONFIRMED, SHARE * most)]
+        return names if names == ["not_explained"] else [name for name in names if name != "not_explained"]
+
+    def text(self) -> str:
+        """The confirmed faults in one line; "" without any."""
+        return sentences_of([self.faults[name] for name in self.confirmed()])
+
+    def news(self) -> str:
+        """One line for the console where the confirmed faults have changed; else ""."""
+        names = self.confirmed()
+        if not names or names == self.reported or (names == ["not_explained"] and self.last.value is None):
+            return ""
+        self.reported = names
+        return join(" ", filter(None, [self.text(), self.last.numbers]))
+
+    def record(self) -> JsonObject:
+        """As the recording keeps it."""
+        faults = [
+            {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}
+            for n in self.confirmed()
+        ]
+        return {
+            "checked": self.checked,
+            "step": self._step,
+            "problem": self.last.problem,
+            "text": self.text(),
+            "numbers": self.last.numbers,
+            "faults": faults,
+        }

@@ -1,0 +1,157 @@
+"""The doctor of training loops: it names planted faults, and stays silent on healthy loops."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from benchmarks import loop_doctor
+from contrastive_core import losses, pairs, watch
+from contrastive_core.base.json_files import read_object
+from contrastive_core.cli.main import main
+from contrastive_core.recording import loop_checks
+from contrastive_core.recording.doctor import SavedBatch, diagnose
+from contrastive_core.recording.steps import Omissions, batch_of, copy_step
+from contrastive_core.runs.run import CHECK, CHECK_FILE
+
+SLOW = ("collapse",)  # needs more steps
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_doctor, "STEPS", 3)
+    monkeypatch.setattr(loop_checks, "CONFIRMED", 2)
+
+
+@pytest.mark.parametrize("title", [title for title in loop_doctor.PLANTED if title not in SLOW])
+def test_planted_faults_are_named(title: str) -> None:
+    name, step, declared = loop_doctor.PLANTED[title]
+    names, _ = loop_doctor.reported(step, declared, seed=0)
+    assert names == [name]
+
+
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("title", loop_doctor.HEALTHY)
+def test_healthy_loops_are_silent(title: str, bf16: bool) -> None:
+    make, declared = loop_doctor.HEALTHY[title]
+    assert loop_doctor.reported(make(bf16), declared, seed=0)[0] == []
+
+
+def saved(views: torch.Tensor, **values: object) -> SavedBatch:
+    """A healthy batch of NT-Xent, or another with these values."""
+    z = views.clone().requires_grad_()
+    value = losses.create("nt_xent")(pairs.from_views(z)).value
+    value.backward()
+    rows = batch_of(copy_step(1, [views], 0.0, Omissions("")), Omissions(""))
+    assert z.grad is not None
+    return replace(SavedBatch(rows, value.item(), z.grad.flatten(0, 1).double()), **values)
+
+
+def test_one_batch() -> None:
+    loss, views = losses.create("nt_xent"), torch.randn(16, 2, 8)
+    healthy = saved(views)
+    assert diagnose(healthy, loss).is_healthy
+    assert healthy.grad is not None
+    assert diagnose(replace(healthy, grad=healthy.grad * 65536), loss).is_healthy  # the scale of mixed precision
+    [fault] = diagnose(replace(healthy, grad=healthy.grad / 4), loss).faults
+    assert "accumulate=4" in fault.text
+    assert diagnose(replace(healthy, grad=healthy.grad / 4, accumulate=4), loss).is_healthy
+    strange = diagnose(replace(healthy, grad=healthy.grad.roll(1, 0)), loss)
+    assert not strange.is_explained
+    assert strange.faults == ()
+    assert "no known fault explains it" in strange.text
+    assert "cosine" in strange.numbers
+    flat = torch.ones(16, 2, 8) + 1e-3 * views
+    assert [fault.name for fault in diagnose(saved(flat), loss).faults] == ["collapse"]
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"value": None, "grad": None}, "no gradient reached the rows"),
+        ({"value": float("nan")}, "the loss is not finite"),
+        ({"grad": torch.full((32, 8), torch.nan)}, "the gradient is not finite"),
+        ({"positives": "labels"}, "no labels to pair them by"),
+    ],
+)
+def test_what_cannot_be_compared(values: dict[str, object], problem: str) -> None:
+    found = diagnose(saved(torch.randn(16, 2, 8), **values), losses.create("nt_xent"))
+    assert found.faults == ()
+    assert problem in found.problem
+
+
+def test_losses_that_cannot_be_compared() -> None:
+    batch = saved(torch.randn(16, 2, 8))
+    assert "no loss of the library" in diagnose(batch, None).problem
+    assert "inputs that are not recorded" in diagnose(batch, losses.create("lejepa")).problem
+    large = replace(batch, rows=replace(batch.rows, z=torch.randn(4000, 8)))
+    assert "more than are compared" in diagnose(large, losses.create("nt_xent")).problem
+
+
+def test_what_a_recording_keeps(caplog: pytest.LogCaptureFixture) -> None:
+    ids = torch.arange(8) % 7
+    with watch("checked", loss="nt_xent", temperature=0.5, every=1, strict=True) as w:
+        for _ in range(3):
+            z = torch.randn(8, 2, 4, requires_grad=True)
+            loss = losses.create("nt_xent", temperature=0.5)(pairs.from_views(z)).value
+            w.step(z, ids=ids, caller_loss=loss)
+            loss.backward()
+    assert w.run is not None
+    record = read_object(w.run.path / CHECK_FILE, CHECK)
+    [fault] = record["faults"]
+    assert (record["checked"], fault["name"], fault["steps"], fault["rows"]) == (3, "duplicates", 3, ["0"])
+    assert str(record["numbers"]).endswith("Gradient: 1 times the declared one (cosine 1.000).")
+    assert len([r for r in caplog.records if "negatives of each other" in r.getMessage()]) == 1
+
+
+def test_steps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop_checks, "FIRST", 2)
+    monkeypatch.setattr(loop_checks, "EVERY", 5)
+    with watch("some", loss="nt_xent", every=1, strict=True) as w:
+        for _ in range(11):
+            w.step(torch.randn(4, 2, 3), caller_loss=torch.tensor(1.0))
+        findings = w._recorder.findings
+    assert findings.checked == 4  # steps 1, 2, 6 and 11
+    with watch("none", loss="nt_xent", every=1, strict=True, check=False) as w:
+        w.step(torch.randn(4, 2, 3), caller_loss=torch.tensor(1.0))
+    assert not (w.run.path / CHECK_FILE).exists()
+
+
+def test_a_saved_batch(tmp_path, capsys) -> None:
+    z = torch.randn(16, 2, 8, requires_grad=True)
+    loss = losses.create("nt_xent", temperature=0.04)(pairs.from_views(z)).value
+    loss.backward()
+    path = str(tmp_path / "step.safetensors")
+    save_file({"z": z.detach(), "grad": z.grad, "loss": loss.detach(), "ids": torch.arange(16)}, path)
+    command = ["doctor", "loop", path, "--loss", "nt_xent", "--set"]
+    assert main([*command, "temperature=0.04"]) == 0
+    assert main([*command, "temperature=0.2", "--json"]) == 1
+    out = capsys.readouterr().out
+    assert json.loads(out[out.index("{") :])["faults"][0]["name"] == "tau_twice"
+
+
+@pytest.mark.parametrize(
+    ("tensors", "options", "problem"),
+    [
+        ({"x": torch.ones(2)}, ["--loss", "nt_xent"], "has no tensor z"),
+        ({"z": torch.randn(4, 2, 3)}, ["--loss", "nt_xent"], "no gradient reached"),
+        ({"z": torch.randn(4, 2, 3)}, [], "needs a file and --loss"),
+        ({"z": torch.randn(4, 2, 3)}, ["--loss", "no_such"], "unknown loss"),
+        ({"z": torch.randn(4, 2, 3), "grad": torch.ones(4, 3)}, ["--loss", "nt_xent"], "another shape"),
+        ({"z": torch.full((4, 2, 3), torch.nan), "loss": torch.ones(())}, ["--loss", "nt_xent"], "not finite"),
+        ({"z": torch.randn(4, 3), "loss": torch.ones(())}, ["--loss", "nt_xent"], "no views and no labels"),
+        (None, ["--loss", "nt_xent"], "no safetensors file"),
+    ],
+)
+def test_files_that_cannot_be_compared(tmp_path, capsys, tensors, options: list[str], problem: str) -> None:
+    path = tmp_path / "step.safetensors"
+    path.write_bytes(np.arange(9).tobytes())
+    if tensors is not None:
+        save_file(tensors, str(path))
+    assert main(["doctor", "loop", str(path), *options]) == 2
+    assert problem in capsys.readouterr().err
