@@ -1,5 +1,5 @@
 // How many of 20 seeds collapse on the circle of the Loss Lab, and by which step: `node benchmarks/collapse.mjs`.
-// The lesson "Why does it not collapse?" tells of these figures. Measured on 2026-11-25 with Node 20.
+// The lesson "Why does it not collapse?" tells of these figures. Measured on 2026-11-27 with Node 20.
 
 /* global console */
 import { COLLAPSED, advance, begin, places, spreadOf } from "../contrastive_lab/components/siamese/training.js";

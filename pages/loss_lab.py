@@ -39,6 +39,8 @@ def page() -> None:
             stages.choose_stage([*stages.STAGES], own)
         if own == "circle":
             on_circle(slots.loss, losses, lesson)
+            with head:
+                stages.export()
         else:
             with slots.loss:
                 images = choose_images(run)

@@ -69,7 +69,9 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
         knobs = knob_form(key, loss, about, of_run)
         st.caption(_(FROZEN) + (f" {_(recordings.LACKS)}" if run.is_recording else ""))
         formula(loss, about)
-    query_params.keep(**asdict(state))
+    kept = asdict(state)
+    order = kept.pop("order")
+    query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
     with toolbar.stages:
         stage = _choose_stage(run, about, pairing, request, lesson)
     if request is None:

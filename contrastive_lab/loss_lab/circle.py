@@ -18,6 +18,7 @@ from contrastive_lab.components.siamese import SiameseStart, SiameseView, draw_s
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.controls import formula, knob_form, reported
 from contrastive_lab.loss_lab.lesson_panel import hear, key_of, panel_of
+from contrastive_lab.loss_lab.stages import asked_export
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knob_of, live_knob
 
 SETTINGS = "lab-circle-settings"  # the button with the settings of the loss
@@ -38,9 +39,10 @@ TRAINING = N_(
 )
 MODEL = N_(
     "Each image is four random numbers; a view adds noise to them. Encoder and predictor are networks with one hidden "
-    "layer of 16 tanh units, and their two outputs are scaled to length 1. Each step is plain gradient descent on "
-    "−cos(p, z) over all images and both directions. BYOL's targets come from a moving average of the encoder; without "
-    "stop-gradient they come from the encoder itself. BYOL's own loss, 2 − 2 cos, is the same with twice the gradient."
+    "layer of 16 ReLU units and two outputs; only the direction of the outputs counts. Each step is plain gradient "
+    "descent on −cos(p, z) over all images and both directions. BYOL's targets come from a moving average of the "
+    "encoder; without stop-gradient they come from the encoder itself. BYOL's own loss, 2 − 2 cos, is the same with "
+    "twice the gradient."
 )
 
 
@@ -81,9 +83,7 @@ def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> 
     else:
         heard = reported(key).get("report")
         more = further_knobs_of(about, knobs)
-        view = CircleView(
-            kernel=kernel, score=about["score"], knob=knob, start=start, lesson=panel_of(lesson), heard=heard, more=more
-        )
+        view = CircleView(kernel, about["score"], knob, start, panel_of(lesson), heard, more, asked_export())
         draw_circle(view, key, partial(_hear, key, loss))
 
 
@@ -125,7 +125,8 @@ def _training(lesson: int) -> None:
         pace=start.speed,
         **{knob.name: knob.value for knob in knobs},
     )
-    draw_siamese(SiameseView(start, knobs, panel_of(lesson), report.get("report")), key, partial(_hear, key, SIAMESE))
+    view = SiameseView(start, knobs, panel_of(lesson), report.get("report"), asked_export())
+    draw_siamese(view, key, partial(_hear, key, SIAMESE))
 
 
 def _start(report: dict[str, Any]) -> SiameseStart:

@@ -43,7 +43,8 @@ def reported(key: str) -> dict[str, Any]:
 def view_state(key: str) -> ViewState:
     """What the live view shows: as it said itself, or as the address asks."""
     report = reported(key)
-    texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "order", "second")}
+    texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "second")}
+    texts["order"] = report.get("order", query_params.kept_value("arrange") or "")
     masks = report.get("masks", query_params.kept_value("masks") == "yes") or None
     second_value, anchor = (report.get(n, query_params.kept_number(n)) for n in ("second_value", "anchor"))
     return ViewState(**texts, second_value=second_value, masks=masks, anchor=None if anchor is None else int(anchor))

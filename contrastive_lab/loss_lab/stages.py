@@ -46,12 +46,13 @@ def choose_stage(offered: Sequence[str], first: str) -> str:
     return query_params.one_of(st.segmented_control, _("Show"), offered, name="on", default=first, **look)
 
 
-def export(run: Run) -> None:
-    """Draw the menu that saves the picture, its pairs, and a report."""
+def export(run: Run | None = None) -> None:
+    """Draw the menu that saves the picture, its numbers and, of a batch of a run, a report."""
     with st.popover(_("Export"), key="lab-export-menu"):
         for what in ("png", "csv"):
             st.button(what.upper(), key=f"lab-export-{what}", on_click=_ask, args=(what,), width="stretch")
-        button.offer([run.name])
+        if run is not None:
+            button.offer([run.name])
 
 
 def asked_export() -> tuple[str, int]:

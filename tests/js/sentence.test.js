@@ -8,7 +8,7 @@ import { meanNegatives } from "../../contrastive_lab/components/loss_view/figure
 import { library } from "../../contrastive_lab/components/loss_view/library.js";
 import { shares } from "../../contrastive_lab/components/loss_view/gradients.js";
 import { sentence } from "../../contrastive_lab/components/loss_view/sentence.js";
-import { percent } from "../../contrastive_lab/components/shared/dom.js";
+import { number, percent } from "../../contrastive_lab/components/shared/dom.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const KNOBS = { temperature: { label: "τ, temperature" }, margin: { label: "ε, margin" } };
@@ -128,7 +128,7 @@ test("a sigmoid's sentence follows its bias: how large push and pull are, and wh
     told = (bias) => sentence(view(SCORES, MASK, { family: "sigmoid", knob: "temperature", temperature, bias }));
   for (const bias of [-2, 0, 3]) {
     const [pull, ...push] = SCORES.map((s, j) => sigmoid((j ? 1 : -1) * (s / temperature + bias)) / temperature),
-      sizes = [push.reduce((a, b) => a + b), pull].map((x) => (x >= 0.0995 ? x.toFixed(3) : x.toPrecision(2)));
+      sizes = [push.reduce((a, b) => a + b), pull].map(number);
     assert.ok(
       told(bias).endsWith(` Total push on negatives: ${sizes[0]}; total pull: ${sizes[1]}.`),
       `${told(bias)} is not of ${sizes}`,
@@ -136,9 +136,9 @@ test("a sigmoid's sentence follows its bias: how large push and pull are, and wh
   }
   assert.match(
     told(-12),
-    /^At τ = 0\.5, negatives are hardly pushed: the total push is 0\.000088, the total pull 2\.000\. The hardest/,
+    /^At τ = 0\.5, negatives are hardly pushed: the total push is 0\.000088, the total pull 2\.00\. The hardest/,
   );
-  assert.match(told(-200), /hardly pushed: the total push is 0\.000, the total pull 2\.000\.$/);
+  assert.match(told(-200), /hardly pushed: the total push is 0\.000, the total pull 2\.00\.$/);
 });
 
 /** An image whose caption two other images have, and what says each of them. */

@@ -41,7 +41,7 @@ test("without a predictor the stop-gradient halves the gradient", () => {
     return training.encoder.w.map((w, k) => w - before[k]);
   });
   assert.ok(moved[0].some((d) => Math.abs(d) > 1e-3));
-  moved[0].forEach((d, k) => assert.ok(Math.abs(2 * d - moved[1][k]) < 1e-12));
+  moved[0].forEach((d, k) => assert.ok(Math.abs(2 * d - moved[1][k]) < 1e-6));
 });
 
 test("a target with m = 0 is the encoder one step ago, and with m = 1 the first one", () => {

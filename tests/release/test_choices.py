@@ -46,6 +46,7 @@ def test_choices_within_the_live_view_count(filled_app: str, page: Any) -> None:
             button = page.locator(f"button[data-key={key}]")
             assert button.get_attribute("aria-pressed") == "true", key
             assert part != "view" or f"view={key}" in page.url
+            assert part != "order" or ("arrange=cluster" in page.url) == (key == "cluster")
     page.get_by_role("button", name="Pin as A").click()
     listed = page.locator(".panel select")
     listed.wait_for(timeout=1000 * PATIENCE)

@@ -169,7 +169,7 @@ def test_degenerate_batches_say_why(page: Any, address: str) -> None:
     visit(page, address, "one group", 16)
     assert page.locator(".effective").inner_text() == "none"
     visit(page, address, "server", 16)
-    assert page.locator(".loss").inner_text() == "1.500"
+    assert page.locator(".loss").inner_text() == "1.50"
     assert "NaN" not in page.locator(".lab").inner_text()
 
 

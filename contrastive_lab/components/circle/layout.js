@@ -3,11 +3,11 @@
 import { tick } from "./frame.js";
 import { listen, runOrPause, stepOnce } from "./pointer.js";
 import { MOST_GROUPS, restart, stepSize, turnTowers } from "./points.js";
-import { report, saveCircle, savePicture, tellOf } from "./save.js";
+import { report, saveCircle, savePicture } from "./save.js";
 import { buildCourse } from "../shared/course.js";
 import { el, isTouched } from "../shared/dom.js";
 import { buildFurther, putFurther } from "../shared/further_knobs.js";
-import { fromSlider, knobField, setKnob, toSlider } from "../shared/knob.js";
+import { buildKnob, setKnob } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { PULL, PUSH, mark } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
@@ -23,7 +23,7 @@ export function build(parent) {
   /** @type {any} */
   const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1, held: -1, chosen: -1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
-  ring.lesson = buildLesson((pressed) => tellOf(ring, pressed));
+  ring.lesson = buildLesson((pressed) => report(ring, pressed));
   const play = playButtons(
     { toggle: () => runOrPause(ring), step: () => stepOnce(ring), restart: () => again(ring) },
     _("Scatter again"),
@@ -31,7 +31,9 @@ export function build(parent) {
   );
   ring.run = play.run;
   const status = _("Trails: the last 20 steps. The width of the ring keeps points of one place apart."),
-    foot = footOf({ PNG: () => savePicture(ring), CSV: () => saveCircle(ring) }, () => tellOf(ring, { next: true }));
+    saves = { PNG: () => savePicture(ring), CSV: () => saveCircle(ring) },
+    foot = footOf(() => report(ring, { next: true }), saves);
+  ring.saves = foot.firstChild;
   ring.root = stageOf(
     [ring.canvas, play.root, el("p", { class: "status" }, status)],
     [ring.lesson.root, ...knobsOf(ring), ...figuresOf(ring), settingsOf(ring), foot],
@@ -54,38 +56,23 @@ function again(ring, isScattered = true) {
 /** What is dragged. */
 function knobsOf(ring) {
   const moved = () => {
+    ring.dragging = true;
     ring.history.length = 0;
     tick(ring);
   };
-  const letGo = () => {
-    ring.dragging = false;
-    report(ring);
-  };
-  ring.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
-  ring.slider.oninput = () => {
-    ring.dragging = true;
-    setKnob(ring, fromSlider(ring.meta.knob, ring.slider.value));
-    moved();
-  };
-  ring.slider.onchange = letGo;
-  ring.readout = knobField(
-    () => ring.meta.knob,
-    (v) => {
-      ring.slider.value = toSlider(ring.meta.knob, v);
+  buildKnob(ring, {
+    turn: (v) => {
       setKnob(ring, v);
       moved();
-      report(ring);
     },
-  );
-  ring.knobName = el("span", {});
-  ring.knobBar = el("div", { class: "knob" }, ring.knobName, ring.slider, ring.readout);
+    told: () => report(ring),
+  });
   ring.further = buildFurther({
     turn: () => {
-      ring.dragging = true;
       putFurther(ring.further, ring.kernel);
       moved();
     },
-    told: letGo,
+    told: () => report(ring),
   });
   return [ring.knobBar, ring.further.root];
 }

@@ -3,37 +3,20 @@
 import { tick } from "./frame.js";
 import { build, showStepSize } from "./layout.js";
 import { readAngles, restart } from "./points.js";
+import { saveCircle, savePicture } from "./save.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
-import { setKnob, toSlider } from "../shared/knob.js";
+import { showKnob } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn } from "../shared/locale.js";
+import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob, host) {
-  const data = unpack(blob);
-  const ring = parent._ring || (parent._ring = build(parent));
-  ring.send = host.report;
-  applyMeta(ring, data.meta);
-  showLesson(ring.lesson, data.meta.lesson);
+export const mount = partOf("_ring", build, (ring, { meta }) => {
+  applyMeta(ring, meta);
+  showLesson(ring.lesson, meta.lesson);
+  saveAsked(ring, meta.export, { png: savePicture, csv: saveCircle });
   tick(ring);
-  return () => {
-    cancelAnimationFrame(ring.frame);
-    ring.observer.disconnect();
-    ring.root.remove();
-    parent._ring = null;
-  };
-}
+});
 
-/** @param {PartArguments} component */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
+export default inApp(mount);
 
 /**
  * @param {CircleState} ring
@@ -44,22 +27,11 @@ export function applyMeta(ring, meta) {
     first = ring.name === undefined;
   ring.meta = meta;
   ring.kernel = { ...meta.kernel };
-  ring.reports ??= meta.heard ?? 0;
-  const { knob } = meta,
-    isOlder = !first && (ring.dragging || ring.reports > (meta.heard ?? ring.reports));
-  ring.slider.disabled = !knob;
-  ring.knobName.textContent = knob ? knob.label : _("no setting to drag");
-  ring.slider.setAttribute("aria-label", ring.knobName.textContent);
-  ring.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: ring.knobName.textContent }));
-  ring.readout.disabled = !knob;
-  if (!isOlder) showFurther(ring.further, meta.more);
+  const isHeld = !first && isOlder(ring, meta); // what is in the hand, or was told since, is not moved
+  if (!isHeld) showFurther(ring.further, meta.more);
   putFurther(ring.further, ring.kernel);
-  if (knob && isOlder)
-    setKnob(ring, ring.value); // what is in the hand, or was told since, is not moved
-  else if (knob) {
-    ring.slider.value = toSlider(knob, knob.value);
-    setKnob(ring, knob.value);
-  }
+  showKnob(ring, isHeld);
+  ring.saves.hidden = Boolean(meta.export);
   if (ring.name === name) return;
   ring.name = name;
   if (first) {

@@ -1,17 +1,17 @@
 // Where the points are: at first, as an address holds them, and after a step.
 
 import { compute } from "./forces.js";
+import { remembered } from "../shared/course.js";
+import { fromSlider } from "../shared/knob.js";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
   TURN = 1 << 18; // of an angle as three letters
 
-const SPEEDS = [0.002, 1]; // smallest and largest step
+const STEP = /** @type {any} */ ({ low: 0.002, high: 1, log: true }); // of the gradient descent
 
 export const MOST_GROUPS = 20;
 
 const TRAIL = 20; // steps
-
-const HISTORY = 400; // points of the curves; of a longer course every second, fourth, … step is kept
 
 /**
  * Angles as letters that an address can hold, and back; null for what are none.
@@ -89,7 +89,7 @@ export function turnTowers(ring) {
  *
  * @param {CircleState} ring
  */
-export const stepSize = (ring) => SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], ring.speed.value / 1000);
+export const stepSize = (ring) => fromSlider(STEP, Number(ring.speed.value));
 
 /**
  * Step, loss, alignment and uniformity from the first step to the state that is shown.
@@ -112,11 +112,7 @@ export function advance(ring) {
   ring.trail = [...ring.trail, ring.angles.slice()].slice(-TRAIL);
   for (let i = 0; i < ring.n; i++)
     if (i !== ring.held) ring.angles[i] -= Math.max(-0.1, Math.min(0.1, rate * ring.force[i]));
-  const { history, step } = ring,
-    stride = history.length > 1 ? history[1][0] - history[0][0] : 1;
-  if (!history.length || step - history.at(-1)[0] >= stride)
-    history.push([step, ring.out.value, ring.alignment, ring.uniformity]);
-  if (history.length > HISTORY) ring.history = history.filter((_point, k) => k % 2 === 0);
+  ring.history = remembered(ring.history, [ring.step, ring.out.value, ring.alignment, ring.uniformity]);
   ring.step++;
 }
 

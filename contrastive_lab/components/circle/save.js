@@ -3,36 +3,24 @@
 import { written } from "./points.js";
 import { theme } from "../shared/canvas.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
-import { doneOf } from "../shared/lesson.js";
+import { tellChosen } from "../shared/part.js";
 
 /**
- * The server hears of what was let go; while the points run it hears nothing of their places.
+ * The server hears of what was let go, and of what was pressed besides; while the points run it hears nothing of their
+ * places.
  *
  * @param {CircleState} ring
+ * @param {Record<string, any>} [pressed]
  */
-export function report(ring) {
-  tellOf(ring, {});
-}
-
-/**
- * Where the circle stands, and what was pressed besides.
- *
- * @param {CircleState} ring
- * @param {Record<string, any>} pressed
- */
-export function tellOf(ring, pressed) {
-  const at = ring.moved ? written(ring.angles) : "";
-  ring.send("chosen", {
+export function report(ring, pressed = {}) {
+  tellChosen(ring, {
     value: ring.meta.knob ? ring.value : null,
-    more: ring.further.values,
     groups: ring.count,
     points: ring.n,
     scatter: ring.scatter,
     towers: Number(ring.towers.checked),
     speed: Number(ring.speed.value),
-    at,
-    report: (ring.reports = (ring.reports ?? 0) + 1),
-    done: doneOf(ring.lesson),
+    at: ring.moved ? written(ring.angles) : "",
     ...pressed,
   });
 }

@@ -2,38 +2,21 @@
 
 import { GRAY, ORANGE, line, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn } from "../shared/locale.js";
+import { _ } from "../shared/locale.js";
+import { inApp, partOf } from "../shared/part.js";
 
 const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys moved the cut
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- */
-export function mount(parent, blob, host) {
-  const { meta } = unpack(blob),
-    view = parent._cutoff || (parent._cutoff = build(parent));
-  view.host = host;
+export const mount = partOf("_cutoff", build, show, (view) => clearTimeout(view.timer));
+
+export default inApp(mount);
+
+function show(view, { meta }) {
   view.meta = meta;
-  view.input.max = view.meta.counts.length;
+  view.input.max = meta.counts.length;
   view.field.title = meta.title;
   heard(view, Math.round(meta.cut * meta.counts.length));
   redraw(view);
-  return () => {
-    clearTimeout(view.timer);
-    view.resize.disconnect();
-    view.root.remove();
-    parent._cutoff = null;
-  };
-}
-
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }
 
 function build(parent) {
@@ -63,8 +46,8 @@ function build(parent) {
     if (view.held) report(view);
   };
   parent.append(view.root);
-  view.resize = new ResizeObserver(() => redraw(view));
-  view.resize.observe(view.root);
+  view.observer = new ResizeObserver(() => redraw(view));
+  view.observer.observe(view.root);
   return view;
 }
 
@@ -73,7 +56,7 @@ function report(view) {
   view.held = false;
   if (!view.sent.length && Number(view.input.value) === view.given) return;
   view.sent.push(Number(view.input.value));
-  view.host.report("cut", cutOf(view));
+  view.send("cut", cutOf(view));
 }
 
 /**

@@ -4,6 +4,7 @@ import { BLUE, ORANGE, rgb } from "../shared/canvas.js";
 import { el, isTouched, number, say } from "../shared/dom.js";
 import { directionOf, projection } from "../shared/gaussian.js";
 import { N_, _ } from "../shared/locale.js";
+import { swatch } from "../shared/push_pull.js";
 
 export const BINS = 32;
 const RANGE = 4; // from −4 to 4; rows beyond are counted at the ends
@@ -97,13 +98,8 @@ function tell(part, title) {
   part.told = title;
   say(part.title, title);
   part.canvas.setAttribute("aria-label", _("{title}. Arrow keys choose a bar, which is described below.", { title }));
-  const item = (color, text) => {
-    const i = el("i", {});
-    i.style.background = rgb(color);
-    return el("span", {}, i, text);
-  };
   part.legendText = el("span", {});
-  part.legend.replaceChildren(item(BLUE, _("this batch")), item(ORANGE, _("standard normal")), part.legendText);
+  part.legend.replaceChildren(swatch(BLUE, _("this batch")), swatch(ORANGE, _("standard normal")), part.legendText);
 }
 
 function paint({ dimensions: { canvas, hover }, ink }, { x, counts }) {

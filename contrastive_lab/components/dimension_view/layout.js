@@ -4,8 +4,9 @@ import { DIRECTIONS } from "./histogram.js";
 import { cellAt, cellByKey } from "./matrices.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther, putFurther } from "../shared/further_knobs.js";
-import { buildLesson, doneOf } from "../shared/lesson.js";
+import { buildLesson } from "../shared/lesson.js";
 import { N_ } from "../shared/locale.js";
+import { tellChosen } from "../shared/part.js";
 import { forwardOf, stageOf } from "../shared/stage.js";
 
 const SHADES = { value: N_("Values"), part: N_("In the loss") };
@@ -53,8 +54,8 @@ export function buildView(parent) {
   lab.root.querySelector(".picture").classList.add("pair");
   parent.append(lab.root);
   for (const matrix of [lab.samples, lab.dimensions]) listen(lab, matrix);
-  lab.resize = new ResizeObserver(() => schedule(lab));
-  lab.resize.observe(lab.root);
+  lab.observer = new ResizeObserver(() => schedule(lab));
+  lab.observer.observe(lab.root);
   return lab;
 }
 
@@ -94,14 +95,7 @@ function listen(lab, matrix) {
 
 /** A value was let go, or something was pressed in a lesson: the server hears of all of it. */
 function report(lab, pressed = {}) {
-  lab.dragging = false;
-  lab.send("chosen", {
-    of: lab.meta.name,
-    more: lab.further.values,
-    report: (lab.reports = (lab.reports ?? 0) + 1),
-    done: doneOf(lab.lesson),
-    ...pressed,
-  });
+  tellChosen(lab, { of: lab.meta.name, ...pressed });
   schedule(lab);
 }
 

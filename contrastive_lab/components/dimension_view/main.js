@@ -13,48 +13,25 @@ import { say } from "../shared/dom.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
 import { extend, gaussianOf, gaussianTerms, ranked } from "../shared/gaussian.js";
 import { checkLesson, showLesson } from "../shared/lesson.js";
-import { mountIn } from "../shared/locale.js";
-import { languageOf, unpack } from "../shared/transport.js";
+import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
+import { showForward } from "../shared/stage.js";
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob, host) {
-  /** @type {any} */
-  const data = unpack(blob),
-    meta = data.meta,
-    lab = (parent._lab ||= buildView(parent));
-  Object.assign(lab, { send: host.report, redraw: () => draw(lab), meta });
+export const mount = partOf("_lab", buildView, (lab, data) => {
+  const { meta } = data;
+  Object.assign(lab, { redraw: () => draw(lab), meta });
   if (lab.key !== meta.content) load(lab, data);
-  lab.reports ??= meta.heard ?? 0;
-  const isOlder = lab.dragging || lab.reports > (meta.heard ?? lab.reports);
-  if (!isOlder || lab.isNew) {
+  if (!isOlder(lab, meta) || lab.isNew) {
     showFurther(lab.further, meta.knobs); // what is in the hand, or was told since, is not moved
     putFurther(lab.further, lab.knobs);
   }
   lab.isNew = false;
   showLesson(lab.lesson, meta.lesson);
-  lab.forward.hidden = !meta.forward;
-  say(lab.forward, meta.forward?.text ?? "");
+  showForward(lab.forward, meta.forward);
   lab.schedule(true);
-  save(lab, meta.export);
-  return () => {
-    cancelAnimationFrame(lab.frame);
-    lab.resize.disconnect();
-    lab.root.remove();
-    parent._lab = null;
-  };
-}
+  saveAsked(lab, meta.export, { png: savePng, csv: saveCsv });
+});
 
-/** What the host's menu asked for since the last time. */
-function save(lab, [what, count]) {
-  const isNew = count > (lab.exported ?? count);
-  lab.exported = count;
-  if (isNew) (what === "csv" ? saveCsv : savePng)(lab);
-}
+export default inApp(mount);
 
 const BUDGET = 8; // milliseconds of a frame for the statistics of further directions
 
@@ -104,9 +81,4 @@ function factsOf({ terms, knobs }) {
   const total = totalOf(terms),
     share = (key) => (terms.find((term) => term.key === key)?.part ?? NaN) / total;
   return { varianceShare: share("variance"), offDiagonalShare: share("off"), deviation: knobs.deviation };
-}
-
-/** @param {PartArguments} component */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
 }

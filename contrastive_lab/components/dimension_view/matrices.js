@@ -6,6 +6,7 @@ import { BLUE, GREEN, ORANGE, packed } from "../shared/canvas.js";
 import { partOfCell, weightOff } from "../shared/dimensions.js";
 import { el, isTouched, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
+import { swatch } from "../shared/push_pull.js";
 
 const FADE = 0.6; // power of a value's share of the largest one: small values are seen
 
@@ -116,15 +117,10 @@ function tell(matrix, title, shade) {
     "aria-label",
     _("{title}. Arrow keys choose a cell, which is described below.", { title }),
   );
-  const item = (color, text) => {
-    const i = el("i", {});
-    i.style.background = `rgb(${color.join(" ")})`;
-    return el("span", {}, i, text);
-  };
   matrix.legend.replaceChildren(
     ...(shade === "value"
-      ? [item(BLUE, _("above 0")), item(ORANGE, _("below 0"))]
-      : [item(GREEN, _("on the diagonal")), item(ORANGE, _("off the diagonal"))]),
+      ? [swatch(BLUE, _("above 0")), swatch(ORANGE, _("below 0"))]
+      : [swatch(GREEN, _("on the diagonal")), swatch(ORANGE, _("off the diagonal"))]),
     el("span", {}, shade === "value" ? _("stronger color: farther from 0") : _("stronger color: more of the loss")),
   );
 }

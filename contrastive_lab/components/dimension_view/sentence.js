@@ -42,22 +42,20 @@ export function notesOf({ form, n, d }, knobs) {
   if (form === "gaussian") return knobs.trade_off === 1 ? [_(AT_ONE)] : notes;
   if (["invariance", "variance", "covariance"].every((name) => knobs[name] === 0))
     notes.splice(0, notes.length, _("All three weights are 0: the loss is 0 for any embedding."));
-  if (d >= n)
+  const values = { d, n, rank: n - 1 };
+  if (d >= n && form === "correlation")
     notes.push(
-      form === "correlation"
-        ? _("{d} dimensions but {n} images: the correlation has rank {rank} at most, so it cannot be the identity.", {
-            d,
-            n,
-            rank: n - 1,
-          })
-        : _(
-            "{d} dimensions but {n} images: the covariance has rank {rank} at most, so some dimensions vary together.",
-            {
-              d,
-              n,
-              rank: n - 1,
-            },
-          ),
+      _(
+        "{d} dimensions but {n} images: the correlation has rank {rank} at most, so it cannot be the identity.",
+        values,
+      ),
+    );
+  else if (d >= n)
+    notes.push(
+      _(
+        "{d} dimensions but {n} images: the covariance has rank {rank} at most, so some dimensions vary together.",
+        values,
+      ),
     );
   return notes;
 }

@@ -14,7 +14,7 @@ export function samplesInWords({ meta, samples }, i, j) {
   return _("{first} and {second}: cosine similarity {value}.", {
     first: meta.names[i],
     second: meta.names[j],
-    value: samples.values[i * samples.size + j].toFixed(4),
+    value: number(samples.values[i * samples.size + j]),
   });
 }
 
@@ -27,29 +27,23 @@ export function dimensionInWords({ found, knobs, which }, j, k) {
   const { form, shown, matrices } = found,
     [a, b] = matrices.map((matrix) => matrix[j * shown.length + k]),
     values = { first: shown[j] + 1, second: shown[k] + 1, part: number(partOfCell(found, knobs, which, j, k)) };
-  if (form === "correlation")
+  if (form === "correlation") {
+    const told = { ...values, a: number(a) };
     return j === k
-      ? _("Dimension {first} with itself in the other view: correlation {a}. It adds {part} to the loss.", {
-          ...values,
-          a: a.toFixed(4),
-        })
+      ? _("Dimension {first} with itself in the other view: correlation {a}. It adds {part} to the loss.", told)
       : _(
           "Dimension {first} of view a with dimension {second} of view b: correlation {a}. It adds {part} to the loss.",
-          {
-            ...values,
-            a: a.toFixed(4),
-          },
+          told,
         );
+  }
+  const of = (f, more = {}) => ({ ...values, a: number(f(a)), b: number(f(b)), ...more });
   if (j === k)
-    return _("Dimension {first}: deviation {a} in view a and {b} in view b; γ is {least}. This cell adds {part}.", {
-      ...values,
-      a: number(deviationOf(a)),
-      b: number(deviationOf(b)),
-      least: knobText(knobs.deviation),
-    });
-  return _("Dimensions {first} and {second}: covariance {a} in view a and {b} in view b. This cell adds {part}.", {
-    ...values,
-    a: number(a),
-    b: number(b),
-  });
+    return _(
+      "Dimension {first}: deviation {a} in view a and {b} in view b; γ is {least}. This cell adds {part}.",
+      of(deviationOf, { least: knobText(knobs.deviation) }),
+    );
+  return _(
+    "Dimensions {first} and {second}: covariance {a} in view a and {b} in view b. This cell adds {part}.",
+    of((value) => value),
+  );
 }

@@ -12,6 +12,7 @@ export const SIDE = 10; // pixels left and right of a curve
 const SAMPLE = 22; // pixels of a line beside its name
 const STEPS = 80,
   LINES = 8; // of the softmax, the nearest candidates
+const LOOKS = { effective: [], entropy: [2, 3], loss: [7, 4] }; // dashes
 
 const ALONE = 1.1; // effective negatives below which one negative is as good as alone
 
@@ -49,12 +50,7 @@ export function alongKnob(lab) {
   return (lab.cache.curves = { points, nearest });
 }
 
-/**
- * @param {LossViewState} lab
- * @param {CanvasRenderingContext2D} g
- * @param {number} width
- * @param {number} height
- */
+/** @type {PanelDraw} */
 export function drawCurves(lab, g, width, height) {
   const knob = lab.meta.knob;
   if (!knob || !lab.kernel.knob) {
@@ -65,50 +61,31 @@ export function drawCurves(lab, g, width, height) {
     soft = !isHinge(lab),
     [first, second] = soft ? halves(width, height) : [null, { x: 0, y: 0, width, height }];
   if (first) within(g, first, (w, h) => drawSoftmax(lab, g, points, nearest, w, h));
-  const curves = soft
-    ? [
-        ["effective", _("negatives that matter"), []],
-        ["entropy", _("their entropy"), [2, 3]],
-        ["loss", _("loss"), [7, 4]],
-      ]
-    : [
-        ["effective", _("negatives still pushed"), []],
-        ["loss", _("loss"), [7, 4]],
-      ];
-  const lines = curves.map((/** @type {[string, string, number[]]} */ [field, name, dash]) => {
-    const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field])));
-    return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash, values: points.map((q) => [q.t, q[field] / top]) };
+  /** @type {Record<string, string>} */
+  const names = { effective: soft ? _("negatives that matter") : _("negatives still pushed") };
+  if (soft) names.entropy = _("their entropy");
+  names.loss = _("loss");
+  const lines = Object.entries(names).map(([field, name]) => {
+    const top = steadyTop(lab, field, Math.max(1e-12, ...points.map((q) => q[field]))),
+      values = points.map((q) => [q.t, q[field] / top]);
+    return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash: LOOKS[field], values };
   });
   within(g, second, (w, h) => plot(lab, g, lines, w, h));
   say(lab.panels.curves.note, curveWords(lab, points, soft));
 }
 
 function drawSoftmax(lab, g, points, nearest, width, height) {
-  const at = lab.anchor * lab.w;
-  plot(
-    lab,
-    g,
-    nearest.map((j, k) => {
-      const positive = lab.M[at + j] === 1,
-        lit = lab.hover && lab.hover[1] === j;
-      return {
-        color: positive ? BLUE : ORANGE,
-        wide: lit ? 3.5 : 1.6,
-        dash: positive
-          ? []
-          : [
-              [12, 3],
-              [8, 3],
-              [4, 3],
-              [2, 2],
-            ][k % 4],
-        values: points.map((q) => [q.t, q.each[k]]),
-      };
-    }),
-    width,
-    height,
-    _("softmax of the {count} nearest: positive (blue), negatives (dashed)", { count: nearest.length }),
-  );
+  const title = _("softmax of the {count} nearest: positive (blue), negatives (dashed)", { count: nearest.length });
+  const lines = nearest.map((j, k) => {
+    const isPositive = lab.M[lab.anchor * lab.w + j] === 1;
+    return {
+      color: isPositive ? BLUE : ORANGE,
+      wide: lab.hover?.[1] === j ? 3.5 : 1.6,
+      dash: isPositive ? [] : [12 - 3 * (k % 4), 3],
+      values: points.map((q) => [q.t, q.each[k]]),
+    };
+  });
+  plot(lab, g, lines, width, height, title);
 }
 
 /**
@@ -131,12 +108,8 @@ export function plot(lab, g, lines, width, height, title) {
     y = (v) => height - 18 - v * (height - 18 - top);
   lines.forEach(({ name, color, dash, values, wide }, k) => {
     g.setLineDash(dash);
-    line(
-      g,
-      values.map(([t, v]) => [x(t), y(v)]),
-      rgb(color),
-      wide,
-    );
+    const points = values.map(([t, v]) => [x(t), y(v)]);
+    line(g, points, rgb(color), wide);
     if (name) {
       const at = places[k];
       line(g, [[at.x, at.y - 4], [at.x + SAMPLE, at.y - 4]], rgb(color)); // prettier-ignore
@@ -149,15 +122,9 @@ export function plot(lab, g, lines, width, height, title) {
     ? [0.01, 0.05, 0.2, 1, 5, 10].filter((v) => v >= knob.low && v <= knob.high)
     : [0, 0.25, 0.5, 0.75, 1].map((t) => Number((knob.low + t * (knob.high - knob.low)).toPrecision(3)));
   for (const v of marks) tick(g, String(v), x(toSlider(knob, v) / 1000), height - 3, width);
-  const here = x(toSlider(knob, lab.value) / 1000);
-  line(
-    g,
-    [
-      [here, top - 8],
-      [here, height - 16],
-    ],
-    lab.accent,
-  );
+  const here = x(toSlider(knob, lab.value) / 1000),
+    ends = [top - 8, height - 16].map((v) => [here, v]);
+  line(g, ends, lab.accent);
 }
 
 /** Where the names of lines stand, one after the other, in as many rows as they need. */

@@ -3,31 +3,8 @@
 
 import { isWrong } from "./question.js";
 import { putFurther } from "../shared/further_knobs.js";
-import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
-import { doneOf } from "../shared/lesson.js";
-
-/**
- * The slider: what is dragged is computed at each frame, and told once.
- *
- * @param {LossViewState} lab
- */
-export function listenToKnob(lab) {
-  const { slider } = lab;
-  slider.oninput = (e) => drag(lab, fromSlider(lab.meta.knob, slider.value), e.timeStamp);
-  // A held arrow key changes the slider again and again: it counts as one drag until it is let go.
-  slider.onkeydown = (e) => {
-    if (e.key !== "Tab") lab.dragging = lab.byKey = true;
-  };
-  slider.onkeyup = slider.onblur = () => {
-    if (lab.byKey) {
-      lab.byKey = false;
-      report(lab);
-    }
-  };
-  slider.onchange = () => {
-    if (!lab.byKey) report(lab);
-  };
-}
+import { setKnob, symbolOf, toSlider } from "../shared/knob.js";
+import { tellChosen } from "../shared/part.js";
 
 /**
  * The knob moves in the browser alone; `report` is what tells the server.
@@ -38,7 +15,7 @@ export function listenToKnob(lab) {
  */
 export function drag(lab, v, stamp) {
   lab.pending ||= stamp;
-  lab.dragging = true;
+  Object.assign(lab, { dragging: true, turned: symbolOf(lab.meta.knob) });
   setKnob(lab, v);
   schedule(lab, true);
 }
@@ -56,14 +33,40 @@ export function dragTo(lab, v, stamp) {
 }
 
 /**
+ * The knob is dragged on a canvas, for which the slider is there too: `valueAt(e)` is the value under the pointer, null
+ * where there is none.
+ *
+ * @param {LossViewState} lab
+ * @param {HTMLCanvasElement} canvas
+ * @param {(e: PointerEvent) => number | null} valueAt
+ */
+export function listenDrag(lab, canvas, valueAt) {
+  const move = (e) => {
+    const { low, high } = lab.meta.knob;
+    dragTo(lab, Number(Math.min(high, Math.max(low, valueAt(e))).toPrecision(4)), e.timeStamp);
+  };
+  canvas.onpointerdown = (e) => {
+    if (valueAt(e) === null) return;
+    canvas.setPointerCapture(e.pointerId);
+    canvas.onpointermove = move;
+    move(e);
+  };
+  canvas.onpointerup = canvas.onpointercancel = () => {
+    if (canvas.onpointermove) report(lab);
+    canvas.onpointermove = null;
+  };
+}
+
+/**
  * One of the further knobs moves likewise.
  *
  * @param {LossViewState} lab
  * @param {number} stamp
+ * @param {Knob} knob
  */
-export function turnFurther(lab, stamp) {
+export function turnFurther(lab, stamp, knob) {
   lab.pending ||= stamp;
-  lab.dragging = true;
+  Object.assign(lab, { dragging: true, turned: symbolOf(knob) });
   putFurther(lab.further, lab.kernel);
   schedule(lab, true);
 }
@@ -73,7 +76,7 @@ export function turnFurther(lab, stamp) {
  */
 export function report(lab) {
   tellOf(lab, {});
-  if (lab.lesson.lesson && !lab.lesson.done) schedule(lab); // a goal counts once nothing is dragged
+  schedule(lab); // without what is lit during a drag; and a goal counts once nothing is dragged
 }
 
 /**
@@ -83,12 +86,10 @@ export function report(lab) {
  * @param {Record<string, any>} pressed
  */
 export function tellOf(lab, pressed) {
-  lab.dragging = false;
   const count = Object.keys(pressed).length ? { pressed: (lab.pressed = (lab.pressed ?? 0) + 1) } : {};
-  lab.send("chosen", {
+  tellChosen(lab, {
     of: lab.meta.name,
     value: lab.meta.knob ? lab.value : null,
-    more: lab.further.values,
     anchor: lab.anchor,
     view: lab.view,
     stage: lab.stage,
@@ -96,8 +97,6 @@ export function tellOf(lab, pressed) {
     masks: Boolean(lab.overlay),
     second: lab.pinned ? lab.second.choice : "",
     second_value: lab.pinned ? lab.second.value : null,
-    report: (lab.reports = (lab.reports ?? 0) + 1),
-    done: doneOf(lab.lesson),
     ...pressed,
     ...count, // the same may be pressed twice
   });

@@ -51,67 +51,41 @@ export function pullOf(o, M, i, w) {
  * @param {LossViewState} lab
  */
 export function drawFigures(lab) {
-  const o = lab.out,
-    i = lab.anchor,
+  const { out: o, anchor: i, meta } = lab,
     hinge = isHinge(lab),
-    many = positivesOf(lab).length;
-  const told = hinge ? _("Negatives still pushed") : _("Negatives that matter"),
-    defined = o && o.weight[i] > 0;
-  say(lab.effectiveTitle, _("{told}, mean", { told }));
-  say(lab.ownTitle, _("Anchor {anchor}: loss", { anchor: lab.meta.names[i] ?? i }));
-  say(lab.ownEffectiveTitle, _("Its {figure}", { figure: told.toLowerCase() }));
-  say(lab.pullTitle, many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"));
-  const mean = o && meanNegatives(o, lab.n),
-    counted = (x) => (hinge ? String(x) : few(x));
-  const both = valueBothWays(lab);
-  say(lab.both, both === null ? "" : _(" both ways {value}", { value: number(both) }));
-  say(
-    lab.loss,
-    !o
-      ? lab.meta.loss == null
-        ? "–"
-        : number(lab.meta.loss)
-      : o.valid
-        ? number(gliding(lab, "loss", o.value))
-        : "undefined",
-  );
-  say(
-    lab.effective,
-    !o
-      ? "–"
-      : mean
-        ? _("{count} of {total}", { count: few(gliding(lab, "effective", mean[0])), total: mean[1].toFixed(0) })
-        : _("none"),
-  );
-  say(
-    lab.own,
-    !o
-      ? "–"
-      : defined
-        ? number(gliding(lab, "own", o.loss[i]))
-        : hinge && many && o.negatives[i]
-          ? _("not counted: no active triplet")
-          : _("undefined: it lacks a partner"),
-  );
-  say(
-    lab.ownEffective,
-    !o
-      ? "–"
-      : o.negatives[i]
-        ? _("{count} of {total}", {
-            count: counted(hinge ? o.effective[i] : gliding(lab, "counted", shares(lab).counted)),
-            total: o.negatives[i],
-          })
-        : _("none"),
-  );
-  say(lab.pull, defined ? number(gliding(lab, "pull", pullOf(o, lab.M, i, lab.w))) : "–");
-  const bounded = defined && boundedBy(lab.kernel, many);
-  say(
-    lab.bound,
-    bounded
-      ? _(" at most {most}{knob}", { most: number(1 / lab.kernel.temperature), knob: lab.kernel.knob ? " (1/τ)" : "" })
-      : "",
-  );
+    many = positivesOf(lab).length,
+    told = hinge ? _("Negatives still pushed") : _("Negatives that matter"),
+    isDefined = o && o.weight[i] > 0,
+    both = valueBothWays(lab),
+    bounds = { most: number(1 / lab.kernel?.temperature), knob: lab.kernel?.knob ? " (1/τ)" : "" };
+  const texts = {
+    effectiveTitle: _("{told}, mean", { told }),
+    ownTitle: _("Anchor {anchor}: loss", { anchor: meta.names[i] ?? i }),
+    ownEffectiveTitle: _("Its {figure}", { figure: told.toLowerCase() }),
+    pullTitle: many === 1 ? _("Gradient on its positive") : _("Gradient on its positives, sum"),
+    both: both === null ? "" : _(" both ways {value}", { value: number(both) }),
+    bound: isDefined && boundedBy(lab.kernel, many) ? _(" at most {most}{knob}", bounds) : "",
+    loss: meta.loss == null ? "–" : number(meta.loss),
+    ...Object.fromEntries(["effective", "own", "ownEffective", "pull"].map((name) => [name, "–"])),
+    ...(o && valuesOf(lab, o, i, hinge, isDefined, many)),
+  };
+  for (const [name, text] of Object.entries(texts)) say(lab[name], text);
+}
+
+function valuesOf(lab, o, i, hinge, isDefined, many) {
+  const glide = (name, value) => gliding(lab, name, value),
+    of = (count, total) => _("{count} of {total}", { count, total }),
+    mean = meanNegatives(o, lab.n),
+    own = () => (hinge ? String(o.effective[i]) : few(glide("counted", shares(lab).counted))),
+    hasNoTriplet = hinge && many && o.negatives[i];
+  const lack = hasNoTriplet ? _("not counted: no active triplet") : _("undefined: it lacks a partner");
+  return {
+    loss: o.valid ? number(glide("loss", o.value)) : "undefined",
+    effective: mean ? of(few(glide("effective", mean[0])), mean[1].toFixed(0)) : _("none"),
+    own: isDefined ? number(glide("own", o.loss[i])) : lack,
+    ownEffective: o.negatives[i] ? of(own(), o.negatives[i]) : _("none"),
+    pull: isDefined ? number(glide("pull", pullOf(o, lab.M, i, lab.w))) : "–",
+  };
 }
 
 /** Whether the pull on all positives together can't be more than 1/τ. */

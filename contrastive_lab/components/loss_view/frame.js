@@ -1,6 +1,7 @@
 // One frame of the live loss view: the loss is computed again where it has to be, then all is drawn.
 
 import { report, schedule } from "./drag.js";
+import { drawLetters } from "./formula/panel.js";
 import { drawFigures } from "./figures.js";
 import { lessonFacts } from "./lesson_facts.js";
 import { describe } from "./legend.js";
@@ -36,6 +37,7 @@ export function draw(lab) {
   drawStage(lab);
   drawSweep(lab);
   drawPushes(lab);
+  drawLetters(lab);
   drawTwo(lab);
   const asked = isAsked(lab),
     before = lab.lesson.done;

@@ -61,44 +61,27 @@ const GRADIENTS = N_(
     "a bar to choose its anchor.",
 );
 
-/**
- * @param {LossViewState} lab
- * @param {CanvasRenderingContext2D} g
- * @param {number} width
- * @param {number} height
- */
+/** @type {PanelDraw} */
 export function drawGradients(lab, g, width, height) {
   const { total, hardest, curve } = shares(lab),
     [first, second] = halves(width, height);
   within(g, first, (w, h) => drawShares(lab, g, curve, w, h));
   within(g, second, (w, h) => drawLosses(lab, g, w, h));
   lab.sorted.box = second;
-  const share = (k) => percent(curve[Math.min(k, curve.length) - 1] ?? 0);
-  say(
-    lab.panels.grads.note,
+  const share = (k) => percent(curve[Math.min(k, curve.length) - 1] ?? 0),
+    ofHardest = { hardest: lab.meta.columnNames[hardest], share: share(1), share2: share(5) },
+    values = { anchor: lab.meta.names[lab.anchor], advice: _(GRADIENTS), ...ofHardest };
+  const told =
     total > 0
       ? _(
           "Of all the push on {anchor}'s negatives, the hardest one ({hardest}) gets {share}, the " +
             "hardest 5 get {share2}, the harder half gets {curve}. {advice}",
-          {
-            anchor: lab.meta.names[lab.anchor],
-            hardest: lab.meta.columnNames[hardest],
-            share: share(1),
-            share2: share(5),
-            curve: share(Math.ceil(curve.length / 2)),
-            advice: _(GRADIENTS),
-          },
+          { ...values, curve: share(Math.ceil(curve.length / 2)) },
         )
       : lab.kernel && !isHinge(lab)
-        ? _("The push on {anchor}'s negatives is close to zero. {advice}", {
-            anchor: lab.meta.names[lab.anchor],
-            advice: _(GRADIENTS),
-          })
-        : _("No negative of {anchor} is pushed. {advice}", {
-            anchor: lab.meta.names[lab.anchor],
-            advice: _(GRADIENTS),
-          }),
-  );
+        ? _("The push on {anchor}'s negatives is close to zero. {advice}", values)
+        : _("No negative of {anchor} is pushed. {advice}", values);
+  say(lab.panels.grads.note, told);
 }
 
 /** The share of the push that the k hardest negatives have together, over k. */

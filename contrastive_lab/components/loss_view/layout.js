@@ -1,7 +1,7 @@
 // The elements of the live loss view, and what its buttons do.
 
 import { ORDERS, STAGES, VIEWS } from "./choices.js";
-import { dragTo, report, schedule, listenToKnob, tellOf, turnFurther } from "./drag.js";
+import { drag, report, schedule, tellOf, turnFurther } from "./drag.js";
 import { listen } from "./events.js";
 import { listenGradients } from "./gradients.js";
 import { listenMargin } from "./margin.js";
@@ -13,9 +13,10 @@ import { buildStar } from "./star.js";
 import { listenSweep } from "./sweep.js";
 import { choices, el } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
-import { knobField } from "../shared/knob.js";
+import { buildKnob } from "../shared/knob.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
+import { forwardOf } from "../shared/stage.js";
 
 /**
  * `start`: what an address asks for; what it doesn't name is as at first.
@@ -43,15 +44,14 @@ export function build(parent, start) {
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   const view = el("div", { class: "view live" }, buildStage(lab), buildInspector(lab));
-  lab.root = el("div", { class: "lab" }, el("div", { class: "frame" }, lab.lesson.root, view));
-  parent.append(lab.empty, lab.root);
-  listenToKnob(lab);
+  lab.root = el("div", { class: "lab" }, lab.empty, el("div", { class: "frame" }, lab.lesson.root, view));
+  parent.append(lab.root);
   listen(lab);
   listenGradients(lab);
   listenMargin(lab);
   listenSweep(lab);
-  lab.resize = new ResizeObserver(() => schedule(lab));
-  lab.resize.observe(lab.root);
+  lab.observer = new ResizeObserver(() => schedule(lab));
+  lab.observer.observe(lab.root);
   return lab;
 }
 
@@ -101,18 +101,9 @@ function buildTools(lab) {
 }
 
 function buildKnobs(lab) {
-  lab.slider = el("input", { type: "range", min: 0, max: 1000, step: 1 });
-  lab.readout = knobField(
-    () => lab.meta.knob,
-    (v) => {
-      dragTo(lab, v, 0);
-      report(lab);
-    },
-  );
-  lab.knobName = el("span", {});
-  lab.knobBar = el("div", { class: "knob" }, lab.knobName, lab.slider, lab.readout);
+  buildKnob(lab, { turn: (v, stamp) => drag(lab, v, stamp), told: () => report(lab) });
   lab.further = buildFurther({
-    turn: (stamp) => turnFurther(lab, stamp),
+    turn: (stamp, knob) => turnFurther(lab, stamp, knob),
     told: () => report(lab),
   });
   const all = button("⋯", _("More settings of this loss"), () => {
@@ -172,6 +163,8 @@ function buildInspector(lab) {
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
   lab.barPlace = el("div", { class: "barplace" });
+  lab.letters = el("div", { class: "letters" });
+  lab.lettersBox = el("div", { class: "in-letters" }, el("h2", {}, _("As a formula")), lab.letters);
   lab.panels.sweep = { canvas: el("canvas", { class: "sweep", "aria-hidden": "true" }) };
   const figure = (title, value) => el("div", {}, title, value);
   const figures = el(
@@ -187,8 +180,7 @@ function buildInspector(lab) {
     note: el("p", { class: "hint", "aria-live": "off" }),
   };
   lab.panelBox = el("div", { class: "panel", hidden: "" });
-  lab.forward = button("", "", () => tellOf(lab, { go: lab.meta.forward.number }));
-  lab.forward.className = "forward";
+  lab.forward = forwardOf(() => tellOf(lab, { go: lab.meta.forward.number }));
   return el(
     "div",
     { class: "inspector" },
@@ -198,6 +190,7 @@ function buildInspector(lab) {
       lab.sentence,
       el("div", { class: "told" }, lab.faces, lab.hint),
       lab.barPlace,
+      lab.lettersBox,
       lab.panels.sweep.canvas,
       figures,
       buildPushes(lab),

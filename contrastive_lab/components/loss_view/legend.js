@@ -6,9 +6,9 @@ import { anchorText, candidateText, isAcross, isFar, isHinge, isLeftOut, partner
 import { isAsked } from "./question.js";
 import { APART, LEFT_OUT } from "./shades.js";
 import { thumb } from "./thumbnails.js";
-import { GRAY, GREEN, rgb, sizeCanvas } from "../shared/canvas.js";
-import { el, isTouched, say } from "../shared/dom.js";
-import { PULL, PUSH, mark } from "../shared/push_pull.js";
+import { GRAY, GREEN, sizeCanvas } from "../shared/canvas.js";
+import { el, isTouched, number, say } from "../shared/dom.js";
+import { PULL, PUSH, mark, swatch } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -24,44 +24,26 @@ export function tell(lab) {
   if (lab.toldOf === name) return;
   lab.toldOf = name;
   lab.matrix.setAttribute("aria-label", nameOf(lab));
-  const item = (color, text, alpha = 1) => {
-    const i = el("i", {});
-    i.style.background = rgb(color, alpha);
-    return el("span", {}, i, text);
-  };
   const look = (kind, text) => el("span", {}, mark(kind), text);
-  const positive = [look(PULL, _("positive")), look(PUSH, _("negative"))],
-    itself = item(GRAY, _("itself"), 0.75);
-  if (lab.view === "score")
-    lab.legend.replaceChildren(
-      ...(lab.overlay ? positive : [item(GREEN, isFar(lab) ? _("dark: near") : _("dark: similar"))]),
-      itself,
-    );
-  else if (lab.view === "grad")
-    lab.legend.replaceChildren(
-      look(PULL, _("pulled nearer")),
-      look(PUSH, _("pushed away")),
-      itself,
-      el("span", {}, _("{blank}: not moved", { blank })),
-    );
-  else if (lab.view === "weight" && isHinge(lab))
-    lab.legend.replaceChildren(
-      look(PULL, _("positive, pulled")),
-      look(PUSH, _("negative, still pushed")),
-      itself,
-      el("span", {}, _("{blank}: no longer moved", { blank })),
-    );
-  else
-    lab.legend.replaceChildren(
-      ...positive,
-      itself,
-      ...(lab.view === "weight" ? [el("span", {}, _("stronger color: more weight"))] : []),
-    );
+  const both = (positive, negative) => [look(PULL, positive), look(PUSH, negative)],
+    masks = both(_("positive"), _("negative")),
+    words = (text) => [el("span", {}, text)],
+    itself = swatch(GRAY, _("itself"), 0.75),
+    isOfHinge = lab.view === "weight" && isHinge(lab);
+  const [kinds, more] =
+    lab.view === "score"
+      ? [lab.overlay ? masks : [swatch(GREEN, isFar(lab) ? _("dark: near") : _("dark: similar"))], []]
+      : lab.view === "grad"
+        ? [both(_("pulled nearer"), _("pushed away")), words(_("{blank}: not moved", { blank }))]
+        : isOfHinge
+          ? [both(_("positive, pulled"), _("negative, still pushed")), words(_("{blank}: no longer moved", { blank }))]
+          : [masks, lab.view === "weight" ? words(_("stronger color: more weight")) : []];
+  lab.legend.replaceChildren(...kinds, itself, ...more);
   if (!lab.M.includes(3)) itself.remove();
   if (hasLeftOut && (lab.view !== "score" || lab.overlay))
-    lab.legend.append(item(LEFT_OUT, _("left out: may be false"), 0.9));
+    lab.legend.append(swatch(LEFT_OUT, _("left out: may be false"), 0.9));
   if (lab.M.includes(0))
-    lab.legend.append(marked ? item(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
+    lab.legend.append(marked ? swatch(GRAY, _("not compared"), APART) : el("span", {}, _("blank: not compared")));
   if (lab.overlay && lab.view !== "score" && lab.view !== "mask")
     lab.legend.append(el("span", {}, _("tint: positive (blue), negative (orange)")));
   if (isAcross(lab)) {
@@ -155,7 +137,7 @@ function partner(lab, i, j) {
 function numbers(lab, i, j) {
   const k = i * lab.w + j,
     m = lab.M[k],
-    parts = [`${lab.meta.scoreName} ${lab.S[k].toFixed(4)}`];
+    parts = [`${lab.meta.scoreName} ${number(lab.S[k])}`];
   if (lab.out && (m === 1 || m === 2))
     parts.push(
       _("weight {weight}", { weight: lab.out.pair[k].toPrecision(3) }),

@@ -6,7 +6,9 @@ import { keepPinned, showTwo } from "./second_panel.js";
 import { showStage } from "./stages.js";
 import { say } from "../shared/dom.js";
 import { putFurther, showFurther } from "../shared/further_knobs.js";
-import { setKnob, toSlider } from "../shared/knob.js";
+import { isOlder } from "../shared/part.js";
+import { showForward } from "../shared/stage.js";
+import { showKnob } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -68,31 +70,19 @@ export function load(lab, data) {
  */
 export function applyKernel(lab, meta, isNew = false) {
   lab.meta = meta;
-  lab.reports ??= meta.heard ?? 0;
-  const isOlder = lab.dragging || lab.reports > (meta.heard ?? lab.reports);
-  const { knob, kernel, reason } = meta;
+  const { kernel, reason } = meta,
+    isStale = isOlder(lab, meta);
   lab.empty.hidden = !reason;
   lab.empty.textContent = reason || "";
   lab.tools.hidden = Boolean(meta.stage);
-  lab.forward.hidden = !meta.forward;
-  say(lab.forward, meta.forward?.text ?? "");
+  showForward(lab.forward, meta.forward);
   const hasMargin = kernel?.family === "hinge";
   say(lab.panels.scores.title, hasMargin ? _("Margin") : _("Histogram"));
   lab.panels.scores.root.classList.toggle("hinge", hasMargin);
-  if (isOlder && !isNew) return; // what is in the hand, or was told since, is not moved
+  if (isStale && !isNew) return; // what is in the hand, or was told since, is not moved
   showStage(lab, meta.stage || lab.stage);
   lab.kernel = kernel ? { ...kernel } : null;
   showFurther(lab.further, meta.more);
   putFurther(lab.further, lab.kernel);
-  lab.slider.disabled = lab.slider.hidden = !knob;
-  lab.knobName.textContent = knob ? knob.label : _("no setting to drag");
-  lab.slider.setAttribute("aria-label", lab.knobName.textContent);
-  lab.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: lab.knobName.textContent }));
-  lab.readout.disabled = lab.readout.hidden = !knob;
-  if (!knob) {
-    lab.readout.value = "";
-    return;
-  }
-  lab.slider.value = toSlider(knob, knob.value);
-  setKnob(lab, knob.value);
+  showKnob(lab);
 }

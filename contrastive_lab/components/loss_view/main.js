@@ -9,20 +9,12 @@ import { applyKernel, load, metaOf } from "./load.js";
 import { saveCsv, savePng } from "./save.js";
 import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
-import { mountIn } from "../shared/locale.js";
-import { languageOf, unpack } from "../shared/transport.js";
+import { inApp, partOf, saveAsked } from "../shared/part.js";
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob, host) {
-  const data = unpack(blob),
-    meta = metaOf(data);
-  const lab = parent._lab || (parent._lab = build(parent, meta.start));
-  lab.send = host.report;
+const begin = (parent, data) => build(parent, metaOf(data).start);
+
+export const mount = partOf("_lab", begin, (lab, data) => {
+  const meta = metaOf(data);
   lab.redraw = () => draw(lab);
   if (lab.key !== meta.content) load(lab, data);
   else applyKernel(lab, meta);
@@ -30,26 +22,7 @@ export function mount(parent, blob, host) {
   readSecond(lab, data);
   showLesson(lab.lesson, meta.lesson);
   schedule(lab, true);
-  save(lab, meta.export);
-  return () => {
-    cancelAnimationFrame(lab.frame);
-    lab.resize.disconnect();
-    lab.root.remove();
-    lab.empty.remove();
-    parent._lab = null;
-  };
-}
+  saveAsked(lab, meta.export, { png: savePng, csv: saveCsv });
+});
 
-/** What the host's menu asked for since the last time. */
-function save(lab, [what, count]) {
-  const isNew = count > (lab.exported ?? count);
-  lab.exported = count;
-  if (isNew) (what === "csv" ? saveCsv : savePng)(lab);
-}
-
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
+export default inApp(mount);

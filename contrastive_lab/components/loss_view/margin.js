@@ -1,10 +1,9 @@
 // The margin on a histogram of the scores, as a line that can be dragged.
 
-import { dragTo, report } from "./drag.js";
+import { listenDrag } from "./drag.js";
 import { isHinge, marginOf } from "./pairs.js";
 import { line, tick } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
-import { knobText } from "../shared/knob.js";
 import { PULL, PUSH, area } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
@@ -31,12 +30,7 @@ function histogram(lab, one) {
   return (lab.cache.bins = bins);
 }
 
-/**
- * @param {LossViewState} lab
- * @param {CanvasRenderingContext2D} g
- * @param {number} width
- * @param {number} height
- */
+/** @type {PanelDraw} */
 export function drawScores(lab, g, width, height) {
   const triplet = isHinge(lab) && lab.kernel.form === "triplet",
     bins = histogram(lab, triplet);
@@ -60,16 +54,9 @@ export function drawScores(lab, g, width, height) {
   lab.marginAt = null;
   if (isHinge(lab) && bins.nP + bins.nN > 0) {
     ({ from: lab.marginFrom, at: lab.marginAt } = marginOf(lab));
-    const at = Math.min(width - 8, x(lab.marginAt));
-    line(
-      g,
-      [
-        [at, 6],
-        [at, base],
-      ],
-      lab.accent,
-      3,
-    );
+    const at = Math.min(width - 8, x(lab.marginAt)),
+      ends = [6, base].map((y) => [at, y]);
+    line(g, ends, lab.accent, 3);
     tick(
       g,
       triplet ? _("farthest positive + ε") : "ε",
@@ -79,7 +66,7 @@ export function drawScores(lab, g, width, height) {
       at > width / 2 ? "right" : "left",
     );
   }
-  nameMargin(lab);
+  lab.panels.scores.canvas.classList.toggle("fixed", lab.marginAt === null);
   say(lab.panels.scores.note, marginWords(lab, triplet, bins));
 }
 
@@ -110,78 +97,13 @@ function marginWords(lab, triplet, bins) {
   );
 }
 
-/**
- * The line answers to mouse and touch, and to arrow keys: a held key is one drag.
- *
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function listenMargin(lab) {
   const { canvas } = lab.panels.scores;
-  canvas.onpointerdown = (e) => dragMargin(lab, e);
-  canvas.onkeydown = (e) => {
-    const knob = lab.meta.knob,
-      step = {
-        ArrowRight: 1,
-        ArrowUp: 1,
-        ArrowLeft: -1,
-        ArrowDown: -1,
-        PageUp: 10,
-        PageDown: -10,
-        Home: -1000,
-        End: 1000,
-      }[e.key];
-    if (!step || lab.marginAt === null) return;
-    e.preventDefault();
-    const v = Number(
-      Math.min(knob.high, Math.max(knob.low, lab.value + (step * (knob.high - knob.low)) / 200)).toPrecision(4),
-    );
-    lab.marginByKey = true;
-    dragTo(lab, v, e.timeStamp);
-  };
-  canvas.onkeyup = canvas.onblur = () => {
-    if (lab.marginByKey) {
-      lab.marginByKey = false;
-      report(lab);
-    }
-  };
-}
-
-/** The histogram is a slider for those who can't see it, where there is a line to move. */
-function nameMargin(lab) {
-  const { canvas } = lab.panels.scores,
-    knob = lab.meta.knob,
-    movable = lab.marginAt !== null;
-  canvas.tabIndex = movable ? 0 : -1;
-  canvas.classList.toggle("fixed", !movable);
-  const told = movable
-    ? {
-        role: "slider",
-        "aria-valuemin": knob.low,
-        "aria-valuemax": knob.high,
-        "aria-valuenow": lab.value,
-        "aria-valuetext": knobText(lab.value),
-      }
-    : { role: "img" };
-  for (const [name, value] of Object.entries(told)) canvas.setAttribute(name, value);
-}
-
-function dragMargin(lab, e) {
-  if (lab.marginAt === null) return;
-  const [low, high] = lab.range,
-    knob = lab.meta.knob,
-    { canvas } = lab.panels.scores;
-  const move = (m) => {
-    const box = canvas.getBoundingClientRect();
-    const d = low + ((m.clientX - box.left - 10) / (box.width - 20)) * (high - low);
-    const wanted = lab.kernel.squared && lab.kernel.form === "pair" ? Math.max(0, d) * d : d - lab.marginFrom;
-    const v = Number(Math.min(knob.high, Math.max(knob.low, wanted)).toPrecision(4));
-    dragTo(lab, v, m.timeStamp);
-  };
-  canvas.setPointerCapture(e.pointerId);
-  canvas.onpointermove = move;
-  canvas.onpointerup = canvas.onpointercancel = () => {
-    canvas.onpointermove = canvas.onpointerup = canvas.onpointercancel = null;
-    report(lab);
-  };
-  move(e);
+  listenDrag(lab, canvas, (e) => {
+    if (lab.marginAt === null) return null;
+    const [low, high] = lab.range,
+      d = low + ((e.offsetX - 10) / (canvas.clientWidth - 20)) * (high - low);
+    return lab.kernel.squared && lab.kernel.form === "pair" ? Math.max(0, d) * d : d - lab.marginFrom;
+  });
 }

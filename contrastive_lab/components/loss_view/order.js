@@ -1,5 +1,7 @@
 // In which order the rows and columns of the matrix stand: as they came, by group, or clustered.
 
+import { turned } from "./directions.js";
+
 /**
  * Rows and columns of the matrix in the chosen order; clusters are found once for a batch.
  *
@@ -28,9 +30,7 @@ export function clustersOf({ n, w, S, meta }) {
     );
     return [order, order];
   }
-  const turned = new Float32Array(n * w);
-  for (let i = 0; i < n; i++) for (let j = 0; j < w; j++) turned[j * n + i] = S[i * w + j];
-  return [clustered(profiles(S, n, w), n), clustered(profiles(turned, w, n), w)];
+  return [clustered(profiles(S, n, w), n), clustered(profiles(turned(S, n, w), w, n), w)];
 }
 
 /** Squared distances (n·n) between the rows of A (n·w). */

@@ -34,19 +34,9 @@ export function savePng(lab) {
  * @param {LossViewState} lab
  */
 export function saveCsv(lab) {
-  const rows = [
-      [
-        "anchor",
-        "candidate",
-        "relation",
-        "score",
-        "weight",
-        "gradient",
-        "anchor_loss",
-        "anchor_weight",
-        "anchor_effective_negatives",
-      ],
-    ],
+  const head = "anchor candidate relation score weight gradient anchor_loss anchor_weight anchor_effective_negatives",
+    /** @type {any[][]} */
+    rows = [head.split(" ")],
     o = lab.out;
   const second = lab.pinned && lab.two && lab.two.out;
   if (second) rows[0].push("second_weight", "second_gradient", "second_anchor_loss");

@@ -50,14 +50,8 @@ export function settingOf(lab, forms) {
     : given
       ? { ...given, kernel: given.kernel && { ...given.kernel } }
       : {};
-  two.value =
-    lab.second.value ?? (form && two.knob ? otherValue(two.knob, lab.value, choice) : two.knob ? two.knob.value : null);
+  two.value = lab.second.value ?? (two.knob ? (form ? lab.value : two.knob.value) : null);
   if (two.knob) two.value = Math.min(two.knob.high, Math.max(two.knob.low, two.value));
   two.stale = true;
   return two;
-}
-
-/** A second value at which something differs: a quarter of τ, half of ε; a form keeps the value. */
-function otherValue(knob, value, choice) {
-  return choice !== "same" ? value : Number(Math.max(knob.low, value / (knob.log ? 4 : 2)).toPrecision(4));
 }

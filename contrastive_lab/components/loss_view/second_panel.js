@@ -8,7 +8,7 @@ import { formsOf, settingOf } from "./second.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
-import { fromSlider, knobField, knobText, symbolOf, toSlider } from "../shared/knob.js";
+import { knobPair, knobText, nameKnob, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
 /**
@@ -93,15 +93,10 @@ export function openTwo(lab) {
     Object.assign(lab.second, { choice: known[0] || "", value: null });
     report(lab);
   }
-  const select = el(
-    "select",
-    { "aria-label": _("what is pinned as A") },
-    ...groups
-      .filter(([, all]) => all.length)
-      .map(([title, all]) =>
-        el("optgroup", { label: title }, ...all.map(([key, text]) => el("option", { value: key }, text))),
-      ),
-  );
+  const optionsOf = (all) => all.map(([key, text]) => el("option", { value: key }, text)),
+    offered = groups.filter(([, all]) => all.length),
+    select = el("select", { "aria-label": _("what is pinned as A") });
+  select.append(...offered.map(([title, all]) => el("optgroup", { label: title }, ...optionsOf(all))));
   select.value = lab.second.choice;
   select.onchange = () => {
     lab.secondHeld = false;
@@ -113,24 +108,7 @@ export function openTwo(lab) {
   const two = (lab.two = settingOf(lab, forms)),
     controls = [el("span", {}, "A"), select];
   if (two.knob) controls.push(...knobOfTwo(lab, two));
-  lab.table = el(
-    "table",
-    {},
-    ...[
-      "",
-      _("Loss of the batch"),
-      _("Negatives that matter, mean"),
-      _("This anchor's loss"),
-      _("Gradient on its positives"),
-    ].map((name, k) =>
-      el(
-        "tr",
-        {},
-        el("th", { scope: "row" }, name),
-        ...[_("now"), "A", _("difference")].map((c) => (k ? el("td", {}) : el("th", { scope: "col" }, c))),
-      ),
-    ),
-  );
+  lab.table = tableOf();
   canvas.onpointermove = canvas.onpointerdown = (e) =>
     light(lab, [
       lab.rows[Math.floor((e.offsetY / canvas.clientHeight) * lab.n)] ?? null,
@@ -143,41 +121,35 @@ export function openTwo(lab) {
   lab.panelBox.replaceChildren(el("div", { class: "bar knob" }, ...controls), lab.table, note, canvas);
 }
 
+/** A row for each figure: now, A, and their difference. */
+function tableOf() {
+  const names = [_("Loss of the batch"), _("Negatives that matter, mean"), _("This anchor's loss")],
+    columns = [_("now"), "A", _("difference")];
+  const head = columns.map((name) => el("th", { scope: "col" }, name)),
+    rows = [...names, _("Gradient on its positives")].map((name) => [name, columns.map(() => el("td", {}))]);
+  const all = [["", head], ...rows].map(([name, cells]) => el("tr", {}, el("th", { scope: "row" }, name), ...cells));
+  return el("table", {}, ...all);
+}
+
 function knobOfTwo(lab, two) {
   const { knob } = two,
-    readout = knobField(
-      () => knob,
-      (v) => {
-        slider.value = toSlider(knob, v);
-        change(v, 0);
-        slider.onchange();
-      },
-    ),
-    symbol = el("span", {}, symbolOf(knob));
-  const slider = el("input", {
-    type: "range",
-    min: 0,
-    max: 1000,
-    step: 1,
-    "aria-label": _("{label} of A", { label: knob.label }),
-  });
-  readout.setAttribute("aria-label", _("{label} of A, as a number", { label: knob.label }));
-  const change = (v, stamp) => {
-    lab.pending ||= stamp;
-    lab.secondHeld = true;
-    lab.second.value = two.value = v;
-    readout.value = knobText(v);
-    two.stale = true;
-    schedule(lab);
-  };
-  slider.value = toSlider(knob, two.value);
-  readout.value = knobText(two.value);
-  slider.oninput = (e) => change(fromSlider(knob, slider.value), e.timeStamp);
-  slider.onchange = () => {
-    lab.secondHeld = false;
-    report(lab);
-  };
-  return [symbol, slider, readout];
+    turn = (v, stamp) => {
+      lab.pending ||= stamp;
+      lab.secondHeld = true;
+      lab.second.value = two.value = v;
+      pair.readout.value = knobText(v);
+      two.stale = true;
+      schedule(lab);
+    },
+    told = () => {
+      lab.secondHeld = false;
+      report(lab);
+    },
+    pair = knobPair(() => knob, { turn, told });
+  nameKnob(pair, _("{label} of A", { label: knob.label }));
+  pair.slider.value = String(toSlider(knob, two.value));
+  pair.readout.value = knobText(two.value);
+  return [el("span", {}, symbolOf(knob)), pair.slider, pair.readout];
 }
 
 /**

@@ -14,10 +14,6 @@ import { N_, _ } from "../shared/locale.js";
 
 const NARROW = 768; // pixels below which the inspector stands under the stage
 const TITLES = { curves: N_("Along the slider"), grads: N_("Gradients"), scores: N_("Margin"), formula: N_("Formula") };
-const KEYS = {
-  grads: N_(" Left and right walk through the anchors."),
-  scores: N_(" Left and right move the margin."),
-};
 
 /**
  * The panels of the curves, each with a title, words and a canvas.
@@ -81,7 +77,8 @@ function drawAllCurves(lab) {
             "computes.",
         ),
       );
-    canvas.setAttribute("aria-label", `${lab.panels[key].title.textContent}. ${note.textContent}${_(KEYS[key] || "")}`);
+    const keys = key === "grads" ? _(" Left and right walk through the anchors.") : "";
+    canvas.setAttribute("aria-label", `${lab.panels[key].title.textContent}. ${note.textContent}${keys}`);
   }
   drawFormula(lab);
 }

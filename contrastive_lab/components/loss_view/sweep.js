@@ -1,7 +1,7 @@
 // A small curve of the chosen anchor along the knob. Its line is the slider: it can be dragged.
 
 import { SIDE, alongKnob, plot } from "./curves.js";
-import { dragTo, report } from "./drag.js";
+import { listenDrag } from "./drag.js";
 import { isHinge } from "./pairs.js";
 import { GRAY, sizeCanvas } from "../shared/canvas.js";
 import { fromSlider } from "../shared/knob.js";
@@ -26,17 +26,8 @@ export function drawSweep(lab) {
  */
 export function listenSweep(lab) {
   const { canvas } = lab.panels.sweep;
-  const move = (e) => {
+  listenDrag(lab, canvas, (e) => {
     const t = (e.offsetX - SIDE) / (canvas.clientWidth - 2 * SIDE);
-    dragTo(lab, fromSlider(lab.meta.knob, 1000 * Math.min(1, Math.max(0, t))), e.timeStamp);
-  };
-  canvas.onpointerdown = (e) => {
-    canvas.setPointerCapture(e.pointerId);
-    canvas.onpointermove = move;
-    move(e);
-  };
-  canvas.onpointerup = canvas.onpointercancel = () => {
-    canvas.onpointermove = null;
-    report(lab);
-  };
+    return fromSlider(lab.meta.knob, 1000 * Math.min(1, Math.max(0, t)));
+  });
 }

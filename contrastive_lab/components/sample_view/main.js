@@ -7,31 +7,14 @@ import { el, number } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { fromSlider, setKnob, toSlider } from "../shared/knob.js";
 import { PULL, PUSH, mark, pointedBar } from "../shared/push_pull.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn } from "../shared/locale.js";
+import { _ } from "../shared/locale.js";
+import { inApp, partOf } from "../shared/part.js";
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob) {
-  const data = unpack(blob);
-  const view = parent._why || (parent._why = build(parent));
+export const mount = partOf("_why", build, (view, data) => {
   if (view.key !== data.meta.content) load(view, data);
-  return () => {
-    view.resize.disconnect();
-    view.root.remove();
-    parent._why = null;
-  };
-}
+});
 
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data }) {
-  return mountIn(mount, parentElement, data, languageOf(data), null);
-}
+export default inApp(mount);
 
 function build(parent) {
   /** @type {any} */
@@ -83,11 +66,11 @@ function build(parent) {
   );
   parent.append(view.root);
   view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
-  view.resize = new ResizeObserver(() => {
+  view.observer = new ResizeObserver(() => {
     drawBars(view);
     drawCurve(view);
   });
-  view.resize.observe(view.root);
+  view.observer.observe(view.root);
   return view;
 }
 

@@ -16,6 +16,20 @@ export function buildCourse(names, label) {
   return { figures, canvas, root: el("div", { class: "course" }, el("dl", {}, ...rows), canvas) };
 }
 
+const HISTORY = 400; // points of a curve
+
+/**
+ * The course with another point at its end; of a longer course every second, fourth, … step is kept.
+ *
+ * @param {number[][]} history each point with its step first
+ * @param {number[]} point
+ */
+export function remembered(history, point) {
+  const stride = history.length > 1 ? history[1][0] - history[0][0] : 1;
+  if (!history.length || point[0] - history.at(-1)[0] >= stride) history.push(point);
+  return history.length > HISTORY ? history.filter((_point, k) => k % 2 === 0) : history;
+}
+
 /**
  * @param {ReturnType<typeof buildCourse>} course
  * @param {{ text: string, ends: number[], curves: number[][][] }[]} rows the first curve of a row is the one of now

@@ -6,6 +6,8 @@
 // dimensions only those that vary most with others are kept as a matrix to look at; the terms count all. Formulas and
 // constants are those of contrastive_core/losses; a test holds the values to the library's.
 
+import { unitRows } from "../playground/network.js";
+
 export const MOST_SHOWN = 512; // dimensions of a matrix that is painted: more are smaller than pixels, and slow
 const CORRELATION_EPS = 1e-5; // beside the variance, as in the library
 const COVARIANCE_EPS = 1e-4;
@@ -122,13 +124,8 @@ export function deviationOf(variance) {
  * @param {number} d
  */
 export function cosines(Z, m, d) {
-  const unit = Float32Array.from(Z),
+  const { Z: unit } = unitRows(Z, d),
     S = new Float32Array(m * m);
-  for (let i = 0; i < m; i++) {
-    let sum = 0;
-    for (let j = 0; j < d; j++) sum += Z[i * d + j] ** 2;
-    for (let j = 0; j < d; j++) unit[i * d + j] = sum > 0 ? Z[i * d + j] / Math.sqrt(sum) : 0;
-  }
   for (let i = 0; i < m; i++)
     for (let k = 0; k <= i; k++) {
       let dot = 0;

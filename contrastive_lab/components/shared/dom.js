@@ -83,15 +83,12 @@ export function percent(x) {
 }
 
 /**
+ * A number with three significant digits, or two where it is small.
+ *
  * @param {number} x
  */
 export function number(x) {
   const size = Math.abs(x);
-  return size >= 1000
-    ? x.toFixed(0)
-    : size >= 100
-      ? x.toFixed(1)
-      : size >= 0.0995 || x === 0
-        ? x.toFixed(3)
-        : x.toPrecision(2);
+  if (size > 0 && size < 0.0995) return x.toPrecision(2);
+  return x.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
 }

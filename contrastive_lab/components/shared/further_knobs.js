@@ -1,13 +1,13 @@
 // Knobs below the first: each a slider with a field, and a switch where it may be off.
 
 import { el } from "./dom.js";
-import { fromSlider, knobField, knobText, toSlider } from "./knob.js";
+import { knobPair, knobText, nameKnob, toSlider } from "./knob.js";
 import { _ } from "./locale.js";
 
 /**
- * An empty bar. `turn(stamp)`: a value moves in the browser alone; `told()`: it was let go.
+ * An empty bar. `turn(stamp, knob)`: a value moves in the browser alone; `told()`: it was let go.
  *
- * @param {{ turn: (stamp: number) => void, told: () => void }} heard
+ * @param {{ turn: (stamp: number, knob: Knob) => void, told: () => void }} heard
  */
 export function buildFurther(heard) {
   /** @type {any} */
@@ -49,19 +49,13 @@ function rowOf(further, knob) {
   const row = { knob, last: knob.value ?? knob.first };
   const turn = (v, stamp) => {
     set(further, row, v);
-    further.turn(stamp);
+    further.turn(stamp, knob);
   };
-  row.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": knob.label });
-  row.readout = knobField(
-    () => knob,
-    (v) => {
-      turn(v, 0);
-      further.told();
-    },
+  Object.assign(
+    row,
+    knobPair(() => knob, { turn, told: further.told }),
   );
-  row.readout.setAttribute("aria-label", _("{setting}, as a number", { setting: knob.label }));
-  row.slider.oninput = (e) => turn(fromSlider(knob, row.slider.value), e.timeStamp);
-  row.slider.onchange = () => further.told();
+  nameKnob(row, knob.label);
   row.root = el(
     "div",
     { class: knob.first === null ? "knob" : "knob optional" },

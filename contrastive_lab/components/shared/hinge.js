@@ -3,13 +3,7 @@
 /**
  * One anchor of the contrastive loss on pairs: S holds distances.
  *
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
+ * @type {RowKernel}
  */
 export function pairRow(S, M, at, w, kernel, i, out) {
   const margin = kernel.margin,
@@ -69,13 +63,7 @@ function sortedNegatives(S, M, at, w, i, out) {
 /**
  * One anchor of the triplet loss: S holds squared distances.
  *
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
+ * @type {RowKernel}
  */
 export function tripletRow(S, M, at, w, kernel, i, out) {
   const { columns, d, sums } = sortedNegatives(S, M, at, w, i, out),

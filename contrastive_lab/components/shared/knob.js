@@ -30,7 +30,8 @@ export function fromSlider(knob, position) {
     : knob.low > 0
       ? knob.low * Math.pow(knob.high / knob.low, t)
       : knob.high * Math.pow(t, POWER);
-  return knob.is_whole ? Math.round(Number(v.toPrecision(3))) : Number(v.toPrecision(4));
+  const short = Number(v.toPrecision(3));
+  return knob.is_whole ? Math.round(short) : short;
 }
 
 /**
@@ -40,7 +41,7 @@ export function fromSlider(knob, position) {
  * @param {() => Knob | null} knobOf
  * @param {(value: any) => void} then
  */
-export function knobField(knobOf, then) {
+function knobField(knobOf, then) {
   const field = el("input", { type: "number", step: "any" });
   field.oninput = () => {
     field.dataset.typed = "yes";
@@ -76,6 +77,80 @@ function tellRange(field, text) {
   if (text && !field._range.isConnected) field.after(field._range);
   say(field._range, text);
   field._range.hidden = !text;
+}
+
+/**
+ * A slider and a field that turn one knob. `turn(value, stamp)`: it moves in the browser alone; `told()`: it was let
+ * go. A held arrow key changes the slider again and again: it counts as one drag until it is let go.
+ *
+ * @param {() => Knob | null} knobOf
+ * @param {{ turn: (value: any, stamp: number) => void, told: () => void }} heard
+ */
+export function knobPair(knobOf, { turn, told }) {
+  const slider = el("input", { type: "range", min: 0, max: 1000, step: 1 }),
+    readout = knobField(knobOf, (v) => {
+      slider.value = String(toSlider(knobOf(), v));
+      turn(v, 0);
+      told();
+    });
+  let byKey = false;
+  slider.oninput = (e) => turn(fromSlider(knobOf(), slider.value), e.timeStamp);
+  slider.onkeydown = (e) => {
+    byKey = e.key !== "Tab";
+  };
+  slider.onkeyup = slider.onblur = () => {
+    if (byKey) told();
+    byKey = false;
+  };
+  slider.onchange = () => {
+    if (!byKey) told();
+  };
+  return { slider, readout };
+}
+
+/**
+ * The knob of a part with its name, as `part.knobBar`.
+ *
+ * @param {any} part
+ * @param {{ turn: (value: any, stamp: number) => void, told: () => void }} heard
+ */
+export function buildKnob(part, heard) {
+  Object.assign(
+    part,
+    { knobName: el("span", {}) },
+    knobPair(() => part.meta.knob, heard),
+  );
+  part.knobBar = el("div", { class: "knob" }, part.knobName, part.slider, part.readout);
+}
+
+/**
+ * Name and value of the knob in `part.meta`, or that there is none.
+ *
+ * @param {any} part
+ * @param {boolean} [isHeld] it stays where it is
+ */
+export function showKnob(part, isHeld = false) {
+  const { slider, readout } = part,
+    { knob } = part.meta,
+    name = knob ? knob.label : _("no setting to drag");
+  slider.disabled = slider.hidden = readout.disabled = readout.hidden = !knob;
+  part.knobName.textContent = name;
+  nameKnob(part, name);
+  if (!knob) return;
+  const v = isHeld ? part.value : knob.value;
+  slider.value = String(toSlider(knob, v));
+  setKnob(part, v);
+}
+
+/**
+ * What a slider and its field are called.
+ *
+ * @param {{ slider: any, readout: any }} pair
+ * @param {string} name
+ */
+export function nameKnob({ slider, readout }, name) {
+  slider.setAttribute("aria-label", name);
+  readout.setAttribute("aria-label", _("{setting}, as a number", { setting: name }));
 }
 
 /**

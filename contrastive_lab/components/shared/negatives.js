@@ -72,13 +72,7 @@ function estimate(kernel, count, hard, l) {
  * One anchor whose positives stand one by one against its negatives: hard ones weighed up (Robinson et al.), or the
  * positive taken out of its denominator (decoupled).
  *
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
+ * @type {RowKernel}
  */
 export function listedRow(S, M, at, w, kernel, i, out) {
   const scale = (kernel.sign || 1) / kernel.temperature,

@@ -126,6 +126,19 @@ export function mark(look) {
 }
 
 /**
+ * A plain color of a legend, with its words.
+ *
+ * @param {number[]} color
+ * @param {string} text
+ * @param {number} [alpha]
+ */
+export function swatch(color, text, alpha = 1) {
+  const i = el("i", {});
+  i.style.background = rgb(color, alpha);
+  return el("span", {}, i, text);
+}
+
+/**
  * Colors of cells with GRAIN pixels a side, those that are hollow with a hole.
  *
  * @param {Uint32Array} cells (n·w)

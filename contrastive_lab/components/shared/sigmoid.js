@@ -6,15 +6,7 @@ const LARGE = 36, // beyond it log(1 + e^x) is x
   FAR = 600, // beyond it e^x is no number to sum
   FULL = 1e200; // of a product, whose logarithm is taken then
 
-/**
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
- */
+/** @type {RowKernel} */
 export function sigmoidRow(S, M, at, w, kernel, i, out) {
   const scale = (kernel.sign || 1) / kernel.temperature,
     { bias } = kernel;
@@ -70,15 +62,7 @@ function effectiveNegatives(S, M, at, w, scale) {
   return Math.exp(Math.log(sum) - spread / sum);
 }
 
-/**
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
- */
+/** @type {RowKernel} */
 export function robustRow(S, M, at, w, kernel, i, out) {
   softmaxRow(S, M, at, w, kernel, i, out); // weights on pairs, effective negatives
   if (!out.weight[i]) return;

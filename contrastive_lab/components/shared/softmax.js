@@ -14,13 +14,7 @@ export function logAddExp(a, b) {
 /**
  * One anchor of the softmax family; positives and negatives are summed apart, each from its top.
  *
- * @param {Scores} S
- * @param {Uint8Array} M
- * @param {number} at
- * @param {number} w
- * @param {Kernel} kernel
- * @param {number} i
- * @param {KernelOutput} out
+ * @type {RowKernel}
  */
 export function softmaxRow(S, M, at, w, kernel, i, out) {
   const scale = (kernel.sign || 1) / kernel.temperature;

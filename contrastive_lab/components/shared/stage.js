@@ -1,6 +1,6 @@
 // A picture that fills the stage of a page, the buttons in its middle, and the inspector beside it.
 
-import { el } from "./dom.js";
+import { el, say } from "./dom.js";
 import { _ } from "./locale.js";
 
 /**
@@ -57,12 +57,23 @@ export function setting(name, ...controls) {
 export const forwardOf = (onclick) => el("button", { type: "button", class: "forward", onclick });
 
 /**
- * What can be saved, each with its button, and the way to real images.
+ * What it says; without a next step it is away.
  *
- * @param {Record<string, () => void>} saves
- * @param {() => void} onward
+ * @param {any} button
+ * @param {{ text: string } | null | undefined} step
  */
-export function footOf(saves, onward) {
+export function showForward(button, step) {
+  button.hidden = !step;
+  say(button, step?.text ?? "");
+}
+
+/**
+ * What can be saved, each with its button, for hosts without a menu; and the way to real images.
+ *
+ * @param {() => void} onward
+ * @param {Record<string, () => void>} [saves]
+ */
+export function footOf(onward, saves = {}) {
   const all = Object.entries(saves).map(([name, onclick]) => el("button", { type: "button", onclick }, name)),
     forward = forwardOf(onward);
   forward.append(_("See it on real images"));

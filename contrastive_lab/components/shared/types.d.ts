@@ -58,6 +58,17 @@ interface PushShares {
   counted: number;
 }
 
+/** Loss, weight and gradients of anchor i, whose row (w) of scores and mask begins at `at`, into `out`. */
+type RowKernel = (
+  S: Scores,
+  M: Uint8Array,
+  at: number,
+  w: number,
+  kernel: Kernel,
+  i: number,
+  out: KernelOutput,
+) => void;
+
 /** Scores: float32 as the server sent them, float64 on the circle. */
 type Scores = Float32Array | Float64Array;
 
@@ -104,6 +115,9 @@ interface LossViewState {
   redraw: () => void;
   [element: string]: any;
 }
+
+/** Draws a panel of the curves. */
+type PanelDraw = (lab: LossViewState, g: CanvasRenderingContext2D, width: number, height: number) => void;
 
 /** Points on a circle. */
 interface CircleState {

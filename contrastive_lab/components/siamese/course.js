@@ -2,16 +2,17 @@
 
 import { drawCurves, drawRing } from "./draw.js";
 import { COLLAPSED, advance, begin, places, spreadOf } from "./training.js";
+import { remembered } from "../shared/course.js";
+import { fromSlider } from "../shared/knob.js";
 import { checkLesson } from "../shared/lesson.js";
 import { report } from "./save.js";
 import { isStill, showRunning } from "../shared/stage.js";
 
 /** @import { Settings } from "./training.js" */
 
-const SPEEDS = [1, 500], // steps a second, slowest and fastest
+const SPEED = /** @type {any} */ ({ low: 1, high: 500, log: true }), // steps a second
   MOST = 40, // steps in a frame, so that a slow machine keeps drawing
   AT_ONCE = 500, // steps of a run without motion
-  HISTORY = 400, // points of a curve; of a longer course every second, fourth, … step is kept
   EARLIER = 3; // curves of earlier courses that stay in sight
 
 /**
@@ -19,7 +20,7 @@ const SPEEDS = [1, 500], // steps a second, slowest and fastest
  *
  * @param {any} part
  */
-export const speedOf = (part) => SPEEDS[0] * Math.pow(SPEEDS[1] / SPEEDS[0], part.speedSlider.value / 1000);
+export const speedOf = (part) => fromSlider(SPEED, Number(part.speedSlider.value));
 
 /**
  * The part's settings as a step takes them.
@@ -55,11 +56,8 @@ function labelOf({ method, predictor, stopGradient, seed }) {
 export function step(part) {
   advance(part.training, settingsOf(part));
   look(part);
-  const { history, training, spread, resultant } = part,
-    stride = history.length > 1 ? history[1][0] - history[0][0] : 1;
-  if (!history.length || training.step - history.at(-1)[0] >= stride)
-    history.push([training.step, spread, resultant, training.loss]);
-  if (history.length > HISTORY) part.history = history.filter((_point, k) => k % 2 === 0);
+  const { history, training, spread, resultant } = part;
+  part.history = remembered(history, [training.step, spread, resultant, training.loss]);
   if (!part.collapsedAt && spread < COLLAPSED) part.collapsedAt = training.step;
 }
 

@@ -15,18 +15,12 @@ export function drawRing(part) {
     { ink } = theme(part.root),
     r = Math.min(w, h) * 0.41,
     at = ([a, b], radius = r) => /** @type {[number, number]} */ ([w / 2 + radius * a, h / 2 - radius * b]);
-  g.strokeStyle = ink;
-  for (const [radius, alpha] of part.predictor
-    ? [
-        [r, 0.25],
-        [r * INNER, 0.12],
-      ]
-    : [[r, 0.25]]) {
+  const ring = (radius, alpha) => {
     g.globalAlpha = alpha;
-    g.beginPath();
-    g.arc(w / 2, h / 2, radius, 0, 2 * Math.PI);
-    g.stroke();
-  }
+    drawCircle(g, ink, [w / 2, h / 2], radius);
+  };
+  ring(r, 0.25);
+  if (part.predictor) ring(r * INNER, 0.12);
   const { points, predicted } = part.places;
   for (let i = 0; i < points.length; i += 2) {
     const look = lookOf(i / 2),
@@ -35,17 +29,10 @@ export function drawRing(part) {
     line(g, two, look.color, 1.5);
     g.globalAlpha = 1;
     if (part.predictor)
-      for (const z of [predicted[i], predicted[i + 1]]) {
-        const [x, y] = at(z, r * INNER);
-        g.strokeStyle = look.color;
-        g.lineWidth = 1.5;
-        g.beginPath();
-        g.arc(x, y, 4, 0, 2 * Math.PI);
-        g.stroke();
-      }
+      for (const z of [predicted[i], predicted[i + 1]]) drawCircle(g, look.color, at(z, r * INNER), 4);
     for (const spot of two) {
       drawMark(g, look, spot, 8);
-      if (part.stopGradient) drawPin(g, ink, spot);
+      if (part.stopGradient) drawCircle(g, ink, spot, 13); // a target that the gradient does not move
     }
   }
   part.meter.value = part.spread;
@@ -58,12 +45,11 @@ export function drawRing(part) {
   part.canvas.setAttribute("aria-label", `${views} ${part.note.textContent}`);
 }
 
-/** A target that the gradient does not move. */
-function drawPin(g, ink, at) {
-  g.strokeStyle = ink;
+function drawCircle(g, color, [x, y], r) {
+  g.strokeStyle = color;
   g.lineWidth = 1.5;
   g.beginPath();
-  g.arc(at[0], at[1], 13, 0, 2 * Math.PI);
+  g.arc(x, y, r, 0, 2 * Math.PI);
   g.stroke();
 }
 

@@ -1,9 +1,9 @@
 // The elements of the part, and what its buttons do.
 
 import { restart, speedOf, step, tick } from "./course.js";
-import { report, saveCourse, savePicture } from "./save.js";
+import { report } from "./save.js";
 import { buildCourse } from "../shared/course.js";
-import { choices, el } from "../shared/dom.js";
+import { choices, el, press } from "../shared/dom.js";
 import { buildFurther } from "../shared/further_knobs.js";
 import { buildLesson } from "../shared/lesson.js";
 import { _ } from "../shared/locale.js";
@@ -49,7 +49,7 @@ export function build(parent) {
       "Points: both views of an image, joined by a line; a ring: a target that stands still. " +
         "Circles on the inner ring: what the predictor makes of them.",
     ),
-    foot = footOf({ PNG: () => savePicture(part), CSV: () => saveCourse(part) }, () => report(part, { next: true }));
+    foot = footOf(() => report(part, { next: true }));
   part.root = stageOf(
     [part.canvas, play, el("p", { class: "status" }, about)],
     [part.lesson.root, part.switches, ...courseOf(part), settingsOf(part), foot],
@@ -135,8 +135,7 @@ function again(part) {
  * @param {any} part
  */
 export function show(part) {
-  for (const button of part.methods.children)
-    button.setAttribute("aria-pressed", String(button.dataset.key === part.method));
+  press(part.methods.children, part.method);
   for (const [name, box] of Object.entries(part.boxes)) box.checked = part[name];
   showRunning(part.run, part.running);
   part.seedField.value = String(part.seed);

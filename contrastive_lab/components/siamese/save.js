@@ -2,7 +2,7 @@
 
 import { theme } from "../shared/canvas.js";
 import { offerCsv, offerPicture } from "../shared/download.js";
-import { doneOf } from "../shared/lesson.js";
+import { tellChosen } from "../shared/part.js";
 
 /**
  * The server hears of what was chosen, not of the steps.
@@ -11,12 +11,9 @@ import { doneOf } from "../shared/lesson.js";
  * @param {Record<string, any>} [pressed] in a lesson
  */
 export function report(part, pressed = {}) {
-  const { method, predictor, stopGradient, seed, speedSlider, further, lesson } = part;
-  part.send("chosen", {
+  const { method, predictor, stopGradient, seed, speedSlider } = part;
+  tellChosen(part, {
     ...{ method, predictor, stop_gradient: stopGradient, seed, speed: Number(speedSlider.value) },
-    more: further.values,
-    report: (part.reports = (part.reports ?? 0) + 1),
-    done: doneOf(lesson),
     ...pressed,
   });
 }

@@ -1,17 +1,19 @@
 // A training small enough to watch: an image is a few numbers, an encoder puts two views of each on the
 // circle, and BYOL or SimSiam trains it, with or without predictor and stop-gradient. Everything is computed here.
 //
-// Encoder and predictor are networks with one hidden layer (tanh) whose two outputs are scaled to length 1. Each step
-// draws new views, x + σ·n, and takes one gradient step on all images (Grill et al. 2020; Chen & He 2021). A test
-// holds the weights to the same update by PyTorch.
+// Encoder and predictor are networks of the playground with one hidden layer and two outputs, of which the direction
+// counts. Each step draws new views, x + σ·n, and takes one gradient step on all images (Grill et al. 2020; Chen & He
+// 2021). A test holds the weights to the same update by PyTorch.
 
-import { backward, forward, network } from "./network.js";
+import { backward, forward, network, unitRows } from "../playground/network.js";
+import { crossCosine } from "../playground/objective.js";
 import { generator } from "../shared/random.js";
 
 export const IMAGES = 16;
 export const INPUTS = 4;
 export const HIDDEN = 16;
 export const PREDICTOR_HIDDEN = 16;
+const ROWS = 2 * IMAGES;
 export const NOISE = 0.5; // σ of a view
 export const COLLAPSED = 0.1; // spread below which all points count as one
 
@@ -32,11 +34,12 @@ export const COLLAPSED = 0.1; // spread below which all points count as one
  */
 export function begin(seed) {
   const random = generator(seed),
-    x = Float64Array.from({ length: IMAGES * INPUTS }, random.normal),
-    encoder = network(INPUTS, HIDDEN, random),
-    predictor = network(2, PREDICTOR_HIDDEN, random);
+    drawn = (rows) => Float32Array.from({ length: rows * INPUTS }, random.normal),
+    x = drawn(IMAGES),
+    encoder = network([INPUTS, HIDDEN, 2], random),
+    predictor = network([2, PREDICTOR_HIDDEN, 2], random);
   const target = { ...encoder, w: encoder.w.slice() },
-    shown = Float64Array.from({ length: 2 * IMAGES * INPUTS }, random.normal); // noise of the two views that are drawn
+    shown = viewsOf(x, drawn(ROWS)); // the two views that are drawn
   return { random, x, encoder, predictor, target, shown, step: 0, loss: NaN };
 }
 
@@ -47,47 +50,28 @@ export function begin(seed) {
  * @param {Settings} s
  */
 export function advance(t, s) {
-  const grads = { encoder: new Float64Array(t.encoder.w.length), predictor: new Float64Array(t.predictor.w.length) },
-    scale = 1 / (2 * IMAGES); // −cosine, mean over images and both directions; BYOL's 2 − 2·cosine doubles it
-  let cosines = 0;
-  for (let i = 0; i < IMAGES; i++) cosines += ofImage(t, s, i, grads, scale);
-  t.loss = -cosines / (2 * IMAGES);
-  descend(t.encoder.w, grads.encoder, s.rate);
-  if (s.predictor) descend(t.predictor.w, grads.predictor, s.predictorRate);
+  const views = viewsOf(t.x, Float32Array.from({ length: ROWS * INPUTS }, t.random.normal)),
+    online = forward(t.encoder, views, ROWS),
+    rows = online.at(-1),
+    predicted = s.predictor ? forward(t.predictor, rows, ROWS) : [rows],
+    isOwn = !s.stopGradient || s.method === "simsiam",
+    targets = isOwn ? rows : forward(t.target, views, ROWS).at(-1),
+    // −cosine, mean over images and both directions; BYOL's 2 − 2·cosine doubles it
+    { value, ofPredictions, ofRows } = crossCosine(predicted.at(-1), targets, 2),
+    through = s.predictor && backward(t.predictor, predicted, ofPredictions, ROWS, true),
+    slope = through ? through.slope : ofPredictions;
+  if (!s.stopGradient) for (let k = 0; k < slope.length; k++) slope[k] += ofRows[k];
+  descend(t.encoder.w, backward(t.encoder, online, slope, ROWS).gradient, s.rate);
+  if (through) descend(t.predictor.w, through.gradient, s.predictorRate);
   for (let k = 0; k < t.target.w.length; k++)
     t.target.w[k] = s.momentum * t.target.w[k] + (1 - s.momentum) * t.encoder.w[k];
+  t.loss = value;
   t.step++;
 }
 
-/** Adds one image's gradients; returns the sum of the cosines of both directions. */
-function ofImage(t, s, i, grads, scale) {
-  const views = [0, 1].map(() => viewOf(t.x, i, t.random.normal)),
-    online = views.map((view) => forward(t.encoder, view)),
-    predicted = s.predictor ? online.map(({ z }) => forward(t.predictor, z)) : online,
-    isOwn = !s.stopGradient || s.method === "simsiam",
-    targets = isOwn ? online : views.map((view) => forward(t.target, view));
-  const slopes = [0, 1].map(() => [0, 0]); // of the loss with respect to the encoder's rows
-  let sum = 0;
-  for (const v of [0, 1]) {
-    const p = predicted[v].z,
-      target = targets[1 - v].z;
-    sum += p[0] * target[0] + p[1] * target[1];
-    const slope = [-scale * target[0], -scale * target[1]],
-      through = s.predictor ? backward(t.predictor, predicted[v], slope, grads.predictor) : slope;
-    for (const k of [0, 1]) {
-      slopes[v][k] += through[k];
-      if (!s.stopGradient) slopes[1 - v][k] -= scale * p[k];
-    }
-  }
-  for (const v of [0, 1]) backward(t.encoder, online[v], slopes[v], grads.encoder);
-  return sum;
-}
-
-/** Image i with noise. */
-function viewOf(x, i, noise) {
-  const view = new Array(INPUTS);
-  for (let k = 0; k < INPUTS; k++) view[k] = x[i * INPUTS + k] + NOISE * noise(k);
-  return view;
+/** Two views of each image, image by image: it with noise. */
+function viewsOf(x, noise) {
+  return noise.map((v, k) => x[(k >> 3) * INPUTS + (k % INPUTS)] + NOISE * v);
 }
 
 function descend(w, gradient, rate) {
@@ -100,18 +84,13 @@ function descend(w, gradient, rate) {
  * @param {any} t
  * @returns {{ points: number[][], predicted: number[][] }}
  */
-export function places({ x, shown, encoder, predictor }) {
-  const points = [];
-  for (let i = 0; i < IMAGES; i++)
-    for (const v of [0, 1]) {
-      points.push(
-        forward(
-          encoder,
-          viewOf(x, i, (k) => shown[(2 * i + v) * INPUTS + k]),
-        ).z,
-      );
-    }
-  return { points, predicted: points.map((z) => forward(predictor, z).z) };
+export function places({ shown, encoder, predictor }) {
+  const rows = forward(encoder, shown, ROWS).at(-1),
+    [points, predicted] = [rows, forward(predictor, rows, ROWS).at(-1)].map((Y) => {
+      const { Z } = unitRows(Y, 2);
+      return Array.from({ length: ROWS }, (_, i) => [Z[2 * i], Z[2 * i + 1]]);
+    });
+  return { points, predicted };
 }
 
 /**

@@ -5,39 +5,23 @@ import { drawScene } from "./draw.js";
 import { effective, glide, pushShares } from "./layout.js";
 import { aim, buildScene, isMoving } from "./scene.js";
 import { el, percent, say } from "../shared/dom.js";
-import { fromSlider, knobText, toSlider } from "../shared/knob.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn } from "../shared/locale.js";
+import { knobPair, knobText, toSlider } from "../shared/knob.js";
+import { _ } from "../shared/locale.js";
+import { inApp, partOf } from "../shared/part.js";
 
 const KNOB = /** @type {any} */ ({ low: 0.02, high: 2, log: true }),
   RESTING = 0.2, // the temperature where nothing moves
   ANOTHER = 20_000, // milliseconds with one anchor, while nobody touches it
   LAST = 120_000; // after which it rests
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob, host) {
-  if (!parent._star) parent._star = build(parent, unpack(blob), host);
-  const star = parent._star;
-  return () => {
-    cancelAnimationFrame(star.frame);
-    star.observer.disconnect();
-    star.drops.abort();
-    star.root.remove();
-    parent._star = null;
-  };
-}
+export const mount = partOf(
+  "_star",
+  build,
+  () => {},
+  (star) => star.drops.abort(),
+);
 
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
+export default inApp(mount);
 
 function build(parent, data, host) {
   const { meta } = data,
@@ -57,15 +41,15 @@ function build(parent, data, host) {
     turn: 0,
     presses: 0,
   };
-  const touched = () => {
+  star.touched = () => {
     star.isAlone = false;
     star.root.classList.add("touched");
   };
   star.scene = buildScene({
     redraw: () => schedule(star),
-    touched,
+    touched: star.touched,
     choose: (row) => {
-      touched();
+      star.touched();
       choose(star, row);
       schedule(star);
     },
@@ -74,7 +58,7 @@ function build(parent, data, host) {
   star.root = el("div", { class: "star" }, el("div", { class: "stage" }, star.scene.canvas), wordsOf(star, host));
   parent.append(star.root);
   star.slider.value = toSlider(KNOB, star.value);
-  listen(star, touched);
+  star.slider.onpointerdown = star.touched;
   listenForFiles(star);
   const places = new Float32Array(data.places.slice().buffer);
   choose(star, meta.anchors[0], new Map(star.pictures.map((row) => [row, places.slice(2 * row, 2 * row + 2)])));
@@ -90,9 +74,12 @@ function build(parent, data, host) {
 /** The headline, the knob, what it does, and the buttons that lead on. */
 function wordsOf(star, host) {
   const span = (text, kind = "") => el("span", { class: kind }, text);
-  star.slider = el("input", { type: "range", min: 0, max: 1000, "aria-label": _("τ, temperature") });
-  const range = { min: KNOB.low, max: KNOB.high, step: "any" };
-  star.readout = el("input", { type: "number", ...range, "aria-label": _("τ, as a number") });
+  Object.assign(
+    star,
+    knobPair(() => KNOB, turns(star)),
+  );
+  star.slider.setAttribute("aria-label", _("τ, temperature"));
+  star.readout.setAttribute("aria-label", _("τ, as a number"));
   for (const name of ["first", "second", "third"])
     star[name] = el(name === "first" ? "strong" : "span", { class: name });
   const said = { class: "sentence", role: "status", "aria-live": "polite" };
@@ -120,26 +107,19 @@ function wordsOf(star, host) {
   );
 }
 
-function listen(star, touched) {
-  const turn = (value) => {
-    touched();
-    star.value = value;
+/** What the knob does: while it is held, the sentence is not read out. */
+function turns(star) {
+  const turned = (isDragged) => {
+    star.isDragged = isDragged;
     schedule(star);
   };
-  star.slider.oninput = () => {
-    star.isDragged = true;
-    turn(fromSlider(KNOB, star.slider.value));
-  };
-  star.slider.onchange = () => {
-    star.isDragged = false;
-    schedule(star);
-  };
-  star.slider.onpointerdown = touched;
-  star.readout.onchange = () => {
-    const v = star.readout.valueAsNumber;
-    if (!Number.isFinite(v)) return;
-    turn(Math.min(KNOB.high, Math.max(KNOB.low, v)));
-    star.slider.value = toSlider(KNOB, star.value);
+  return {
+    turn: (value) => {
+      star.touched();
+      star.value = value;
+      turned(true);
+    },
+    told: () => turned(false),
   };
 }
 

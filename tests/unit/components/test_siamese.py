@@ -11,7 +11,7 @@ import torch
 from cases import case
 from node import Node
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import cosine_similarity, normalize
 
 RUN = """async ({seed, settings, steps}) => {
   const t = await load("/siamese/training.js"), training = t.begin(seed);
@@ -57,12 +57,12 @@ def drawn(random: Iterator[float], *shape: int) -> Tensor:
 
 
 def network(random: Iterator[float], inputs: int, hidden: int) -> list[Tensor]:
-    first, second = drawn(random, hidden, inputs) / inputs**0.5, drawn(random, 2, hidden) / hidden**0.5
+    first, second = (drawn(random, a, b) * (2 / a) ** 0.5 for a, b in ((inputs, hidden), (hidden, 2)))
     return [first, first.new_zeros(hidden), second, first.new_zeros(2)]
 
 
 def passed(net: list[Tensor], x: Tensor) -> Tensor:
-    return normalize(torch.tanh(x @ net[0].T + net[1]) @ net[2].T + net[3], dim=-1)
+    return torch.relu(x @ net[0] + net[1]) @ net[2] + net[3]
 
 
 def trained(seed: int, s: dict[str, Any], steps: int, sizes: list[float]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def trained(seed: int, s: dict[str, Any], steps: int, sizes: list[float]) -> dic
         t = z
         if s["stopGradient"]:
             t = (passed(target, views) if s["method"] == "byol" else z).detach()
-        loss = -(p * t.flip(1)).sum(-1).mean()
+        loss = -cosine_similarity(p, t.flip(1), dim=-1).mean()
         weights = encoder + (predictor if s["predictor"] else [])
         gradients = torch.autograd.grad(loss, weights)
         with torch.no_grad():
@@ -89,7 +89,7 @@ def trained(seed: int, s: dict[str, Any], steps: int, sizes: list[float]) -> dic
                 w -= (s["rate"] if k < len(encoder) else s["predictorRate"]) * gradient
             target = [s["momentum"] * a + (1 - s["momentum"]) * w for a, w in zip(target, encoder, strict=True)]
     with torch.no_grad():
-        rows = passed(encoder, x + sizes[4] * shown).flatten(0, 1)
+        rows = normalize(passed(encoder, x + sizes[4] * shown).flatten(0, 1), dim=-1)
     found = {"encoder": encoder, "predictor": predictor, "target": target}
     flat = {name: torch.cat([w.detach().flatten() for w in net]).numpy() for name, net in found.items()}
     spread, resultant = rows.std(0, correction=0).mean() * 2**0.5, rows.mean(0).norm()
@@ -103,4 +103,4 @@ def test_steps_are_those_of_pytorch(modules: Node) -> None:
         expected = trained(seed, settings, steps, found["sizes"])
         with case(changed):
             for name, value in expected.items():
-                np.testing.assert_allclose(found[name], value, atol=1e-6, rtol=1e-6, err_msg=name)
+                np.testing.assert_allclose(found[name], value, atol=1e-4, rtol=1e-4, err_msg=name)

@@ -8,10 +8,7 @@ import { _ } from "../../shared/locale.js";
 /**
  * Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's.
  *
- * @param {LossViewState} lab
- * @param {CanvasRenderingContext2D} g
- * @param {number} width
- * @param {number} height
+ * @type {PanelDraw}
  */
 export function drawDerivative(lab, g, width, height) {
   const { margin, squared } = lab.kernel,
@@ -32,35 +29,14 @@ export function drawDerivative(lab, g, width, height) {
       y = (v) => high - 20 - ((v - low) / (top - low)) * (high - 44);
     g.fillStyle = lab.ink;
     g.fillText(title, 10, 14, half - 20);
-    line(
-      g,
-      [
-        [x(0), y(0)],
-        [x(right), y(0)],
-      ],
-      rgb(GRAY, 0.6),
-      1,
-    );
-    line(
-      g,
-      [
-        [x(edge), 22],
-        [x(edge), high - 18],
-      ],
-      lab.accent,
-      2,
-    );
-    line(
-      g,
-      steps.map((d) => [x(d), y(f.p(d))]),
-      rgb(BLUE),
-    );
+    const curve = (of) => steps.map((d) => [x(d), y(of(d))]);
+    const zero = () => 0,
+      ends = [22, high - 18].map((v) => [x(edge), v]);
+    line(g, curve(zero), rgb(GRAY, 0.6), 1);
+    line(g, ends, lab.accent);
+    line(g, curve(f.p), rgb(BLUE));
     g.setLineDash([7, 4]);
-    line(
-      g,
-      steps.map((d) => [x(d), y(f.n(d))]),
-      rgb(ORANGE),
-    );
+    line(g, curve(f.n), rgb(ORANGE));
     g.setLineDash([]);
     for (let j = 0; j < lab.w; j++) {
       const kind = lab.M[at + j],

@@ -1,57 +1,31 @@
-// Terms typeset as MathML.
+// Formulas typeset as MathML, from a short notation: `_`, `^` and `⌄` put the next atom below, above and underneath the
+// last one, `/` makes a fraction of both. Braces group, parentheses group and are seen, quotes hold words. Numbers come
+// from `n`; those of `held` belong to the knob that is dragged.
 
-import { number } from "../../shared/dom.js";
+import { el, number } from "../../shared/dom.js";
+import { symbolOf } from "../../shared/knob.js";
 import { _ } from "../../shared/locale.js";
 
-const MATH = "http://www.w3.org/1998/Math/MathML";
+const MATH = "http://www.w3.org/1998/Math/MathML",
+  TOKEN = /"[^"]*"|[#@][^\s#@{}()_^/]+|\d+|\p{L}+[⁺]?|\S/gu,
+  SCRIPTS = { _: "msub", "^": "msup", "⌄": "munder", "/": "mfrac" };
 
 export const TERMS = 3; // shown of each sum; the rest is counted and added up
 
-/**
- * @param {string} tag
- * @param {...any} children
- */
-export function m(tag, ...children) {
+function m(tag, ...children) {
   const node = document.createElementNS(MATH, tag);
-  node.append(...children.map((c) => (c instanceof Node ? c : document.createTextNode(String(c)))));
+  node.append(...children);
   return node;
 }
 
-export const mi = (text) => m("mi", text);
+/** @param {number} x */
+export const n = (x) => `#${number(x + 0)}`; // + 0: of −0
 
-export const mo = (text) => m("mo", text);
+/** @param {number} x */
+export const held = (x) => `@${number(x)}`;
 
-export const row = (...children) => m("mrow", ...children);
-
-export const over = (a, b) => m("mfrac", a, b);
-
-const space = () => {
-  const s = m("mspace");
-  s.setAttribute("width", "0.2em");
-  return s;
-};
-
-export const subscript = (a, b) => m("msub", mi(a), mi(b));
-
-export const power = (exponent) => m("msup", mi("e"), exponent);
-
-export const bracket = (...children) => row(mo("("), ...children, mo(")"));
-
-export const log = () => row(mi("log"), space());
-
-export const written = (text) => m("mtext", text);
-
-export const note = (text) => written(`\u2003(${text})`);
-
-/**
- * @param {any} value
- */
-export function mn(value) {
-  const text = typeof value === "number" ? number(Object.is(value, -0) ? 0 : value).replace("-", "−") : value;
-  const [first, ten] = text.split("e");
-  if (!ten) return m("mn", text);
-  return row(m("mn", first), mo("·"), m("msup", m("mn", "10"), m("mn", ten.replace("-", "−"))));
-}
+/** @param {string} words */
+export const note = (words) => `"\u2003(${words.replaceAll('"', "”")})"`;
 
 /**
  * e^l as a number, by powers of ten where it is large or small: e^(s/τ) overflows nothing here.
@@ -59,25 +33,75 @@ export function mn(value) {
  * @param {number} l
  */
 export function exponential(l) {
-  if (l > -6 && l < 9) return mn(Math.exp(l));
-  const ten = Math.floor(l / Math.LN10),
-    first = Math.exp(l - ten * Math.LN10);
-  return row(mn(first.toFixed(2)), mo("·"), m("msup", mn("10"), mn(String(ten).replace("-", "−"))));
+  const ten = Math.floor(l / Math.LN10);
+  return l > -6 && l < 9 ? n(Math.exp(l)) : `#${Math.exp(l - ten * Math.LN10).toFixed(2)}e${ten}`;
 }
 
 /**
  * Terms with a sign between them, and how many more there are.
  *
- * @param {any[]} terms
+ * @param {string[]} terms the first of all
  * @param {number} more
- * @param {any} [rest]
+ * @param {string} [rest] what these are together
  */
 export function sum(terms, more, rest) {
-  const parts = terms.flatMap((t, k) => (k ? [mo("+"), t] : [t]));
-  if (more > 0)
-    parts.push(
-      mo("+"),
-      rest ? m("munder", rest, written(_("{more} more", { more }))) : written(_("{more} more", { more })),
-    );
-  return row(...parts);
+  if (more <= 0) return terms.join(" + ");
+  const words = _("{more} more", { more });
+  return [...terms, `${rest ? `${rest} ⌄` : ""}"${words}"`].join(" + ");
+}
+
+function numeral(token) {
+  const [first, ten] = token.slice(1).replaceAll("-", "−").split("e"),
+    value = m("mn", first);
+  if (token[0] === "@") value.setAttribute("class", "of-knob");
+  return ten ? m("mrow", value, m("mo", "·"), m("msup", m("mn", "10"), m("mn", ten))) : value;
+}
+
+function atom(token, rest) {
+  if (token === "{") return m("mrow", ...parse(rest, "}"));
+  if (token === "(") return m("mrow", m("mo", "("), ...parse(rest, ")"), m("mo", ")"));
+  if (token[0] === '"') return m("mtext", token.slice(1, -1));
+  if (/[#@]/.test(token[0])) return numeral(token);
+  return m(/\p{L}/u.test(token) ? "mi" : /\d/.test(token) ? "mn" : "mo", token);
+}
+
+function parse(tokens, end) {
+  const nodes = [];
+  for (let token; (token = tokens.shift()) && token !== end;) {
+    const script = SCRIPTS[token];
+    nodes.push(script ? m(script, nodes.pop(), atom(tokens.shift(), tokens)) : atom(token, tokens));
+  }
+  return nodes;
+}
+
+/**
+ * A formula, cut before each sign of equality or addition, where a narrow panel may break it.
+ *
+ * @param {string} text
+ * @returns {Element} of the class `terms`
+ */
+export function typeset(text) {
+  const pieces = [[]];
+  for (const node of parse(text.match(TOKEN))) {
+    if (node.nodeName === "mo" && "=+".includes(node.textContent) && pieces.at(-1).length) {
+      node.setAttribute("form", "infix"); // as before the cut
+      pieces.push([]);
+    }
+    pieces.at(-1).push(node);
+  }
+  const math = pieces.map((nodes) => m("math", ...nodes));
+  for (const piece of math) piece.setAttribute("displaystyle", "true");
+  return el("div", { class: "terms" }, ...math);
+}
+
+/**
+ * Letters and values of the knob that is dragged are lit, in every formula of the view.
+ *
+ * @param {LossViewState} lab
+ */
+export function lightKnob(lab) {
+  const { knob } = lab.meta,
+    symbol = lab.dragging ? lab.turned : null;
+  for (const node of lab.root.querySelectorAll("math :is(mi, .of-knob)"))
+    node.toggleAttribute("data-held", symbol === (node.localName === "mi" ? node.textContent : knob && symbolOf(knob)));
 }

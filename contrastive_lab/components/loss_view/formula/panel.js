@@ -2,7 +2,7 @@
 
 import { drawDerivative } from "./derivative.js";
 import { pairLines, tripletLines } from "./hinge.js";
-import { TERMS, m, mn, mo, over, row, subscript } from "./mathml.js";
+import { TERMS, lightKnob, n, typeset } from "./mathml.js";
 import { softmaxLines } from "./softmax.js";
 import { isFar, isHinge, isPlainSoftmax, ranked } from "../pairs.js";
 import { sizeCanvas } from "../../shared/canvas.js";
@@ -38,16 +38,8 @@ export function drawFormula(lab) {
           anchor: lab.meta.names[i],
         }),
   );
-  become(
-    lab.worked,
-    el(
-      "div",
-      {},
-      ...lines.map(([title, ...math]) =>
-        el("div", {}, el("span", {}, title), el("div", { class: "terms" }, ...pieces(math).map(typeset))),
-      ),
-    ),
-  );
+  const rows = lines.map(([title, formula]) => el("div", {}, el("span", {}, title), typeset(formula)));
+  become(lab.worked, el("div", {}, ...rows));
   if (!curve) return;
   const [g, width, height] = sizeCanvas(canvas);
   drawDerivative(lab, g, width, height);
@@ -57,27 +49,33 @@ export function drawFormula(lab) {
   );
 }
 
-/** A line of terms cut before each sign of equality or addition, where a narrow panel may break it. */
-function pieces(math) {
-  const cut = [[]];
-  for (const node of math.flatMap((term) => (isSum(term) ? [...term.childNodes] : [term]))) {
-    if (node.nodeName === "mo" && "=+".includes(node.textContent) && cut.at(-1).length) {
-      node.setAttribute("form", "infix"); // as before the cut
-      cut.push([]);
-    }
-    cut.at(-1).push(node);
-  }
-  return cut;
+/**
+ * What the loss gives a pair, in letters; the knob's is lit while it is dragged, here and in the panel.
+ *
+ * @param {LossViewState} lab
+ */
+export function drawLetters(lab) {
+  const text = lettersOf(lab.kernel);
+  lab.lettersBox.hidden = !text;
+  if (lab.lettersBox.dataset.text !== text) lab.letters.replaceChildren(...(text ? [typeset(text)] : []));
+  lab.lettersBox.dataset.text = text;
+  lightKnob(lab);
 }
 
-function isSum(term) {
-  return term.nodeName === "mrow" && [...term.childNodes].some((node) => node.textContent === "+");
-}
-
-function typeset(terms) {
-  const style = m("mstyle", ...terms);
-  style.setAttribute("displaystyle", "true");
-  return m("math", style);
+/** @param {Kernel | null} kernel */
+function lettersOf(kernel) {
+  if (kernel?.family === "hinge")
+    return kernel.form === "triplet"
+      ? "L = max (0, D_p − D_n + ε)"
+      : kernel.squared
+        ? "L_n = max (0, ε − D^2)"
+        : "L_n = 1/2 · max (0, ε − D)^2";
+  if (kernel?.family === "sigmoid") return "p_n = 1/{1 + e^{− (s_n ∕ τ + b)}}";
+  if (kernel?.family !== "softmax") return "";
+  const isHard = kernel.negatives === "hard",
+    over = kernel.knob ? " ∕ τ" : "",
+    power = (j) => `e^{${kernel.sign === -1 ? "− f" : isHard ? "(1 + β) s" : "s"}_${j}${over}}`;
+  return isPlainSoftmax(kernel) ? `p_j = {${power("j")}}/{∑⌄k ${power("k")}}` : `p_j ∝ ${power("j")}`;
 }
 
 /** Change what differs: while a knob is dragged that is a few numbers, and nothing else moves. */
@@ -100,13 +98,7 @@ function libraryLines(lab) {
   );
   const lines = kinds.map((j) => [
     `${M[at + j] === 1 ? _("Positive") : _("Negative")} ${lab.meta.columnNames[j]}`,
-    subscript(letter, "ij"),
-    mo("="),
-    mn(S[at + j]),
-    mo(","),
-    over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(letter, "ij"))),
-    mo("="),
-    mn(out.grad[at + j]),
+    `${letter}_ij = ${n(S[at + j])} , {∂L_i}/{∂${letter}_ij} = ${n(out.grad[at + j])}`,
   ]);
-  return [...lines, [_("Its loss"), subscript("L", "i"), mo("="), mn(out.loss[i])]];
+  return [...lines, [_("Its loss"), `L_i = ${n(out.loss[i])}`]];
 }

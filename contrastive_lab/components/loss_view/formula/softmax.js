@@ -1,131 +1,74 @@
 // A softmax loss with an anchor's numbers.
 
-import { TERMS, bracket, exponential, log, m, mi, mn, mo, note, over, power, row, subscript, sum } from "./mathml.js";
+import { TERMS, exponential, held, n, note, sum } from "./mathml.js";
 import { ranked } from "../pairs.js";
 import { logAddExp } from "../../shared/softmax.js";
 import { _ } from "../../shared/locale.js";
 
 /**
  * @param {LossViewState} lab
+ * @returns {[string, string][]} title and formula of each line
  */
 export function softmaxLines(lab) {
-  const { kernel, anchor: i, w, S, M, out } = lab,
-    at = i * w,
-    scale = (kernel.sign || 1) / kernel.temperature;
-  const rank = ranked(lab),
+  const { kernel, anchor, w, S, M, out, meta } = lab,
+    { temperature, denominator, aggregate } = kernel,
+    at = anchor * w,
+    sign = kernel.sign || 1,
+    rank = ranked(lab),
     positives = rank.filter((j) => M[at + j] === 1),
-    negatives = rank.filter((j) => M[at + j] === 2);
-  const far = kernel.sign === -1,
-    plain = !kernel.knob && kernel.temperature === 1; // n_pair has no τ
-  const own = kernel.denominator === "own_positive",
-    summed = own ? negatives : rank;
-  const l = (j) => S[at + j] * scale,
-    lse = (all) => all.reduce((t, j) => logAddExp(t, l(j)), -Infinity);
-  const term = (j) =>
-    power(!plain ? row(mn(S[at + j] * (kernel.sign || 1)), mo("/"), mn(kernel.temperature)) : mn(S[at + j]));
-  const shownOf = summed.slice(0, TERMS),
-    rest = summed.slice(TERMS),
-    whole = lse(summed),
-    from = own ? "k∈N" : "a∈A";
-  const letters = row(
-    m("munder", mo("∑"), mi(from)),
-    power(
-      row(
-        ...(far ? [mo("−")] : []),
-        subscript(far ? "f" : "s", own ? "ik" : "ia"),
-        ...(plain ? [] : [mo("/"), mi("τ")]),
-      ),
-    ),
-  );
-  const lines = [
+    own = denominator === "own_positive",
+    summed = own ? rank.filter((j) => M[at + j] === 2) : rank,
+    isPlain = !kernel.knob && temperature === 1, // n_pair has no τ
+    l = (j) => (S[at + j] * sign) / temperature,
+    together = (all) => all.reduce((t, j) => logAddExp(t, l(j)), -Infinity),
+    power = (j) => `e^{${n(S[at + j] * sign)}${isPlain ? "" : ` ∕ ${held(temperature)}`}}`,
+    [shown, rest] = [summed.slice(0, TERMS), summed.slice(TERMS)],
+    whole = together(summed),
+    below = (j) => (own ? logAddExp(l(j), whole) : whole);
+  const exponent = `${sign < 0 ? "− f" : "s"}_${own ? "ik" : "ia"} ${isPlain ? "" : "∕ τ"}`,
+    letters = `∑⌄{${own ? "k∈N" : "a∈A"}} e^{${exponent}}`,
+    values = sum(shown.map(l).map(exponential), rest.length, exponential(together(rest)));
+  const total = `${letters} = ${sum(shown.map(power), rest.length)} = ${values} = ${exponential(whole)}`;
+  const shares = positives.slice(0, TERMS).map((j) => {
+    const [itself, others] = [l(j), whole].map(exponential),
+      share = `{${itself}}/{${own ? `${itself} + ${others}` : others}}`,
+      value = n(Math.exp(l(j) - below(j))),
+      formula = aggregate === "out" ? `− log ${share} = − log ${value} = ${n(below(j) - l(j))}` : `${share} = ${value}`;
+    return /** @type {[string, string]} */ ([_("Positive {j}", { j: meta.columnNames[j] }), formula]);
+  });
+  const costs = positives.map((j) => below(j) - l(j)),
+    count = positives.length,
+    p = positives[0],
+    g = out.grad[at + p],
+    target = own ? 1 : aggregate === "out" ? 1 / count : Math.exp(l(p) - together(positives)),
+    share = n(Math.exp(-costs[0])),
+    top = sign < 0 ? `${n(target)} − ${share}` : `${share} − ${n(target)}`,
+    slope = `{${top}}/{${own && count > 1 ? `${count} · ` : ""}${held(temperature)}} = ${n(g)}`,
+    isPulled = g < 0 !== meta.scoreName.includes("distance"),
+    words = isPulled ? _("it is pulled nearer") : _("nearer than its share: pushed away");
+  return [
+    [own ? _("All its negatives") : _("All its candidates"), total],
+    ...shares,
+    [_("Its loss"), `L_i ${totalOf(kernel, costs)} = ${n(out.loss[anchor])}`],
     [
-      own ? _("All its negatives") : _("All its candidates"),
-      letters,
-      mo("="),
-      sum(shownOf.map(term), rest.length),
-      mo("="),
-      sum(
-        shownOf.map((j) => exponential(l(j))),
-        rest.length,
-        rest.length ? exponential(lse(rest)) : null,
-      ),
-      mo("="),
-      exponential(whole),
+      _("Gradient on {p}", { p: meta.columnNames[p] }),
+      `{∂L_i}/{∂${sign < 0 ? "f" : "s"}_ip} = ${factorOf(kernel)} ${slope} ${note(words)}`,
     ],
   ];
-  const below = (j) => (own ? logAddExp(l(j), whole) : whole),
-    inside = kernel.aggregate !== "out";
-  for (const j of positives.slice(0, TERMS)) {
-    const share = over(
-      exponential(l(j)),
-      own ? row(exponential(l(j)), mo("+"), exponential(whole)) : exponential(whole),
-    );
-    const value = Math.exp(l(j) - below(j));
-    lines.push([
-      _("Positive {j}", { j: lab.meta.columnNames[j] }),
-      ...(inside
-        ? [share, mo("="), mn(value)]
-        : [mo("−"), log(), share, mo("="), mo("−"), log(), mn(value), mo("="), mn(below(j) - l(j))]),
-    ]);
-  }
-  lines.push([_("Its loss"), ...softmaxTotal(lab, positives, (j) => below(j) - l(j))]);
-  const p = positives[0],
-    g = out.grad[at + p];
-  lines.push([_("Gradient on {p}", { p: lab.meta.columnNames[p] }), ...softmaxSlope(lab, positives, l, below, g)]);
-  return lines;
 }
 
-function softmaxTotal({ kernel, anchor, out }, positives, cost) {
-  const few = positives.slice(0, TERMS),
-    more = positives.length - few.length,
-    count = positives.length;
-  const factor =
-    kernel.scale === "tau_over_base" && kernel.base ? [over(mn(kernel.temperature), mn(kernel.base)), mo("·")] : [];
-  const mean = (terms) => (count > 1 ? over(sum(terms, more), mn(String(count))) : terms[0]);
-  const value = [mo("="), mn(out.loss[anchor])];
-  if (kernel.aggregate === "out")
-    return [
-      subscript("L", "i"),
-      ...(count > 1 || factor.length ? [mo("="), ...factor, mean(few.map((j) => mn(cost(j))))] : []),
-      ...value,
-    ];
-  const shares = few.map((j) => mn(Math.exp(-cost(j))));
-  return [
-    subscript("L", "i"),
-    mo("="),
-    ...factor,
-    mo("−"),
-    log(),
-    bracket(kernel.aggregate === "in" ? mean(shares) : sum(shares, more)),
-    ...value,
-  ];
+/** τ over its base, where a loss is scaled by it. @param {Kernel} kernel */
+function factorOf({ scale, base, temperature }) {
+  return scale === "tau_over_base" && base ? `${held(temperature)}/${n(base)} ·` : "";
 }
 
-/** ∂L/∂s of the nearest positive: its softmax less its share of the target, over τ. */
-function softmaxSlope({ kernel, meta }, positives, l, below, g) {
-  const p = positives[0],
-    count = positives.length,
-    own = kernel.denominator === "own_positive";
-  const lse = positives.reduce((t, j) => logAddExp(t, l(j)), -Infinity),
-    share = Math.exp(l(p) - below(p));
-  const target = own ? 1 : kernel.aggregate === "out" ? 1 / count : Math.exp(l(p) - lse);
-  const letter = kernel.sign === -1 ? "f" : "s",
-    slope = over(row(mo("∂"), subscript("L", "i")), row(mo("∂"), subscript(letter, "ip")));
-  const top = kernel.sign === -1 ? row(mn(target), mo("−"), mn(share)) : row(mn(share), mo("−"), mn(target));
-  const bottom = own && count > 1 ? row(mn(String(count)), mo("·"), mn(kernel.temperature)) : mn(kernel.temperature);
-  const factor =
-    kernel.scale === "tau_over_base" && kernel.base ? [over(mn(kernel.temperature), mn(kernel.base)), mo("·")] : [];
-  return [
-    slope,
-    mo("="),
-    ...factor,
-    over(top, bottom),
-    mo("="),
-    mn(g),
-    note(
-      g < 0 !== meta.scoreName.includes("distance")
-        ? _("it is pulled nearer")
-        : _("nearer than its share: pushed away"),
-    ),
-  ];
+/** How the positives' costs become the loss. */
+function totalOf(kernel, costs) {
+  const factor = factorOf(kernel),
+    more = costs.length - TERMS,
+    shown = costs.slice(0, TERMS),
+    mean = (terms) => (costs.length > 1 ? `{${sum(terms, more)}}/${costs.length}` : terms[0]);
+  if (kernel.aggregate === "out") return costs.length > 1 || factor ? `= ${factor} ${mean(shown.map(n))}` : "";
+  const shares = shown.map((cost) => n(Math.exp(-cost)));
+  return `= ${factor} − log (${kernel.aggregate === "in" ? mean(shares) : sum(shares, more)})`;
 }

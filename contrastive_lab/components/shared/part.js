@@ -1,0 +1,78 @@
+// A part in its host: built once, shown anew with each answer, taken away at the end; and what it tells.
+
+import { doneOf } from "./lesson.js";
+import { mountIn } from "./locale.js";
+import { languageOf, unpack } from "./transport.js";
+
+/**
+ * What mounts a part in an element, from a blob of pack (transport.py); another one may follow. It returns what takes
+ * the part away.
+ *
+ * @param {string} field of the element, where the part is kept; its `root`, `frame` and `observer` end with it
+ * @param {(parent: any, data: any, host: any) => any} build
+ * @param {(part: any, data: any) => void} show
+ * @param {(part: any) => void} [end]
+ * @returns {(parent: any, blob: Uint8Array, host: Host) => () => void}
+ */
+export function partOf(field, build, show, end) {
+  return (parent, blob, host) => {
+    const data = unpack(blob),
+      part = (parent[field] ||= build(parent, data, host));
+    part.send = host?.report;
+    show(part, data);
+    return () => {
+      cancelAnimationFrame(part.frame);
+      part.observer.disconnect();
+      end?.(part);
+      part.root.remove();
+      parent[field] = null;
+    };
+  };
+}
+
+/**
+ * The part for Streamlit.
+ *
+ * @param {ReturnType<typeof partOf>} mount
+ */
+export function inApp(mount) {
+  /** @param {PartArguments} component */
+  return ({ parentElement, data, setStateValue }) =>
+    mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
+}
+
+/**
+ * Whether an answer is older than what is in the hand, or was told since: then it moves nothing.
+ *
+ * @param {any} part
+ * @param {{ heard?: number }} meta
+ */
+export function isOlder(part, { heard }) {
+  part.reports ??= heard ?? 0;
+  return part.dragging || part.reports > (heard ?? part.reports);
+}
+
+/**
+ * Tell the server what is chosen; nothing is in the hand then.
+ *
+ * @param {any} part
+ * @param {Record<string, any>} chosen
+ */
+export function tellChosen(part, chosen) {
+  part.dragging = false;
+  const count = (part.reports = (part.reports ?? 0) + 1);
+  part.send("chosen", { more: part.further.values, report: count, done: doneOf(part.lesson), ...chosen });
+}
+
+/**
+ * Save what the host's menu asked for since the last time.
+ *
+ * @param {any} part
+ * @param {[string, number] | undefined} asked
+ * @param {Record<string, (part: any) => void>} saves by name
+ */
+export function saveAsked(part, [what, count] = ["", 0], saves) {
+  const isNew = count > (part.exported ?? count);
+  part.exported = count;
+  if (isNew) saves[what](part);
+}
