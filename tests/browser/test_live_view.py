@@ -148,7 +148,7 @@ def test_all_of_it_can_be_reached_and_moved_by_keys(page: Any, address: str) -> 
     for _ in range(5):
         page.keyboard.down("ArrowRight")
     page.wait_for_function(f"() => ({FIND})().value === 0.51")
-    assert page.locator("math [data-held]").first.inner_text() == "ε"  # the letter of the knob that is held
+    assert page.locator("math [data-held]").first.text_content() == "ε"  # the letter of the knob that is held
     page.keyboard.up("ArrowRight")
     page.get_by_text(re.compile(r"value 0\.51 ")).wait_for()
     assert page.locator("math [data-held]").count() == 0
