@@ -43,3 +43,9 @@ def test_an_address_of_two_settings_pins_the_first(monkeypatch: pytest.MonkeyPat
     app = opened(monkeypatch, run="simclr-shapes", panel="two", second="loss:triplet")
     assert app.query_params["second"] == "loss:triplet"
     assert opened(monkeypatch, run="simclr-shapes", panel="two").query_params["second"] == "same"
+
+
+def test_the_order_of_the_matrix_stands_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    link = {"run": "simclr-shapes", "on": "matrix"}
+    assert opened(monkeypatch, **link, arrange="cluster").query_params["arrange"] == ["cluster"]
+    assert "arrange" not in opened(monkeypatch, **link, arrange="group").query_params

@@ -176,6 +176,6 @@ def test_a_newcomer_finds_answers_on_the_page(page: Any, address: str) -> None:
     left = int(re.search(r"The (\d+) beyond it are not moved", told("scores")).group(1))
     assert left > 100
     visit(page, f"{address}{LAB}&loss=sup_con&pairing=classes&second=in")
-    assert "not the same gradient" in page.locator(".scrolled .panel .hint").inner_text()
+    assert "not the same gradient" in page.locator(".inspector .panel .hint").inner_text()
     visit(page, f"{address}{LAB}&loss=sup_con&pairing=views&second=in")
-    assert "the same weight and the same gradient" in page.locator(".scrolled .panel .hint").inner_text()
+    assert "the same weight and the same gradient" in page.locator(".inspector .panel .hint").inner_text()

@@ -14,6 +14,7 @@ import {
   radiusOf,
   similarityAt,
 } from "../../contrastive_lab/components/star/layout.js";
+import { swell, watchStrongest } from "../../contrastive_lab/components/star/scene.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const S = Float32Array.from({ length: 64 }, (_, j) => (j ? Math.cos(j * 1.7) : 1)),
@@ -60,4 +61,17 @@ test("the temperature glides from 0.5 to 0.1 and back", () => {
   assert.ok(Math.abs(glide(5000) - 0.1) < 1e-9);
   assert.ok(Math.abs(glide(9000) - 0.5) < 1e-9);
   assert.deepEqual([ease(-1), ease(0.5), ease(2)], [0, 0.5, 1]);
+});
+
+test("the strongest negative swells once where it is another one, and never without motion", () => {
+  for (const still of [false, true]) {
+    const scene = { images: [{ column: 1 }, { column: 2 }, { column: 3 }], still, pulsed: -Infinity };
+    watchStrongest(scene, [0, -1, 0.2, 0.8]);
+    watchStrongest(scene, [0, -1, 0.3, 0.7]); // the same one
+    assert.equal(swell(scene), 1);
+    watchStrongest(scene, [0, -1, 0.6, 0.4]);
+    assert.equal(swell(scene) > 1, !still);
+    scene.pulsed -= 300;
+    assert.equal(swell(scene), 1);
+  }
 });

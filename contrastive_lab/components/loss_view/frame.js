@@ -12,6 +12,7 @@ import { drawTwo } from "./second_panel.js";
 import { sentence } from "./sentence.js";
 import { drawStage } from "./stages.js";
 import { drawSweep } from "./sweep.js";
+import { pulse } from "../star/scene.js";
 import { theme } from "../shared/canvas.js";
 import { say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
@@ -50,7 +51,10 @@ export function draw(lab) {
   };
   checkLesson(lab.lesson, () => lessonFacts(lab), regions, lab.dragging);
   if (asked && lab.lesson.done) schedule(lab); // with colors and names again
-  if (lab.lesson.done && !before) report(lab);
+  if (lab.lesson.done && !before) {
+    pulse(lab.scene);
+    report(lab);
+  }
   lab.stale = false;
   if (lab.pending) {
     lab.timings.push(performance.now() - lab.pending);

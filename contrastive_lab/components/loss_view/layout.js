@@ -43,7 +43,7 @@ export function build(parent, start) {
   };
   lab.lesson = buildLesson((pressed) => tellOf(lab, pressed));
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
-  const view = el("div", { class: "view live" }, buildStage(lab), buildInspector(lab));
+  const view = el("div", { class: "view staged" }, buildStage(lab), buildInspector(lab));
   lab.root = el("div", { class: "lab" }, lab.empty, el("div", { class: "frame" }, lab.lesson.root, view));
   parent.append(lab.root);
   listen(lab);
@@ -184,19 +184,15 @@ function buildInspector(lab) {
   return el(
     "div",
     { class: "inspector" },
-    el(
-      "div",
-      { class: "scrolled" },
-      lab.sentence,
-      el("div", { class: "told" }, lab.faces, lab.hint),
-      lab.barPlace,
-      lab.lettersBox,
-      lab.panels.sweep.canvas,
-      figures,
-      buildPushes(lab),
-      lab.pin,
-      lab.panelBox,
-    ),
-    lab.forward,
+    lab.sentence,
+    el("div", { class: "told" }, lab.faces, lab.hint),
+    lab.barPlace,
+    lab.lettersBox,
+    lab.panels.sweep.canvas,
+    figures,
+    buildPushes(lab),
+    lab.pin,
+    lab.panelBox,
+    el("div", { class: "foot" }, lab.forward),
   );
 }

@@ -1,7 +1,7 @@
 // One frame of a star: rings of equal similarity, the images, and an arrow for what each gets.
 
 import { ease, radiusOf } from "./layout.js";
-import { MOVE, lay } from "./scene.js";
+import { MOVE, lay, swell, watchStrongest } from "./scene.js";
 import { BLUE, ORANGE, rgb, sizeCanvas, theme } from "../shared/canvas.js";
 import { percent } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
@@ -22,6 +22,7 @@ export function drawScene(scene, forces, sheet) {
     colors = theme(scene.canvas);
   if (!width || !height || !scene.batch) return;
   lay(scene, width, height);
+  watchStrongest(scene, forces);
   const t = ease((performance.now() - scene.moved) / MOVE);
   g.translate(scene.center[0], scene.center[1]);
   drawRings(scene, g, colors);
@@ -132,7 +133,8 @@ function drawImage({ scene, g, sheet }, { column, now, force, isPositive, isName
   }
   g.globalAlpha = isNamed ? 1 : 0.6;
   const rim = rgb(isPositive ? BLUE : ORANGE, isNamed ? 1 : 0);
-  drawPicture({ g, sheet }, scene.batch.pictures[column], now, tile, rim, 2.5);
+  const side = column === scene.strongest ? tile * swell(scene) : tile;
+  drawPicture({ g, sheet }, scene.batch.pictures[column], now, side, rim, 2.5);
   g.globalAlpha = 1;
 }
 

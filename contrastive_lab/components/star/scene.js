@@ -12,6 +12,7 @@ const WIDE = 600, // pixels of the stage above which it shows more images
   NEAR_RING = 12; // pixels beside the ring where it can be taken
 
 export const MOVE = 700; // milliseconds from one place to another
+const PULSE = { lasts: 300, grows: 0.25 }; // of the strongest negative, once: milliseconds, and by how much of its side
 
 /**
  * A canvas with images around an anchor. `host` hears of what is done to it: `redraw()` when a frame is due, `choose`
@@ -30,6 +31,7 @@ export function buildScene(host) {
     marked: -1,
     held: null,
     ring: null,
+    pulsed: -Infinity,
     left: 0, // pixels at the left that words cover
     laid: "",
   };
@@ -46,7 +48,7 @@ export function buildScene(host) {
  * @param {Map<number, number[]>} [from] places that columns come from, in half canvases
  */
 export function aim(scene, batch, from) {
-  Object.assign(scene, { batch, from, marked: -1, held: null, laid: "" });
+  Object.assign(scene, { batch, from, marked: -1, held: null, laid: "", strongest: undefined });
   settle(scene, from ? WAIT : 0);
 }
 
@@ -57,12 +59,40 @@ function settle(scene, wait = 0) {
 }
 
 /**
- * Whether images are still on their way.
+ * Whether images are still on their way, or one swells.
  *
  * @param {any} scene
  */
 export function isMoving(scene) {
-  return performance.now() - scene.moved < MOVE;
+  return performance.now() - scene.moved < MOVE || swell(scene) > 1;
+}
+
+/**
+ * Find the negative that gets most of the push; it swells once where it is another one than before.
+ *
+ * @param {any} scene
+ * @param {ArrayLike<number>} forces of each column
+ */
+export function watchStrongest(scene, forces) {
+  const before = scene.strongest,
+    pushed = scene.images.map(({ column }) => column).filter((column) => forces[column] > 0);
+  scene.strongest = pushed.reduce((best, column) => (forces[column] > forces[best] ? column : best), pushed[0]);
+  if (before !== undefined && scene.strongest !== before) pulse(scene);
+}
+
+/** @param {any} scene */
+export function pulse(scene) {
+  if (!scene.still) scene.pulsed = performance.now();
+}
+
+/**
+ * How large the strongest negative is drawn now, 1 at rest.
+ *
+ * @param {any} scene
+ */
+export function swell({ pulsed }) {
+  const part = (performance.now() - pulsed) / PULSE.lasts;
+  return part < 1 ? 1 + PULSE.grows * Math.sin(Math.PI * Math.max(0.01, part)) : 1;
 }
 
 /**
