@@ -27,7 +27,7 @@ export function applyMeta(ring, meta) {
     first = ring.name === undefined;
   ring.meta = meta;
   ring.kernel = { ...meta.kernel };
-  const isHeld = !first && isOlder(ring, meta); // what is in the hand, or was told since, is not moved
+  const isHeld = isOlder(ring, meta) && !first; // what is in the hand, or was told since, is not moved
   if (!isHeld) showFurther(ring.further, meta.more);
   putFurther(ring.further, ring.kernel);
   showKnob(ring, isHeld);

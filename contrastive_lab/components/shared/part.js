@@ -68,11 +68,12 @@ export function tellChosen(part, chosen) {
  * Save what the host's menu asked for since the last time.
  *
  * @param {any} part
- * @param {[string, number] | undefined} asked
+ * @param {[string, number] | null} asked without a menu null
  * @param {Record<string, (part: any) => void>} saves by name
  */
-export function saveAsked(part, [what, count] = ["", 0], saves) {
-  const isNew = count > (part.exported ?? count);
+export function saveAsked(part, asked, saves) {
+  const [what, count] = asked ?? ["", 0],
+    isNew = count > (part.exported ?? count);
   part.exported = count;
   if (isNew) saves[what](part);
 }
