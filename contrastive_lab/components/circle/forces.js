@@ -80,23 +80,12 @@ export function marginAngle(ring, i) {
 /** @param {CircleState} ring */
 export function compute(ring) {
   circleScores(ring.angles, ring.meta.score, ring.S);
-  ring.out = evaluate(
-    ring.S,
-    ring.M,
-    ring.n,
-    ring.n,
-    ring.kernel,
-    ring.out && ring.out.n === ring.n ? forget(ring.out) : null,
-  );
+  const known = ring.out?.n === ring.n ? ring.out : null;
+  known?.sorted.fill(undefined); // the triplet kernel keeps sorted rows of a matrix that doesn't change; here it does
+  ring.out = evaluate(ring.S, ring.M, ring.n, ring.n, ring.kernel, known);
   ring.force = circleGradient(ring.angles, ring.meta.score, ring.out);
   ring.pull = circleGradient(ring.angles, ring.meta.score, ring.out, true);
   Object.assign(ring, qualities(ring));
-}
-
-/** The triplet kernel keeps sorted rows of a matrix that doesn't change; here it does. */
-function forget(out) {
-  out.sorted.fill(undefined);
-  return out;
 }
 
 /**

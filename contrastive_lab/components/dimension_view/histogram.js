@@ -1,6 +1,6 @@
 // The histogram of a batch's projections on one direction, beside the standard normal curve.
 
-import { BLUE, ORANGE, rgb } from "../shared/canvas.js";
+import { BLUE, ORANGE, rgb, sizeSquare } from "../shared/canvas.js";
 import { el, isTouched, number, say } from "../shared/dom.js";
 import { directionOf, projection } from "../shared/gaussian.js";
 import { N_, _ } from "../shared/locale.js";
@@ -103,15 +103,11 @@ function tell(part, title) {
 }
 
 function paint({ dimensions: { canvas, hover }, ink }, { x, counts }) {
-  const dpr = devicePixelRatio || 1,
-    size = Math.round(canvas.clientWidth * dpr);
-  if (canvas.width !== size) canvas.width = canvas.height = size;
-  const g = canvas.getContext("2d"),
+  const [g, size, dpr] = sizeSquare(canvas),
     foot = size - 22 * dpr,
     top = 1.1 * Math.max(...counts, expected(BINS / 2, x.length)),
     y = (value) => foot - (value / top) * (foot - 6 * dpr),
     wide = size / BINS;
-  g.clearRect(0, 0, size, size);
   counts.forEach((count, bin) => {
     g.fillStyle = rgb(BLUE);
     g.globalAlpha = hover?.[1] === bin ? 1 : 0.7;

@@ -2,7 +2,7 @@
 
 import { drawHistogram } from "./histogram.js";
 import { dimensionInWords, samplesInWords } from "./words.js";
-import { BLUE, GREEN, ORANGE, packed } from "../shared/canvas.js";
+import { BLUE, GREEN, ORANGE, drawCells, packed, sizeSquare } from "../shared/canvas.js";
 import { partOfCell, weightOff } from "../shared/dimensions.js";
 import { el, isTouched, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
@@ -126,19 +126,9 @@ function tell(matrix, title, shade) {
 }
 
 function drawOne(lab, matrix) {
-  const c = matrix.canvas,
-    dpr = devicePixelRatio || 1,
-    size = Math.round(c.clientWidth * dpr);
-  if (c.width !== size) c.width = c.height = size;
-  const g = c.getContext("2d"),
+  const [g, size, dpr] = sizeSquare(matrix.canvas),
     cell = size / matrix.size;
-  g.clearRect(0, 0, size, size);
-  g.imageSmoothingEnabled = matrix.size > 1.2 * size; // or single cells of a large matrix would be left out
-  g.drawImage(matrix.buffer, 0, 0, size, size);
-  g.strokeStyle = lab.ink;
-  g.globalAlpha = 0.25;
-  g.strokeRect(0.5, 0.5, size - 1, size - 1);
-  g.globalAlpha = 1;
+  drawCells(g, matrix.buffer, { from: 0, side: size, cells: matrix.size, ink: lab.ink });
   if (!matrix.hover) return;
   const [j, k] = matrix.hover,
     wide = Math.max(cell, 5 * dpr);

@@ -56,9 +56,8 @@ function build(lab, keys) {
     mark.style.background = rgb(color);
     return { cells, piece, row: el("tr", {}, el("th", { scope: "row" }, mark, _(name)), ...cells) };
   });
-  const head = ["Term", "Value", "In the loss", "Share"];
-  const names = { Term: _("Term"), Value: _("Weight × value"), "In the loss": _("In the loss"), Share: _("Share") };
-  const columns = head.map((name) => el("th", { scope: "col" }, names[name]));
+  const heads = [_("Term"), _("Weight × value"), _("In the loss"), _("Share")],
+    columns = heads.map((name) => el("th", { scope: "col" }, name));
   columns[0].style.textAlign = "start"; // above names, not numbers
   lab.total = el("td", { class: "loss" });
   lab.table.replaceChildren(

@@ -4,7 +4,7 @@ import { drawAxes, stripOf } from "./axes.js";
 import { tell } from "./legend.js";
 import { isAcross, isFar, isLeftOut, partnersOf } from "./pairs.js";
 import { APART, BITS, LEFT_OUT, TABLES, divergingShades, largest, overlaid } from "./shades.js";
-import { GRAY, GREEN, packed } from "../shared/canvas.js";
+import { GRAY, GREEN, drawCells, packed, sizeSquare } from "../shared/canvas.js";
 import { GRAIN, PULL, PUSH, grained } from "../shared/push_pull.js";
 
 const LEFT = packed(LEFT_OUT, 0.9);
@@ -85,22 +85,12 @@ function paintGrain(lab, values, tables) {
  * @param {LossViewState} lab
  */
 export function drawMatrix(lab) {
-  const c = lab.matrix,
-    dpr = devicePixelRatio || 1,
-    size = Math.round(c.clientWidth * dpr);
-  if (c.width !== size) c.width = c.height = size;
-  const g = c.getContext("2d"),
+  const [g, size, dpr] = sizeSquare(lab.matrix),
     strip = stripOf(lab, dpr, size),
-    side = c.width - strip;
+    side = size - strip;
   lab.plot = { strip, side };
-  g.clearRect(0, 0, c.width, c.height);
   if (!lab.isPainted || lab.hasGrain !== isWide(lab)) paintMatrix(lab);
-  g.imageSmoothingEnabled = lab.w > 1.2 * side; // or single pairs of a large batch would be left out
-  g.drawImage(lab.hasGrain ? lab.grainedBuffer : lab.buffer, strip, strip, side, side);
-  g.globalAlpha = 0.25;
-  g.strokeStyle = lab.ink;
-  g.strokeRect(strip + 0.5, strip + 0.5, side - 1, side - 1);
-  g.globalAlpha = 1;
+  drawCells(g, lab.hasGrain ? lab.grainedBuffer : lab.buffer, { from: strip, side, cells: lab.w, ink: lab.ink });
   if (strip) drawAxes(lab, g, strip, side);
   const ch = side / lab.n,
     cw = side / lab.w,
@@ -109,13 +99,13 @@ export function drawMatrix(lab) {
     left = (j) => strip + lab.columns.indexOf(j) * cw;
   g.strokeStyle = lab.accent;
   g.lineWidth = 1.5 * dpr;
-  g.strokeRect(0, top(lab.anchor), c.width, Math.max(ch, 2));
+  g.strokeRect(0, top(lab.anchor), size, Math.max(ch, 2));
   const cell = (i, j) => g.strokeRect(left(j), top(i), Math.max(cw, 3), Math.max(ch, 3));
   if (isAcross(lab)) markPartners(lab, g, cell, row, column);
   g.strokeStyle = lab.ink;
   if (row !== null && column !== null) cell(row, column);
-  else if (row !== null) g.strokeRect(0, top(row), c.width, Math.max(ch, 2));
-  else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), c.height);
+  else if (row !== null) g.strokeRect(0, top(row), size, Math.max(ch, 2));
+  else if (column !== null) g.strokeRect(left(column), 0, Math.max(cw, 2), size);
   tell(lab);
 }
 

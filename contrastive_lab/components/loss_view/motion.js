@@ -1,6 +1,7 @@
 // Bars and figures glide to their new values when the batch or the loss changes, never while a knob is dragged.
 
 import { schedule } from "./drag.js";
+import { isStill } from "../shared/stage.js";
 import { ease } from "../star/layout.js";
 
 const LASTS = 400; // milliseconds
@@ -11,8 +12,7 @@ const LASTS = 400; // milliseconds
  * @param {LossViewState} lab
  */
 export function beginMotion(lab) {
-  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  lab.motion = lab.shown && !isStill ? { start: performance.now(), from: lab.shown } : null;
+  lab.motion = lab.shown && !isStill() ? { start: performance.now(), from: lab.shown } : null;
   lab.shown = {};
 }
 

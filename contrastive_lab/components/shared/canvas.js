@@ -73,6 +73,37 @@ export function sizeCanvas(c) {
 }
 
 /**
+ * A square canvas at the screen's resolution, cleared: context, and its side in device pixels.
+ *
+ * @param {HTMLCanvasElement} c
+ * @returns {[CanvasRenderingContext2D, number, number]} and the device's pixels in one of CSS
+ */
+export function sizeSquare(c) {
+  const dpr = devicePixelRatio || 1,
+    size = Math.round(c.clientWidth * dpr),
+    g = c.getContext("2d");
+  if (c.width !== size) c.width = c.height = size;
+  g.clearRect(0, 0, size, size);
+  return [g, size, dpr];
+}
+
+/**
+ * A matrix of one pixel a cell, stretched over a square with a thin frame.
+ *
+ * @param {CanvasRenderingContext2D} g
+ * @param {any} buffer
+ * @param {{ from: number, side: number, cells: number, ink: string }} place
+ */
+export function drawCells(g, buffer, { from, side, cells, ink }) {
+  g.imageSmoothingEnabled = cells > 1.2 * side; // or single cells of a large matrix would be left out
+  g.drawImage(buffer, from, from, side, side);
+  g.globalAlpha = 0.25;
+  g.strokeStyle = ink;
+  g.strokeRect(from + 0.5, from + 0.5, side - 1, side - 1);
+  g.globalAlpha = 1;
+}
+
+/**
  * @param {CanvasRenderingContext2D} g
  * @param {number[][]} points
  * @param {string} color

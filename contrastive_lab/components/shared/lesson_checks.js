@@ -8,69 +8,57 @@ const count = (x) => (x < 9.95 && !Number.isInteger(x) ? x.toFixed(1) : x.toFixe
 const above = (now, at) => now > at,
   below = (now, at) => now < at,
   atLeast = (now, at) => now >= at,
-  within = (now, at) => now >= 1 / at && now <= at;
+  within = (now, at) => now >= 1 / at && now <= at,
+  fromOne = (now, at) => now >= 1 && now <= at;
 
 /**
- * Each check: the value it looks at, when it holds, how the value is said, and the ends of its gauge; `log`: a gauge of
+ * A check: the value it looks at, when it holds, how the value is said, and the ends of its gauge; `log`: a gauge of
  * ratios.
  *
- * @typedef {{ of: (facts: any) => any, holds: (now: any, at: number) => boolean, say: (now: any, facts: any) => string,
- *   scale?: [number, number], log?: boolean }} Check
- * @type {Record<string, Check>}
+ * @param {(facts: any) => any} of
+ * @param {(now: any, at: number) => boolean} holds
+ * @param {(now: any, facts: any) => string} words
+ * @param {[number, number]} [scale]
+ * @param {boolean} [log]
  */
+const check = (of, holds, words, scale, log) => ({ of, holds, say: words, scale, log });
+
+/** The value where the state is of a kind; else there is none. */
+const only = (isOfKind, value) => (isOfKind ? value : NaN);
+
+const ratio = (now) => (now < 1000 ? now.toFixed(2) : now.toExponential(0));
+
 export const CHECKS = {
-  other_view: { of: (f) => f.otherView, holds: (now) => now, say: String },
-  alignment_below: { of: (f) => f.alignment, holds: below, say: number, scale: [2, 0.01], log: true },
-  hardest_share_above: { of: (f) => f.share, holds: above, say: percent, scale: [0, 1] },
-  negatives_at_least: { of: (f) => f.negatives, holds: atLeast, say: count, scale: [0, 20] },
-  pairs_pushed_from_one_to: {
-    of: (f) => (f.form === "pair" ? f.negatives : NaN),
-    holds: (now, at) => now >= 1 && now <= at,
-    say: count,
-    scale: [12, 0],
-  },
-  triplets_pushed_at_least: {
-    of: (f) => (f.form === "triplet" ? f.negatives : NaN),
-    holds: atLeast,
-    say: count,
-    scale: [0, 8],
-  },
-  positives_at_least: { of: (f) => f.positives, holds: atLeast, say: count },
-  collapsed_without_stop_gradient: {
-    of: (f) => f.spreadWithoutStopGradient,
-    holds: below,
-    say: number,
-    scale: [1, 0],
-  },
-  collapsed_without_predictor: { of: (f) => f.spreadWithoutPredictor, holds: below, say: number, scale: [1, 0] },
-  steps_with_both_at_least: { of: (f) => f.stepsWithBoth, holds: atLeast, say: count, scale: [0, 600] },
+  other_view: check((f) => f.otherView, Boolean, String),
+  alignment_below: check((f) => f.alignment, below, number, [2, 0.01], true),
+  hardest_share_above: check((f) => f.share, above, percent, [0, 1]),
+  negatives_at_least: check((f) => f.negatives, atLeast, count, [0, 20]),
+  pairs_pushed_from_one_to: check((f) => only(f.form === "pair", f.negatives), fromOne, count, [12, 0]),
+  triplets_pushed_at_least: check((f) => only(f.form === "triplet", f.negatives), atLeast, count, [0, 8]),
+  positives_at_least: check((f) => f.positives, atLeast, count),
+  collapsed_without_stop_gradient: check((f) => f.spreadWithoutStopGradient, below, number, [1, 0]),
+  collapsed_without_predictor: check((f) => f.spreadWithoutPredictor, below, number, [1, 0]),
+  steps_with_both_at_least: check((f) => f.stepsWithBoth, atLeast, count, [0, 600]),
   // at γ = 0 there is no hinge to compare
-  variance_share_below: {
-    of: (f) => (f.deviation > 0 ? f.varianceShare : NaN),
-    holds: below,
-    say: percent,
-    scale: [1, 0],
-  },
-  off_diagonal_share_above: { of: (f) => f.offDiagonalShare, holds: above, say: percent, scale: [0, 1] },
-  weighted_share_above: { of: (f) => (f.isHard ? f.share : NaN), holds: above, say: percent, scale: [0, 1] },
-  left_out_at_least: { of: (f) => f.leftOut, holds: atLeast, say: count, scale: [0, 8] },
+  variance_share_below: check((f) => only(f.deviation > 0, f.varianceShare), below, percent, [1, 0]),
+  off_diagonal_share_above: check((f) => f.offDiagonalShare, above, percent, [0, 1]),
+  weighted_share_above: check((f) => only(f.isHard, f.share), above, percent, [0, 1]),
+  left_out_at_least: check((f) => f.leftOut, atLeast, count, [0, 8]),
   // what is said is the ratio; what has to be reached is the temperature
-  softmax_cooled_to: {
-    of: (f) => (f.family === "softmax" && f.ratio > 0 ? f.temperature : NaN),
-    holds: (now, at) => now <= at,
-    say: (_now, f) => f.ratio.toFixed(2),
-    scale: [1, 0.05],
-    log: true,
-  },
-  sigmoid_balanced_within: {
-    of: (f) => (f.family === "sigmoid" ? f.ratio : NaN),
-    holds: within,
-    say: (now) => (now < 1000 ? now.toFixed(2) : now.toExponential(0)),
-    scale: [0.1, 1000],
-    log: true,
-  },
+  softmax_cooled_to: check(
+    (f) => only(f.family === "softmax" && f.ratio > 0, f.temperature),
+    (now, at) => now <= at,
+    (_now, f) => f.ratio.toFixed(2),
+    [1, 0.05],
+    true,
+  ),
+  sigmoid_balanced_within: check((f) => only(f.family === "sigmoid", f.ratio), within, ratio, [0.1, 1000], true),
   // with one positive both forms are the same
-  form_is_in: { of: (f) => (f.positives > 1 ? f.form : NaN), holds: (now) => now === "in", say: String },
+  form_is_in: check(
+    (f) => only(f.positives > 1, f.form),
+    (now) => now === "in",
+    String,
+  ),
 };
 
 const isKnown = (now) => now !== undefined && now !== null && !Number.isNaN(now);

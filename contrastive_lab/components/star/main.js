@@ -8,6 +8,7 @@ import { el, percent, say } from "../shared/dom.js";
 import { knobPair, knobText, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 import { inApp, partOf } from "../shared/part.js";
+import { isStill } from "../shared/stage.js";
 
 const KNOB = /** @type {any} */ ({ low: 0.02, high: 2, log: true }),
   RESTING = 0.2, // the temperature where nothing moves
@@ -25,7 +26,7 @@ export default inApp(mount);
 
 function build(parent, data, host) {
   const { meta } = data,
-    still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    still = isStill();
   /** @type {any} */
   const star = {
     meta,

@@ -3,6 +3,7 @@
 
 import { chosen, places, radiusOf, similarityAt } from "./layout.js";
 import { el } from "../shared/dom.js";
+import { isStill } from "../shared/stage.js";
 
 const WIDE = 600, // pixels of the stage above which it shows more images
   MANY = [12, 20], // negatives on a narrow and on a wide stage
@@ -26,7 +27,7 @@ export function buildScene(host) {
   const scene = {
     host,
     canvas: el("canvas", { tabindex: 0, role: "img" }),
-    still: matchMedia("(prefers-reduced-motion: reduce)").matches,
+    still: isStill(),
     images: [],
     marked: -1,
     held: null,
