@@ -1,14 +1,21 @@
 """The images behind the rows of an embedding, as the maps and galleries show them."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import streamlit as st
 
 from contrastive_core.data import datasets
 from contrastive_core.data.image_form import form_of
 from contrastive_core.engine import jobs
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache
+from contrastive_lab import cache, state
+from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.locale import message
 from contrastive_lab.progress import follow
+
+SIDE = 48  # pixels of an image in a gallery
 
 
 def are_decoded(space: Space) -> bool:
@@ -27,3 +34,20 @@ def of(space: Space) -> np.ndarray:
     images = cache.images(space)
     assert images is not None
     return images
+
+
+def some_of(space: Space, rows: Sequence[int]) -> np.ndarray:
+    """Images (m, c, h, w) of these rows."""
+    images = of(space)
+    return np.stack([images[i] for i in rows])
+
+
+def gallery(
+    space: Space, some: list[int], captions: list[str], title: str, key: str, labels: Sequence[str] = ()
+) -> None:
+    """Images; a click on one goes to its point. labels: names for screen readers, default the captions."""
+    look: dict[str, Any] = {"labels": labels, "size": SIDE, "title": title, "key": key}
+    picked, place = draw_gallery(some_of(space, some), captions, **look), state.place_of(space)
+    if picked and state.selection(place) != [some[picked[0]]]:
+        state.select([some[picked[0]]], place)
+        st.rerun()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from contrastive_core.base.paths import data_home, runs_home
 from contrastive_lab import format, query_params, stage, state
-from contrastive_lab.locale import _
+from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button as report
 from contrastive_lab.runs import detail, table
 from contrastive_lab.runs.import_form import elsewhere
 from contrastive_lab.runs.sweeps import sweeps
 
-VIEWS = ("runs", "sweeps", "import")
+CLOSED = "runs"  # of `view` in the address, where no dialog is open
+DIALOGS = {"sweeps": (N_("Sweeps"), sweeps), "import": (N_("Import from elsewhere"), elsewhere)}
 
 
 def page() -> None:
@@ -32,16 +35,12 @@ def page() -> None:
             )
             label = _("Runs are stored in {runs_home}, caches in {data_home}.")
             st.caption(format.plain(label.format(runs_home=runs_home(), data_home=data_home())))
-    query_params.keep(view=view if view in VIEWS else VIEWS[0])
+    query_params.keep(view=view if view in DIALOGS else CLOSED)
     leaderboard(some_runs, sought, columns)
-    if view == "sweeps":
-        st.dialog(_("Sweeps"), width="large", position="right", on_dismiss=close)(sweeps)()
-    elif view == "import":
-        st.dialog(_("Import from elsewhere"), width="large", position="right", on_dismiss=close)(elsewhere)()
-
-
-def close() -> None:
-    query_params.keep(view=VIEWS[0])
+    if view in DIALOGS:
+        title, draw = DIALOGS[view]
+        close = partial(query_params.keep, view=CLOSED)
+        st.dialog(_(title), width="large", position="right", on_dismiss=close)(draw)()
 
 
 def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> None:

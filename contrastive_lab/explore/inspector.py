@@ -56,7 +56,7 @@ def _space(subject: Subject, rows: EmbeddingSet, drawn_map: DrawnMap) -> None:
     some = middles[:: max(1, len(middles) // TYPICAL)][:TYPICAL]
     st.caption(_("Images from all over the map. Click one, or draw around some points."))
     key, names = f"typical-{cache.digest(space.values, some)}", [rows.ids[i] for i in some]
-    selection.gallery(space, some, [""] * len(some), _("typical images"), key, names)
+    pictures.gallery(space, some, [""] * len(some), _("typical images"), key, names)
 
 
 def _one(space: Space, rows: EmbeddingSet, i: int) -> None:

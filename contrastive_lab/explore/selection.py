@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,7 @@ from contrastive_core.spaces.towers import TEXT, TOWER
 from contrastive_lab import cache, export, format, guard, pictures, query_params, state
 from contrastive_lab.colors import plain_table
 from contrastive_lab.components.figure_file import draw_map_buttons
-from contrastive_lab.components.gallery import draw_gallery, draw_strip
+from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.embedding_map import NEAREST
 from contrastive_lab.explore import tower_panels
 from contrastive_lab.figures import draw_table
@@ -25,7 +24,6 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button
 
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them
-NEAR = 48  # pixels of a neighbor
 LISTED = 200  # selected samples in the table
 OTHERS = 7  # other runs in which ranks are looked up
 
@@ -51,7 +49,7 @@ def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
     place = state.place_of(space)
     key, shown, title = f"one-{cache.digest(place)}", f"selected-{cache.digest(place, listed)}", rows.ids.__getitem__
     if pictures.are_decoded(space):
-        images, titles = _images(space, listed), [title(row) for row in listed]
+        images, titles = pictures.some_of(space, listed), [title(row) for row in listed]
         clicked = draw_strip(images, titles, SMALL, TWO_LINES, _("selected images"), shown)
         if clicked != st.session_state.get(f"{shown}:before", []):  # else the list may say another
             st.session_state[f"{shown}:before"] = clicked
@@ -59,11 +57,6 @@ def _one_of(space: Space, rows: EmbeddingSet, listed: list[int]) -> int:
     return query_params.one_of(
         st.selectbox, _("Neighbors of"), listed, format_func=title, name="one", text=title, key=key
     )
-
-
-def _images(space: Space, some: list[int]) -> np.ndarray:
-    images = pictures.of(space)
-    return np.stack([images[i] for i in some])
 
 
 def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarray, np.ndarray]) -> None:
@@ -81,20 +74,9 @@ def neighbors(space: Space, rows: EmbeddingSet, i: int, nearest: tuple[np.ndarra
     place, with_pictures = state.place_of(space), pictures.are_decoded(space)
     if with_pictures:
         key = f"near-{cache.digest(place, space.layer, i)}"
-        gallery(space, near.tolist(), captions, _("nearest samples"), key)
+        pictures.gallery(space, near.tolist(), captions, _("nearest samples"), key)
     with st.expander(_("As a table, with ranks in other runs"), expanded=not with_pictures):
         draw_table(table, hide_index=True)
-
-
-def gallery(
-    space: Space, some: list[int], captions: list[str], title: str, key: str, labels: Sequence[str] = ()
-) -> None:
-    """Images; a click on one goes to its point. labels: names for screen readers, default the captions."""
-    look: dict[str, Any] = {"labels": labels, "size": NEAR, "title": title, "key": key}
-    picked, place = draw_gallery(_images(space, some), captions, **look), state.place_of(space)
-    if picked and state.selection(place) != [some[picked[0]]]:
-        state.select([some[picked[0]]], place)
-        st.rerun()
 
 
 def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[str, np.ndarray]:

@@ -6,12 +6,11 @@ from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import DEFAULT_TEMPLATES
 from contrastive_lab import cache, format, pictures, query_params, state
-from contrastive_lab.components.gallery import draw_gallery
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 
-FOUND, SIDE = 12, 48  # images of a query, and their pixels
+FOUND = 12  # images of a query
 TEMPLATES = "templates"
 
 
@@ -56,13 +55,8 @@ def search(space: Space) -> None:
     every, similarity = cache.embedding(space), result.arrays["similarity"].tolist()
     assert every is not None
     if pictures.are_decoded(space):
-        images, captions = pictures.of(space), [f"{s:.2f}" for s in similarity]
-        key, title = f"query-{cache.digest(rows)}", _("images nearest to the sentence")
-        picked = draw_gallery(images[rows], captions, size=SIDE, title=title, key=key)
-        place = state.place_of(space)
-        if picked and state.selection(place) != [rows[picked[0]]]:
-            state.select([rows[picked[0]]], place)
-            st.rerun()
+        captions = [f"{s:.2f}" for s in similarity]
+        pictures.gallery(space, rows, captions, _("images nearest to the sentence"), f"query-{cache.digest(rows)}")
     with st.expander(_("As a table")):
         names = [{"id": every.ids[i], "cosine similarity": round(s, 3)} for i, s in zip(rows, similarity, strict=True)]
         draw_table(names, hide_index=True)

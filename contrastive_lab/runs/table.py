@@ -93,10 +93,7 @@ def _short(data: str) -> str:
 
 
 def search() -> str:
-    """What is searched for. Links of before name filters, which are words of the search now."""
-    old = [f"{name}:{word}" for name in ("status", "method", "show") if (word := query_params.take(name))]
-    if old:
-        query_params.ask({"search": " ".join(old)})
+    """What is searched for."""
     help = _(
         "A run matches if its name, title, tags, note, method or data contain all words. Narrow it by status:failed, "
         "method:simclr, show:mine, show:shipped or show:tries."

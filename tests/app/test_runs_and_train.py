@@ -65,8 +65,7 @@ def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: 
     ("address", "found"),
     [
         ({"search": "MoCo method:moco_v2"}, ["other"]),
-        ({"method": "moco_v2"}, ["other"]),  # a link to filters of before
-        ({"status": "failed,stopped", "show": "mine"}, ["mine"]),
+        ({"search": "status:failed,stopped show:mine"}, ["mine"]),
         ({"search": "show:shipped metric"}, ["metric-digits"]),
         ({"search": "status:failed"}, []),
     ],

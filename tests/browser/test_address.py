@@ -44,12 +44,15 @@ def test_back_leads_to_the_page_or_the_choice_before(filled_app: str, page: Any)
 
 
 def test_a_map_is_saved_as_pdf(filled_app: str, page: Any) -> None:
+    held: list[Any] = []
+    page.route(re.compile("scatter/main.js"), lambda route: held.append(route))  # the map comes after the click
     page.goto(f"{filled_app}/explore?run=sup_con-digits")
-    page.get_by_text("kNN accuracy").first.wait_for(timeout=2 * SLOW)  # all has come: a popover stays open
+    page.get_by_text("kNN accuracy").first.wait_for(timeout=2 * SLOW)  # all else has come: a popover stays open
     page.get_by_role("button", name="Export").click(timeout=SLOW)
     page.get_by_label("Width, mm").fill("120")
     with page.expect_download(timeout=SLOW) as got:
         page.get_by_role("button", name="PDF", exact=True).click()
+        held[0].continue_()
     content = Path(got.value.path()).read_bytes()
     box = re.search(rb"/MediaBox ?\[0 0 ([\d.]+)", content)
     assert box is not None
