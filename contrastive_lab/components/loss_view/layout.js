@@ -164,7 +164,7 @@ function buildInspector(lab) {
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
   lab.barPlace = el("div", { class: "barplace" });
   lab.letters = el("div", { class: "letters" });
-  lab.lettersBox = el("div", { class: "in-letters" }, el("h2", {}, _("As a formula")), lab.letters);
+  lab.lettersBox = el("div", { class: "in-letters" }, el("p", { class: "hint" }, _("As a formula")), lab.letters);
   lab.panels.sweep = { canvas: el("canvas", { class: "sweep", "aria-hidden": "true" }) };
   const figure = (title, value) => el("div", {}, title, value);
   const figures = el(
