@@ -72,6 +72,12 @@ class Diagnosis:
             return sentences_of(self.faults)
         if self.is_explained:
             return self.problem or N_("Value and gradient are those of the declared loss.")
+        if (
+            self.value is not None
+            and self.expected is not None
+            and math.isclose(self.value, self.expected, rel_tol=0.01)
+        ):
+            return N_("The loss is the declared one, but its gradient is not: another loss may reach these rows too.")
         return NOT_EXPLAINED
 
     @property

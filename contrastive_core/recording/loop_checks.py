@@ -14,15 +14,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import (
-    EPS,
-    NOT_EXPLAINED,
-    Diagnosis,
-    SavedBatch,
-    diagnose,
-    sentences_of,
-    spread_of,
-)
+from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of, spread_of
 from contrastive_core.recording.faults import Fault
 from contrastive_core.recording.steps import Omissions, StepCopy, batch_of
 
@@ -152,8 +144,8 @@ class LoopFindings:
             found = Diagnosis(problem=str(error))
         self.checked += 1
         faults = found.faults
-        if not found.is_explained:
-            faults = (Fault("not_explained", NOT_EXPLAINED),)
+        if not found.is_explained and found.value is not None:  # a gradient alone may be that of several losses
+            faults = (Fault("not_explained", found.text),)
         for fault in faults:
             self.counts[fault.name] += 1
             rows = (*(self.faults[fault.name].rows if fault.name in self.faults else ()), *fault.rows)
@@ -174,7 +166,7 @@ class LoopFindings:
     def news(self) -> str:
         """One line for the console where the confirmed faults have changed; else ""."""
         names = self.confirmed()
-        if not names or names == self.reported or (names == ["not_explained"] and self.last.value is None):
+        if names == self.reported:
             return ""
         self.reported = names
         return join(" ", filter(None, [self.text(), self.last.numbers]))

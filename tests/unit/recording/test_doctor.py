@@ -64,8 +64,9 @@ def test_one_batch() -> None:
     strange = diagnose(replace(healthy, grad=healthy.grad.roll(1, 0)), loss)
     assert not strange.is_explained
     assert strange.faults == ()
-    assert "no known fault explains it" in strange.text
+    assert "another loss may reach these rows" in strange.text
     assert "cosine" in strange.numbers
+    assert "no known fault explains it" in diagnose(replace(healthy, value=7.0), losses.create("vicreg")).text
     flat = torch.ones(16, 2, 8) + 1e-3 * views
     assert [fault.name for fault in diagnose(saved(flat), loss).faults] == ["collapse"]
 
@@ -107,6 +108,21 @@ def test_what_a_recording_keeps(caplog: pytest.LogCaptureFixture) -> None:
     assert (record["checked"], fault["name"], fault["steps"], fault["rows"]) == (3, "duplicates", 3, ["0"])
     assert str(record["numbers"]).endswith("Gradient: 1 times the declared one (cosine 1.000).")
     assert len([r for r in caplog.records if "negatives of each other" in r.getMessage()]) == 1
+
+
+def test_a_wrapped_loss_is_checked() -> None:
+    """Its call is before the backward pass, and has the value: nothing else is passed."""
+
+    def criterion(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return losses.create("nt_xent")(pairs.from_views(torch.stack([a, b.detach()], 1))).value
+
+    with watch("wrapped", loss="nt_xent", every=1, strict=True) as w:
+        wrapped = w.wrap(criterion)
+        for _ in range(3):
+            a, b = (torch.randn(8, 4, requires_grad=True) for _ in range(2))
+            wrapped(a, b).backward()
+        findings = w._recorder.findings
+    assert findings.confirmed() == ["detached"]
 
 
 def test_steps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
