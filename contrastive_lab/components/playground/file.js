@@ -1,15 +1,14 @@
 // The playground as a file of its own, in two languages: nothing is fetched, and its address holds the setting.
 
 import { mount } from "./main.js";
-import { el } from "../shared/dom.js";
+import { choices, el } from "../shared/dom.js";
 
 const NAMES = { en: "English", zh: "中文" };
 
 /** @type {string} */
 let language = navigator.language.startsWith("zh") ? "zh" : "en",
   stop = () => {};
-const root = /** @type {any} */ (document.getElementById("playground")),
-  row = el("div", { class: "segment" });
+const root = /** @type {any} */ (document.getElementById("playground"));
 
 /** The messages differ by language; the images stand once in the file, behind them. */
 const bytes = (...ids) =>
@@ -22,11 +21,6 @@ function draw() {
     settings: new URLSearchParams(location.hash.slice(1)).get("set"),
     report: (_name, text) => history.replaceState(null, "", `#${new URLSearchParams({ set: String(text) })}`),
   });
-  row.replaceChildren(
-    ...Object.entries(NAMES).map(([key, text]) =>
-      el("button", { type: "button", "aria-pressed": String(key === language), onclick: () => turn(key) }, text),
-    ),
-  );
 }
 
 function turn(to) {
@@ -34,7 +28,7 @@ function turn(to) {
   draw();
 }
 
-document.querySelector("header").append(row);
+document.querySelector("header").append(el("div", { class: "segment" }, ...choices(NAMES, language, turn)));
 draw();
 
 export default draw;

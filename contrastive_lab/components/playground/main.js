@@ -52,9 +52,7 @@ function begin(parent, given, host) {
   parent.append(part.root);
   part.observer = new ResizeObserver(() => schedule(part));
   part.observer.observe(part.stage);
-  part.hide = () => {
-    if (document.hidden) part.setRunning(false);
-  };
+  part.hide = () => document.hidden && part.setRunning(false);
   document.addEventListener("visibilitychange", part.hide);
   arrange(part);
   show(part);

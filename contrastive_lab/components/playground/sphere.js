@@ -4,9 +4,8 @@ import { fromHex, GRAY, PALETTE, rgb, sizeCanvas, theme } from "../shared/canvas
 import { el } from "../shared/dom.js";
 import { isStill } from "../shared/stage.js";
 
-const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]];
-
-const MOVE = 350, // milliseconds from one look of the training to the next
+const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]],
+  MOVE = 350, // milliseconds from one look of the training to the next
   IDLE = 0.00012, // radians a millisecond, until it is touched
   KEY = 0.15, // radians of a key
   TILE = 0.055, // side of an image, in radii

@@ -22,24 +22,18 @@ export function tell(part) {
 }
 
 function headline({ step, knn, uniformity, alignment }, untrained) {
-  const values = { knn: percent(knn), untrained: percent(untrained), step: step.toLocaleString("en") };
+  const distance = number(Math.sqrt(alignment)),
+    values = { knn: percent(knn), untrained: percent(untrained), step: step.toLocaleString("en"), distance };
   if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all images are in one place.");
   if (Number.isNaN(knn))
-    return _("After {step} steps two views of an image are {distance} apart (root mean square).", {
-      ...values,
-      distance: number(Math.sqrt(alignment)),
-    });
+    return _("After {step} steps two views of an image are {distance} apart (root mean square).", values);
   if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out images.", values);
   return _("After {step} steps its neighbors name {knn} of the held-out images, untrained {untrained}.", values);
 }
 
 /** Why the points move as they do, at this temperature or margin. */
 function reason({ matter, same }, { loss, temperature, stopGradient }) {
-  const values = {
-    tau: knobText(temperature),
-    matter: number(matter),
-    same: percent(same),
-  };
+  const values = { tau: knobText(temperature), matter: number(matter), same: percent(same) };
   if (loss === "nt_xent" && Number.isFinite(same))
     return _(
       "At τ = {tau} each image is pushed by {matter} negatives that matter; " +
