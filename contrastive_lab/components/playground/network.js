@@ -88,12 +88,11 @@ export function backward({ sizes, w }, rows, slope, n, wantsInputs = false) {
         const x = from[i * inputs + p],
           row = at + p * outputs;
         if (x === 0 && (k > 0 || !below)) continue; // neither ReLU nor weights let anything through
+        for (let q = 0; q < outputs; q++) gradient[row + q] += x * d[q];
+        if (!below) continue;
         let sum = 0;
-        for (let q = 0; q < outputs; q++) {
-          gradient[row + q] += x * d[q];
-          sum += d[q] * w[row + q];
-        }
-        if (below) below[i * inputs + p] = sum;
+        for (let q = 0; q < outputs; q++) sum += d[q] * w[row + q];
+        below[i * inputs + p] = sum;
       }
     }
     slope = below;
