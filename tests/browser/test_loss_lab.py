@@ -70,7 +70,7 @@ def test_moved_points_and_every_control_of_the_circle_come_back(page: Any, addre
     again = re.search(r"loss ([\d.]+), (.*)", note.inner_text())
     assert before
     assert again
-    assert float(again[1]) == pytest.approx(float(before[1]), abs=0.002)
+    assert float(again[1]) == pytest.approx(float(before[1]), abs=0.02)
     assert again[2].split(" The")[0] == before[2].split(" The")[0]
 
 
@@ -90,9 +90,9 @@ def test_the_csv_holds_what_the_page_says(page: Any, address: str) -> None:
     own = [r for r in rows if r["anchor"] == rows[0]["anchor"]]
     pull = sum(abs(float(r["gradient"])) for r in own if r["relation"] == "positive")
     shown = [page.locator(f".figures .{n}").inner_text() for n in ("loss", "effective", "pull")]
-    assert f"{loss:.3f}" == shown[0]
+    assert f"{loss:.3g}" == shown[0]
     assert float(shown[1].split()[0]) == pytest.approx(sum(effective) / 32, abs=0.5)
-    assert float(shown[2]) == pytest.approx(pull, abs=5e-4)
+    assert float(shown[2]) == pytest.approx(pull, rel=5e-3)
 
 
 def test_the_settings_open_from_the_loss_and_stay_open(page: Any, address: str) -> None:
