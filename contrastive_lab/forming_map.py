@@ -2,6 +2,7 @@
 it while its own is made."""
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +33,9 @@ class Forming:
     index: np.ndarray  # (n) rows in the training split
 
 
-def draw(run: Run, *, with_images: bool = False) -> None:
-    """The newest map, with a strip of those before it or with images; why not, where its rows cannot be read."""
+def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}) -> None:
+    """The newest map, with a strip of those before it or with images; why not, where its rows cannot be read.
+    Args: changed: settings that changed in an epoch, by the epoch."""
     try:
         found = forming(run)
     except UNREADABLE as error:
@@ -58,9 +60,18 @@ def draw(run: Run, *, with_images: bool = False) -> None:
         thumbnails=thumbnail_sheet(images),
         medoids=[] if images is None else cache.medoids(cache.digest(xy.tobytes()), xy),
         frames=np.stack([found.maps[k] for k in shown]) if has_strip else None,
-        frame_names=[_("epoch {epoch}").format(epoch=found.epochs[k]) for k in shown] if has_strip else [],
+        frame_names=_names([found.epochs[k] for k in shown], changed) if has_strip else [],
     )
     draw_scatter(data, fits=True, key="forming")
+
+
+def _names(epochs: Sequence[int], changed: Mapping[int, str]) -> list[str]:
+    """The name of each map, with what changed since the one before."""
+    names = []
+    for before, epoch in zip([0, *epochs], epochs, strict=False):
+        what = [changed[each] for each in range(before + 1, epoch + 1) if each in changed]
+        names.append(" · ".join([_("epoch {epoch}").format(epoch=epoch), *what]))
+    return names
 
 
 def forming(run: Run) -> Forming:

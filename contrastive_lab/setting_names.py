@@ -22,6 +22,7 @@ NAMES = {
     "recipe": "augmentations",
     "temperature": N_("temperature τ"),
     "margin": N_("margin ε"),
+    "changes": N_("changes while it trained"),
     "average": N_("averaged over"),
     "critic": N_("score function"),
     "bn_splits": N_("parts of BatchNorm"),

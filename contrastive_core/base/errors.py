@@ -84,6 +84,10 @@ class CannotGoOn(LabError, RuntimeError):
     """Training, or encoding, has to end here; the message says why and what to try."""
 
 
+class Diverged(CannotGoOn):
+    """A loss or a gradient of a training is not finite."""
+
+
 class Elsewhere(LabError):
     """Another process of the group failed, and says why: this one ends without a word."""
 

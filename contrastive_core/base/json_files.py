@@ -188,10 +188,10 @@ def append_lines(path: str | Path, values: Iterable[JsonObject]) -> None:
             raise
 
 
-def read_lines(path: str | Path, schema: Schema = plain) -> list[JsonObject]:
-    """The objects of a file of JSON lines; [] where there is none. Damaged lines, those of another
-    schema, and a torn last one are left out; `damaged_lines` names them. Raises OSError."""
-    return [value for _, value in _numbered(path, schema) if value is not None]
+def read_lines(path: str | Path, schema: Schema = plain, limit: int = MAX_LINES) -> list[JsonObject]:
+    """The objects of a file of JSON lines; [] where there is none. Damaged lines, those of another schema, and a torn
+    last one are left out; `damaged_lines` names them. Raises Damaged, also above `limit` bytes; OSError."""
+    return [value for _, value in _numbered(path, schema, limit) if value is not None]
 
 
 def damaged_lines(path: str | Path, schema: Schema = plain) -> list[int]:
@@ -204,9 +204,9 @@ def lines_bytes(values: Iterable[JsonObject]) -> bytes:
     return b"".join(json.dumps(_plain(v), allow_nan=False).encode() + b"\n" for v in values)
 
 
-def _numbered(path: str | Path, schema: Schema) -> Iterator[tuple[int, JsonObject | None]]:
+def _numbered(path: str | Path, schema: Schema, limit: int = MAX_LINES) -> Iterator[tuple[int, JsonObject | None]]:
     try:
-        file = open_regular(path, MAX_LINES)
+        file = open_regular(path, limit)
     except FileNotFoundError:
         return
     except (NotRegular, IsADirectoryError) as error:

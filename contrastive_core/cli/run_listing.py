@@ -21,6 +21,7 @@ from contrastive_core.cli.output import counted, print_result, progress_of
 from contrastive_core.compare.evaluate import ScoreCache, deviations
 from contrastive_core.compare.verify import damage
 from contrastive_core.data import datasets
+from contrastive_core.runs.changes import in_words
 from contrastive_core.runs.run import Run
 
 PACKAGES = (
@@ -57,7 +58,8 @@ def verify(args: Namespace) -> int:
         for number, run in enumerate(shipped):
             on_progress(f"computing the figures of {run.name}", number / len(shipped))
             problems[run.name] = deviations(run, args.device, cache)
-    lines = [f"{name}: {'; '.join(bad) if bad else 'whole'}" for name, bad in problems.items()]
+    changed = {run.name: f"; changed while it trained: {text}" for run in chosen if (text := in_words(run.changes()))}
+    lines = [f"{name}: {'; '.join(bad) or 'whole'}{changed.get(name, '')}" for name, bad in problems.items()]
     print_result(args, {"runs": problems}, "\n".join(lines) or "no runs yet")
     return int(any(problems.values()))
 

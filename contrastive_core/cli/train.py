@@ -23,9 +23,11 @@ from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
+from contrastive_core.runs.changes import read_schedule
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, usual_epochs, with_settings
 from contrastive_core.train import loop
+from contrastive_core.train.changes import settings_of
 from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
 from contrastive_core.train.setup import TrainSetup, manifest_of, prepare
 
@@ -81,11 +83,18 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
     if run is None:
-        about, settings = manifest_of(setup, _command(sys.argv[1:])), setup.config.to_dict()
-        stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
-        create = partial(runs.create, args.run or runs.free_name(stem), settings, setup.dataset.fingerprint, **about)
+        create = partial(_create, args, config, setup)
         run = collectives.broadcast_object(collectives.raise_together(create if world.is_rank0 else lambda: None))
     return setup, run
+
+
+def _create(args: Namespace, config: TrainConfig, setup: TrainSetup) -> Run:
+    about = manifest_of(setup, _command(sys.argv[1:]))
+    if args.schedule:
+        about["schedule"] = read_schedule(args.schedule, settings_of(setup.config))
+    stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
+    name, settings = args.run or runs.free_name(stem), setup.config.to_dict()
+    return runs.create(name, settings, setup.dataset.fingerprint, **about)
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:
@@ -97,6 +106,8 @@ def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConf
         return config_of(args, on_progress), None
     if not args.run:
         raise BadSetting("--resume needs --run NAME, the run to continue")
+    if args.schedule:
+        raise BadSetting(N_("--schedule is for a new run; a run that was stopped keeps its own"))
     run = runs.load(args.run)
     recipe = run.config.get("training_recipe") or "short"  # before there were others
     config = from_dict({**run.config, "training_recipe": recipe})

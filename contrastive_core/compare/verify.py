@@ -8,6 +8,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_schema import Schema
 from contrastive_core.base.messages import sentence
+from contrastive_core.runs.changes import CHANGE, REQUEST
 from contrastive_core.runs.run import CHECK, CHECK_FILE, MARK, META, METRICS, STATUS, Run, read_manifest
 from contrastive_core.spaces import recorded_rows
 
@@ -24,6 +25,8 @@ READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
     "meta.json": partial(json_files.read_object, schema=META),
     "metrics.jsonl": partial(_check_lines, schema=METRICS),
     CHECK_FILE: partial(json_files.read_object, schema=CHECK),
+    "changes.jsonl": partial(_check_lines, schema=CHANGE),
+    "requests.jsonl": partial(_check_lines, schema=REQUEST),
     "marks.jsonl": partial(_check_lines, schema=MARK),
 }
 

@@ -76,6 +76,14 @@ def damage_of(run: Run) -> list[str]:
 
 
 @in_worker
+def branch(run: Run, values: JsonObject) -> Run:
+    """A run that goes on from the newest state of another with other values. Raises: ValueError."""
+    from contrastive_core.runs import branch
+
+    return branch.branch(run, values)
+
+
+@in_worker
 def resolved_settings(config: TrainConfig, facts: DatasetInfo) -> Resolved:
     """The settings of a training that a form shows, with the reason for each default. Raises: ValueError."""
     from contrastive_core.train import settings

@@ -3,6 +3,7 @@
     run.json        what was asked: settings, seed, data fingerprint, versions (never changes)
     status.json     how it stands: queued, running, done, stopped or failed, and why
     metrics.jsonl   a line per step and per epoch
+    changes.jsonl   a line per setting that was changed while it trained; requests.jsonl: what was asked for
     state/          all that a resume needs        weights.safetensors   the model
     snapshots/      the fixed sample's embedding   embeddings/           whole splits, cached
     meta.json       title, note, tags

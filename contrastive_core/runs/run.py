@@ -26,6 +26,7 @@ from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.regular_files import FileCache, is_regular
 from contrastive_core.data.captions import CAPTIONS_FILE
 from contrastive_core.data.image_form import LARGEST, RESIZES, SMALLEST
+from contrastive_core.runs.changes import SCHEDULE, ChangeLog, Planned
 from contrastive_core.runs.train_config import FIELDS, TrainConfig
 
 FORMAT = 1  # of run folders
@@ -81,6 +82,8 @@ class Manifest(TypedDict, total=False):
     image_shape: list[Annotated[int, whole(1, 10**6)]] | None
     imported: JsonObject | None
     recording: Recording
+    schedule: Annotated[list[Planned], SCHEDULE]
+    branch: JsonObject  # the run, step and epoch that it branched off
 
 
 class LoopFault(TypedDict):
@@ -110,6 +113,7 @@ class Status(TypedDict, total=False):
     reason: str
     note: str
     is_warned: bool  # the note warns, as of a collapse
+    is_diverged: bool  # it failed because a loss or a gradient was not finite
     epoch: int | None
     epochs: int | None
     step: int | None
@@ -152,7 +156,7 @@ SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(ChangeLog):
     """One run folder. Reading is cheap; nothing is kept in memory but the manifest."""
 
     path: Path

@@ -13,6 +13,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.dataset import DatasetInfo
+from contrastive_core.losses import Loss
 from contrastive_core.methods import Method
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import EPOCHS, TrainConfig, usual_epochs
@@ -40,12 +41,15 @@ def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
             "without labels, such as simclr"
         )
         return message(text, classes=facts.classes, **names)
-    loss = losses.create(config.loss or "", **config.loss_knobs)
+    why = nothing_to_learn(losses.create(config.loss or "", **config.loss_knobs))
+    return why or cls.incompatibility(facts, size, config.method_knobs) or ""
+
+
+def nothing_to_learn(loss: Loss) -> str:
+    """Why a loss whose terms all have the weight 0 cannot be trained; "" for another."""
     terms = {term.knob: getattr(loss, term.knob) == term.absent_at for term in loss.card.terms}
-    if len(terms) > 1 and all(terms.values()):
-        text = N_("{knobs} are all 0, so there is nothing to learn: set one above 0")
-        return message(text, knobs=", ".join(sorted(terms)))
-    return cls.incompatibility(facts, size, config.method_knobs) or ""
+    text = N_("{knobs} are all 0, so there is nothing to learn: set one above 0")
+    return message(text, knobs=", ".join(sorted(terms))) if len(terms) > 1 and all(terms.values()) else ""
 
 
 def notes(config: TrainConfig, facts: DatasetInfo) -> tuple[str, ...]:

@@ -16,17 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.base.errors import CannotGoOn, Elsewhere
-from contrastive_core.base.messages import N_
+from contrastive_core.base.errors import CannotGoOn, Diverged, Elsewhere
+from contrastive_core.base.messages import N_, join
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.data.streamed_images import unread_files
 from contrastive_core.ops import collectives
-from contrastive_core.ops.collectives import World
 from contrastive_core.pairs.types import Pairs
 from contrastive_core.runs import checkpoints
+from contrastive_core.runs.changes import Change
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train import global_batch, gradient_cache, monitor
+from contrastive_core.train.changes import LiveChanges
 from contrastive_core.train.metrics_log import MetricsLog, OnLines
 from contrastive_core.train.optim import learning_rate, set_learning_rate
 from contrastive_core.train.setup import TrainSetup, prepare
@@ -59,7 +60,7 @@ def train(
                 status = _train(setup, run, log, writer, stop, resume)
         except (CannotGoOn, OSError, ValueError, torch.OutOfMemoryError) as error:
             reason = reason_of(error, setup)
-            log.fail(reason)
+            log.fail(reason, is_diverged=isinstance(error, Diverged))
             raise CannotGoOn(reason) from error
         except BaseException as error:
             if setup.world.size == 1 or not isinstance(error, RuntimeError):
@@ -76,12 +77,13 @@ def _train(
 ) -> str:
     """Train the remaining epochs. Returns the final status."""
     config, loader, method, world = setup.config, setup.loader, setup.method, setup.world
-    peak, totals = config.lr or 0, new_totals(setup.device)
-    position, note = TrainPosition(), ""
+    totals, changes = new_totals(setup.device), LiveChanges(setup, run)
+    position, note, saved_changes = TrainPosition(), "", list[Change]()
     # no state yet if it was killed early; the files are on the machine of the first process
     if resume and collectives.broadcast_object(checkpoints.has_begun(run)):
-        position, note = resume_state(setup, run, totals)
-    log.start(position, note)
+        position, note, saved_changes = resume_state(setup, run, totals)
+    withdrawn = changes.start(position.step, saved_changes)
+    log.start(position, join(". ", filter(None, [note, withdrawn])))
     saved = time.monotonic()
     method.train()
     while position.epoch < config.epochs:
@@ -89,7 +91,7 @@ def _train(
         steps, warmup = len(order), round((config.warmup or 0) * len(order))
         with closing(loader.batches(order[position.batch :])) as batches:
             for batch in batches:
-                lr = learning_rate(position.step, steps * config.epochs, peak, config.schedule or "", warmup)
+                lr = learning_rate(position.step, steps * config.epochs, changes.lr, config.schedule or "", warmup)
                 set_learning_rate(setup.optimizer, lr)
                 logs = should_log(setup.device, position.step)
                 output = compute_step(setup, batch, looks=logs)  # forward, loss, backward
@@ -98,7 +100,7 @@ def _train(
                 if logs:
                     loss, n_valid, length = output.figures(world.size)
                     if not math.isfinite(loss) or not math.isfinite(length):
-                        raise CannotGoOn(diverged(position.step + 1, loss, length, lr))
+                        raise Diverged(diverged(position.step + 1, loss, length, lr))
                 setup.optimizer.step()
                 method.after_step(output.pairs)
                 position = position.after_batch()
@@ -108,21 +110,21 @@ def _train(
                     spread = monitor.spread_of(output.pairs, setup.loss, method.card.needs_captions)
                     log.step(position, {**figures, **method.step_metrics(), **spread})
                 writer.check()
-                if position.batch < steps and should_stop(stop, world):
+                if position.batch < steps and should_stop(stop, changes, position.step):
                     log.flush()
-                    save(setup, run, position, totals, writer)
+                    save(setup, run, position, totals, writer, changes.taken)
                     return "stopped"
         similarity = monitor.pair_similarity(output.pairs)
-        figures = {"loss": epoch_means(totals, position.step, peak)[0], **similarity}
+        figures = {"loss": epoch_means(totals, position.step, changes.lr)[0], **similarity}
         totals.zero_()
         log.unread = unread_files(setup.dataset.images)
         collectives.on_rank0(partial(_log_epoch, setup, run, log, position, figures))
         position = position.after_epoch()
-        stopped = position.epoch < config.epochs and should_stop(stop, world)
+        stopped = position.epoch < config.epochs and should_stop(stop, changes, position.step)
         due = stopped or time.monotonic() - saved > config.save_seconds or position.epoch == config.epochs
         if collectives.any_process(due):
             log.flush()
-            save(setup, run, position, totals, writer)
+            save(setup, run, position, totals, writer, changes.taken)
             saved = time.monotonic()
         if stopped:
             return "stopped"
@@ -202,10 +204,14 @@ def should_log(device: torch.device, step: int) -> bool:
     return device.type == "cpu" or step % LOG_EVERY_DEVICE == 0
 
 
-def should_stop(stop: threading.Event, world: World) -> bool:
-    """Whether this process, or any other of the run, was asked to stop."""
-    requested = stop.is_set()
-    return requested if world.size == 1 else collectives.any_process(requested)
+def should_stop(stop: threading.Event, changes: LiveChanges, step: int) -> bool:
+    """Whether this process, or any other of the run, was asked to stop after `step` steps. Settings that are to change
+    before the next step are changed: one small message says both."""
+    due = changes.due(step + 1)
+    answers = collectives.all_gather_ints(int(stop.is_set()), int(bool(due)))
+    if answers[0][1]:
+        changes.take(step + 1, collectives.broadcast_object(due))
+    return any(is_set for is_set, _ in answers)
 
 
 @contextmanager

@@ -74,19 +74,20 @@ class MetricsLog:
         self.position, self.memory = position.after_epoch(), 0
         self._add({"epoch": position.epoch + 1, "step": position.step, "seconds": seconds, **values})
 
-    def status(self, status: str, reason: str = "") -> None:
+    def status(self, status: str, reason: str = "", is_diverged: bool = False) -> None:
         """Write all lines and the run's status."""
         self.flush()
         self.last_status = time.monotonic()
         if self.writes:
             place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.setup.config.epochs}
             note = join(". ", filter(None, [self.note, self.unread, self.warning]))
-            self.run.set_status(status, reason=reason, note=note, is_warned=bool(self.warning), **place)
+            told = {"note": note, "is_warned": bool(self.warning), "is_diverged": is_diverged}
+            self.run.set_status(status, reason=reason, **told, **place)
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, is_diverged: bool = False) -> None:
         """End the run as failed. Errors of a full disk or a missing folder are ignored."""
         with contextlib.suppress(OSError, Gone):
-            self.status("failed", reason)
+            self.status("failed", reason, is_diverged)
 
     def flush(self) -> None:
         """Write the lines collected so far, with the peak memory."""

@@ -45,13 +45,18 @@ class TrainSetup:
     dataset: Dataset
     loader: BatchLoader
     method: Method
-    loss: Loss
     optimizer: torch.optim.Optimizer
     generator: torch.Generator  # of views, noise and orders: the same on every process
     sample: MonitoredSample
     device: torch.device
     world: World
     buckets: GradientBuckets
+
+    @property
+    def loss(self) -> Loss:
+        """The loss, with its knobs as they are now."""
+        assert self.method.loss is not None
+        return self.method.loss
 
 
 def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | None = None) -> TrainSetup:
@@ -82,7 +87,6 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
     if config.capture:
         capture(method.encoder, config, device, world)
     method.total_steps = config.epochs * len(loader.epoch(0))
-    assert method.loss is not None
     assert config.optimizer is not None
     assert config.lr is not None
     scales = learning_rate_scales(method, config.layer_decay) if config.layer_decay < 1 else {}
@@ -99,7 +103,6 @@ def prepare(config: TrainConfig, world: World | None = None, dataset: Dataset | 
         dataset=dataset,
         loader=loader,
         method=method,
-        loss=method.loss,
         optimizer=optimizer,
         generator=generator,
         sample=sample,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,11 +22,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contrastive_core.base.errors import CannotGoOn
+from contrastive_core.base.errors import CannotGoOn, Diverged
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.ops import collectives
 from contrastive_core.runs import checkpoints
+from contrastive_core.runs.changes import Change
 from contrastive_core.runs.run import Run
 from contrastive_core.train.checks import unsplit
 from contrastive_core.train.setup import TrainSetup
@@ -123,11 +124,11 @@ def of_all_processes(totals: Tensor) -> Tensor:
 
 def epoch_means(totals: Tensor, step: int, lr: float) -> tuple[float, float]:
     """The mean loss and gradient norm of the epoch's steps, before `step`. All processes call it together. Raises:
-    CannotGoOn if one is not finite."""
+    Diverged if one is not finite."""
     loss, norm, steps = of_all_processes(totals).tolist()
     means = loss / max(1.0, steps), norm / max(1.0, steps)
     if not all(map(math.isfinite, means)):
-        raise CannotGoOn(diverged(step, *means, lr))
+        raise Diverged(diverged(step, *means, lr))
     return means
 
 
@@ -166,7 +167,14 @@ class StateWriter:
             self.wait()
 
 
-def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: Tensor, writer: StateWriter) -> None:
+def save(
+    setup: TrainSetup,
+    run: Run,
+    position: TrainPosition,
+    totals: Tensor,
+    writer: StateWriter,
+    changes: Sequence[Change] = (),
+) -> None:
     """Save everything that a resume needs, with the random states of every process, and the weights.
 
     Copies all of it, and leaves the files to `writer`: the next step changes weights, queue and bank in place.
@@ -185,6 +193,7 @@ def save(setup: TrainSetup, run: Run, position: TrainPosition, totals: Tensor, w
     tensors, plain = capture(position, setup, totals)
     local_states = {k: v for k, v in tensors.items() if k in OF_EACH_PROCESS}
     plain |= {"world": setup.world.size, "versions": _versions(setup)}
+    plain |= {"changes": [change for change in changes if change["step"] <= position.step]}
     plain |= {"captions": setup.dataset.captions.digest} if setup.dataset.captions else {}
     for rank, states in enumerate(collectives.all_gather_object(local_states)):
         tensors |= {f"rank{rank}.{k}": v for k, v in states.items()}
@@ -210,8 +219,9 @@ def _write(run: Run, tensors: dict[str, Tensor], plain: JsonObject, copied: torc
     checkpoints.save_weights(run, checkpoints.strip_prefix(tensors, "method."))
 
 
-def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str]:
-    """Restore the last state. Returns its position, and a note if the run is no longer bit-equal."""
+def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, str, list[Change]]:
+    """Restore the last state. Returns its position, a note if the run is no longer bit-equal, and the changes before
+    it."""
     tensors, plain = collectives.broadcast_object(checkpoints.load_state(run) if setup.world.is_rank0 else None)
     for name in OF_EACH_PROCESS:
         if (state := tensors.get(f"rank{setup.world.rank}.{name}")) is not None:
@@ -236,7 +246,7 @@ def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, 
         reasons.append(message("it ran on {versions} and goes on with {setup}", versions=plain["versions"], setup=now))
     notes = [message("{damaged} is damaged; went on from the state before it", damaged=damaged)] if damaged else []
     notes += [message("not bit-equal to a run in one go: {reasons}", reasons=join("; ", reasons))] if reasons else []
-    return position, join(". ", notes)
+    return position, join(". ", notes), plain.get("changes") or []
 
 
 def _versions(setup: TrainSetup) -> str:

@@ -10,7 +10,7 @@ from contrastive_core.compare.evaluation import SOURCES
 from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, state
+from contrastive_lab import cache, changes, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import _, message
@@ -51,6 +51,9 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
     st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), rests]))
     for text in seeds:
         st.markdown(format.plain(text))
+    for shape, space in zip(SHAPES, spaces, strict=False):
+        if (run := space.run) and (text := changes.in_words(run.changes())):
+            st.caption(format.plain(_("{shape} changed while it trained: {changes}").format(shape=shape, changes=text)))
     _warn(spaces, comparison)
 
 

@@ -7,20 +7,23 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.advice.plan import adviser_of, load_plan, trial_score
+from contrastive_core.base import json_files
 from contrastive_core.base.json_files import MAX_NPZ
 from contrastive_core.base.regular_files import read_regular
 from contrastive_core.compare import verify as run_verify
 from contrastive_core.engine import calls, process, queue, run_folders, training
 from contrastive_core.exchange import export_weights
 from contrastive_core.lab import lab_view
+from contrastive_core.runs.changes import schedule_of
 from contrastive_core.runs.run import Run, Status
 from contrastive_core.runs.train_config import from_dict, settings_of, with_settings
-from contrastive_lab import cache, format, guard, locale, query_params, recordings, state
+from contrastive_lab import cache, changes, format, guard, locale, query_params, recordings, state
 from contrastive_lab.explore import strip
 from contrastive_lab.locale import _, ngettext
 from contrastive_lab.recordings import has_rows
 from contrastive_lab.runs import pictures, table
 from contrastive_lab.setting_names import flat, shown_name
+from contrastive_lab.train.live import branch_form
 from contrastive_lab.train.watch import watch_next
 
 SCORES = ("knn", "linear_probe")  # of the scorecard
@@ -46,6 +49,8 @@ def details(run: Run) -> None:
     if not run.is_recording:
         again(run)
         clone(run)
+        if not run.shipped and "imported" not in run.manifest and (name := branch_form(run)):
+            _watch(name)
     if not run.shipped:
         annotate(run)
     if not run.is_recording:
@@ -90,6 +95,8 @@ def _heading(run: Run, status: Status) -> None:
     st.caption(format.plain(" · ".join(filter(None, about))))
     if title := run.meta().get("title"):
         st.text(str(title))
+    if changed := run.changes():
+        st.caption(format.plain(_("Changed while it trained: {changes}").format(changes=changes.in_words(changed))))
     if text := of_adviser(run.name):
         st.caption(format.plain(text))
     if reason := status.get("reason"):
@@ -151,6 +158,10 @@ def again(run: Run) -> None:
     with st.expander(_("Command line")):
         st.caption(_("It makes this run again, every setting spelled out."))
         st.code(training.command_of(run), language="bash", wrap_lines=True)
+        if changed := run.changes():
+            st.caption(_("Add --schedule FILE with this file to change the same settings at the same steps:"))
+            data = json_files.json_bytes(schedule_of(changed))
+            st.download_button(_("Changes as JSON"), data, f"{run.name}-changes.json", on_click="ignore")
         st.markdown(_("**On several GPUs or machines**"))
         a, b = st.columns(2)
         label, key = _("Processes on each machine"), "run-processes"
@@ -246,7 +257,11 @@ def check(run: Run) -> None:
 
 def difference(pair: list[Run]) -> None:
     """Settings and circumstances that two runs do not share."""
-    one, two = (flat({**r.config, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}) for r in pair)
+    told = (
+        {"changes": changes.in_words(r.changes()) or None, **{k: r.manifest.get(k) for k in CIRCUMSTANCES}}
+        for r in pair
+    )
+    one, two = (flat({**r.config, **more}) for r, more in zip(pair, told, strict=True))
     every = sorted(one.keys() | two.keys())
     differing = [k for k in every if one.get(k) != two.get(k)]
     st.header(_("What differs"))

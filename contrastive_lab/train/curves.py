@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_lab import plots
+from contrastive_lab.changes import Marks, mark, marks_of
 from contrastive_lab.locale import N_, _
 
 FORTH = "recall_1_forth"
@@ -13,6 +14,7 @@ RECALL = {FORTH: N_("image → caption"), "recall_1_back": N_("caption → image
 GAP = "modality_gap"
 LEARNED = {"temperature": N_("Temperature τ"), "bias": N_("Bias")}  # by the method, if it has them
 Line = Mapping[str, Any]  # of a run's metrics
+NO_MARKS = marks_of([], [])
 OF_SAMPLE = N_("Of the fixed sample of training images and their captions. Gap 0: both towers share one region.")
 HELP = N_(
     "Deviation: of each dimension of unit rows z in a batch, times √d; 1 is evenly spread, 0 is one point. A random "
@@ -31,8 +33,9 @@ SHARES = {
 }
 
 
-def figures(epochs: Sequence[Line], steps: Sequence[Line] = ()) -> dict[str, Any]:
-    """Recall@1 in both directions, the modality gap, and what the method learns, by name; empty without two towers."""
+def figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = NO_MARKS) -> dict[str, Any]:
+    """Recall@1 in both directions, the modality gap, and what the method learns, by name; empty without two towers.
+    Args: marks: of what changed."""
     drawn = {}
     if scored := [line for line in epochs if line.get(GAP) is not None]:
         at = [line["epoch"] for line in scored]
@@ -44,6 +47,8 @@ def figures(epochs: Sequence[Line], steps: Sequence[Line] = ()) -> dict[str, Any
     for key, title in LEARNED.items():
         if lines := [line for line in steps if line.get(key) is not None]:
             drawn[key] = _curve(lines, key, "step", _(title))
+    for key, figure in drawn.items():
+        mark(figure, marks["step" if key in LEARNED else "epoch"])
     return drawn
 
 
@@ -62,7 +67,7 @@ def draw(name: str, epochs: Sequence[Line]) -> None:
         st.caption(_(OF_SAMPLE))
 
 
-def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line]) -> None:
+def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line], marks: Marks = NO_MARKS) -> None:
     """What shows whether all embeddings become one point. Args: name: of the run."""
     if not any("z_std" in line for line in steps):
         st.caption(_("This run has not recorded any collapse monitors."))
@@ -70,14 +75,14 @@ def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line]) -> N
     st.caption(_(HELP))
     left, middle, right = st.columns(3)
     with left:
-        _figure(f"deviation-{name}", DEVIATIONS, steps, "step", _("Deviation"))
+        _figure(f"deviation-{name}", DEVIATIONS, steps, "step", _("Deviation"), marks)
     with middle:
-        _figure(f"rank-{name}", RANK, epochs, "epoch", _("Effective rank"))
+        _figure(f"rank-{name}", RANK, epochs, "epoch", _("Effective rank"), marks)
     with right:
-        _figure(f"shares-{name}", SHARES, epochs, "epoch", _("Correlation and distance"))
+        _figure(f"shares-{name}", SHARES, epochs, "epoch", _("Correlation and distance"), marks)
 
 
-def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: str) -> None:
+def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: str, marks: Marks) -> None:
     series = {}
     for name, text in names.items():
         if known := [line for line in lines if line.get(name) is not None]:
@@ -85,5 +90,6 @@ def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: s
     if series:
         figure = plots.curves(series, x, y)
         figure.update_yaxes(rangemode="tozero")
+        mark(figure, marks[x])
         figure.update_layout(legend={"y": 1.02, "yanchor": "bottom"})  # two rows grow upwards, off the curves
         st.plotly_chart(figure, key=key, config=plots.SVG)

@@ -8,9 +8,16 @@ MARGIN = 0.08  # of the range, above and below
 
 
 def sparkline(
-    title: str, value: str, ys: Sequence[float], baselines: Mapping[str, float] = {}, share: float = 1.0, note: str = ""
+    title: str,
+    value: str,
+    ys: Sequence[float],
+    baselines: Mapping[str, float] = {},
+    share: float = 1.0,
+    note: str = "",
+    marks: Sequence[float] = (),
 ) -> str:
-    """An HTML element. Args: ys: spread evenly over `share` of the width; baselines: by what they are called."""
+    """An HTML element. Args: ys: spread evenly over `share` of the width; baselines: by what they are called; marks:
+    places of vertical lines, as parts of that share."""
     every = [*ys, *baselines.values()]
     low, high = (min(every), max(every)) if every else (0.0, 1.0)
     room = MARGIN * (high - low) or 1.0
@@ -24,6 +31,7 @@ def sparkline(
     outline = ", ".join([*upper, *reversed(lower)])  # as a shape: st.html leaves SVG out
     line = f'<b style="clip-path: polygon({outline})"></b>' if len(ys) > 1 else ""
     ticks = "".join(f'<u style="top: {down(y):.2f}%"></u>' for y in baselines.values())
+    ticks += "".join(f'<s style="left: {100 * share * place:.2f}%"></s>' for place in marks)
     dot = f'<i style="left: {steps[-1]:.2f}%; top: {down(ys[-1]):.2f}%"></i>' if ys else ""
     names = "".join(
         f'<small class="name" style="top: {down(y):.2f}%">{html.escape(name)}</small>' for name, y in baselines.items()

@@ -16,11 +16,12 @@ from contrastive_core.base.score import wilson
 from contrastive_core.engine import process, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.run_metrics import MetricsReader, labeled_images
-from contrastive_lab import cache, format, forming_map, guard, locale, plots, query_params, stage, state
+from contrastive_lab import cache, changes, format, forming_map, guard, locale, plots, query_params, stage, state
 from contrastive_lab.components.scatter.categories import PALETTE
 from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.train import curves as figures
+from contrastive_lab.train import live as live_settings
 from contrastive_lab.train.folder import with_change
 from contrastive_lab.train.sparklines import sparkline
 
@@ -114,6 +115,8 @@ def live(name: str, view: str) -> None:
         return
     if queue.progress_of(name) is not None:
         st.session_state[AT_WORK] = name
+    elif branches := live_settings.ended_branches():
+        st.switch_page("pages/compare.py", query_params={"runs": ",".join(branches)})
     elif st.session_state.get(AT_WORK) == name and run.status()["status"] == "done":
         del st.session_state[AT_WORK]
         state.choose_run(name)
@@ -121,18 +124,20 @@ def live(name: str, view: str) -> None:
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
     metrics = reader.update()
+    changed = run.changes()
     with inspector:
         progress(run, metrics)
     with picture, st.container(key=f"train-{view}"):
         if view == "map":
             if run.snapshots():
-                forming_map.draw(run)
+                forming_map.draw(run, changed=changes.by_epoch(changed, metrics.epochs))
             else:
                 st.caption(_("The map appears after the first epoch."))
         elif view == "curves":
-            curves(run, metrics)
+            curves(run, metrics, changes.marks_of(changed, metrics.epochs))
         elif view == "monitors":
-            figures.draw_collapse(run.name, thinned(metrics), metrics.epochs)
+            marks = changes.marks_of(changed, metrics.epochs)
+            figures.draw_collapse(run.name, thinned(metrics), metrics.epochs, marks)
         else:
             st.code(process.log_of(name, 200) or _("nothing"), language=None)
 
@@ -185,6 +190,11 @@ def progress(run: Run, metrics: MetricsReader) -> None:
         st.progress(min(1.0, epoch / max(1, epochs)), text)
     if now in ("running", "starting") and st.button(_("Stop"), icon=":material/stop:", key="stop"):
         training.stop(run.name)
+    if now == "running":
+        live_settings.sliders(run)
+    live_settings.not_taken(run)
+    if now in ("running", "stopped", "failed") and not run.shipped and live_settings.branch_form(run):
+        st.rerun()
     if note := status.get("note"):
         (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     figures_of_now(run, metrics, epochs)
@@ -243,7 +253,9 @@ def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
     done = max(0.02, min(1.0, (metrics.latest[-1].get("epoch") or 1) / max(1, epochs)))
     loss = (metrics.epochs or metrics.latest)[-1]["loss"]
     steps = _("step {step}").format(step=f"{metrics.latest[-1]['step']:,}")
-    drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps)]
+    last = max(1, metrics.latest[-1]["step"])
+    marks = [min(1.0, change["step"] / last) for change in run.changes()]
+    drawn = [sparkline(_("Loss"), f"{loss:.3g}", [x["loss"] for x in lines], share=done, note=steps, marks=marks)]
     scored, forth = scores_of(metrics, KNN), scores_of(metrics, figures.FORTH)
     if scored or run.manifest.get("classes"):
         shares = [100 * share for _epoch, share in scored]
@@ -276,20 +288,21 @@ def baselines(run: Run) -> dict[str, float]:
     return {f"{name} {100 * value:.3g}": 100 * value for name, value in named if value is not None}
 
 
-def curves(run: Run, metrics: MetricsReader) -> None:
+def curves(run: Run, metrics: MetricsReader, marks: changes.Marks) -> None:
     """Every curve of the training: kNN where there are classes, recall between two towers."""
     if not metrics.steps:
         return
     thin = thinned(metrics)
     loss = {"loss": ([x["step"] for x in thin], [x["loss"] for x in thin])}
-    towers = figures.figures(metrics.epochs, thin)
+    towers = figures.figures(metrics.epochs, thin, marks)
     drawn = {"loss": plots.curves(loss, "step", _("Loss")), **towers}
+    changes.mark(drawn["loss"], marks["step"])
     cells: list[Callable[[], object]] = [
         partial(st.plotly_chart, figure, key=f"{key}-{run.name}", config=plots.SVG) for key, figure in drawn.items()
     ]
     scored = scores_of(metrics, KNN)
     if scored or run.manifest.get("classes"):
-        cells.insert(1, partial(vote, run, scored))
+        cells.insert(1, partial(vote, run, scored, marks))
     for at in range(0, len(cells), 2):
         for column, cell in zip(st.columns(2), cells[at : at + 2], strict=False):
             with column:
@@ -298,7 +311,7 @@ def curves(run: Run, metrics: MetricsReader) -> None:
         st.caption(_(figures.OF_SAMPLE))
 
 
-def vote(run: Run, scored: list[tuple[int, float]]) -> None:
+def vote(run: Run, scored: list[tuple[int, float]], marks: changes.Marks) -> None:
     """kNN over the epochs with the interval of each share and its baselines, and what the intervals show."""
     epochs, n = [epoch for epoch, _share in scored], labeled_images(run)
     knn = {"kNN": (epochs, [100 * share for _epoch, share in scored])}
@@ -307,6 +320,7 @@ def vote(run: Run, scored: list[tuple[int, float]]) -> None:
         plots.band(figure, epochs, ends, "95 %", PALETTE[0])
     for name, value in baselines(run).items():
         figure.add_hline(y=value, line={"dash": "dot", "color": "gray"}, annotation_text=name)
+    changes.mark(figure, marks["epoch"])
     figure.update_layout(showlegend=False)
     st.plotly_chart(figure, key=f"knn-{run.name}", config=plots.SVG)
     if ends:

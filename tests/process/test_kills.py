@@ -22,6 +22,7 @@ from contrastive_core.train import loop
 from contrastive_core.train.setup import prepare
 
 KILLS = 3
+RATES = {2: 0.001, 9: 0.002, 14: 0.0005}  # learning rates from these steps on
 
 
 def config(method: str) -> TrainConfig:
@@ -46,7 +47,8 @@ def work(method: str, name: str, environment: dict[str, str]) -> None:
     torch.set_num_threads(1)
     prepared = prepare(config(method))
     known = (runs_home() / name).exists()
-    run = runs.load(name) if known else runs.create(name, prepared.config.to_dict())
+    planned = [{"step": step, "name": "lr", "to": rate} for step, rate in RATES.items()]
+    run = runs.load(name) if known else runs.create(name, prepared.config.to_dict(), schedule=planned)
     loop.train(prepared, run, resume=known)
 
 
@@ -77,6 +79,7 @@ def test_a_training_killed_again_and_again_ends_bit_equal(method: str) -> None:
     bits = [{k: v.numpy().tobytes() for k, v in tensors.items()} for tensors, _ in (one, two)]
     assert [k for k in bits[0] if bits[0][k] != bits[1][k]] == []
     assert one[1]["place"] == two[1]["place"]
+    assert one[1]["changes"] == two[1]["changes"] == runs.load("killed").changes() != []
     losses = [[x["loss"] for x in runs.load(n).metrics()] for n in ("whole", "killed")]
     assert losses[0] == losses[1]
 

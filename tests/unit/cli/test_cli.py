@@ -65,6 +65,11 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--run", "../x", *QUICK], "name"),
         (["train", "--resume"], "needs --run NAME"),
         (["train", "--resume", "--run", "nobody"], "nobody"),
+        (["train", "--resume", "--run", "nobody", "--schedule", "x.json"], "--schedule is for a new run"),
+        (["train", "--schedule", "nothing.json", *QUICK], "nothing.json"),
+        (["change", "nobody", "lr=0.1"], "nobody"),
+        (["change", "simclr-digits", "tau"], "key=value"),
+        (["change", "simclr-digits", "loss.tau=1"], "'loss.tau' cannot be changed"),
         (["train", "--set", "lr"], "key=value"),
         (["train", "--set", "color=3"], "unknown setting"),
         (["train", "--device", "tpu"], "unknown device"),
@@ -97,6 +102,21 @@ def test_train_and_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert "mine" in capsys.readouterr().out
     assert "mine" in fails(capsys, "train", "--run", "mine", *QUICK)  # taken
     assert runs.load("mine").status()["status"] == "done"
+    assert "mine is not running (done)" in fails(capsys, "change", "mine", "loss.temperature=0.3")
+
+
+def test_a_schedule_changes_a_training_and_verify_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, planned = tmp_path / "plan.json", [{"step": 2, "name": "loss.temperature", "to": 0.5}]
+    path.write_text(json.dumps(planned))
+    says(capsys, "train", "--run", "mine", "--schedule", str(path), *QUICK)
+    assert main(["verify", "mine"]) == 0
+    said = "mine: whole; changed while it trained: loss.temperature 0.2 → 0.5 at step 2\n"
+    assert capsys.readouterr().out == said
+    assert [c["from"] for c in says(capsys, "change", "mine", "--out", str(tmp_path / "out.json"))["changes"]] == [0.2]
+    assert json.loads((tmp_path / "out.json").read_text()) == planned
+    (runs.load("mine").path / "changes.jsonl").write_text("no\n")
+    assert main(["verify", "--files", "mine"]) == 1
+    assert "changes.jsonl: damaged lines" in capsys.readouterr().out
 
 
 def test_where_there_is_no_terminal_epochs_are_lines_and_progress_goes_into_its_file(

@@ -78,7 +78,7 @@ def test_a_training_batch(tmp_path: Path) -> None:
     more = trace(TRAIN, tmp_path)
     steps = more["contrastive_core/methods/simclr.py"] // 2  # its rows, and which belong together
     assert steps == 90
-    check("One training batch", {name for name in more if more[name] >= steps}, 24)
+    check("One training batch", {name for name in more if more[name] >= steps}, 26)
 
 
 def test_a_temperature_drag(tmp_path: Path) -> None:

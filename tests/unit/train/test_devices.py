@@ -82,7 +82,7 @@ def test_no_state_is_saved_after_a_step_that_was_not_finite(
 
     monkeypatch.setattr(setup.method, "after_step", poison)
     if at == "a stop":
-        monkeypatch.setattr(loop, "should_stop", lambda stop, world: len(steps) == 4)
+        monkeypatch.setattr(loop, "should_stop", lambda *_: len(steps) == 4)
     with pytest.raises(CannotGoOn, match=r"the loss is nan at step \d; the last good state is kept"):
         loop.train(setup, run)
     assert run.status()["status"] == "failed"
@@ -94,7 +94,7 @@ def test_a_stop_in_an_epoch_keeps_its_sum(as_on_cuda: None, monkeypatch) -> None
     whole = trained("whole")
     looks = []
 
-    def stop_once(stop: object, world: object) -> bool:
+    def stop_once(stop: object, *_: object) -> bool:
         looks.append(stop)
         return len(looks) == 3
 

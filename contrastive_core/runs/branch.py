@@ -1,0 +1,56 @@
+"""A run that branches off another: it has the settings and the last saved state of the other, and changes from there
+on."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from safetensors.torch import load
+
+from contrastive_core import losses, methods, runs
+from contrastive_core.base.errors import Damaged
+from contrastive_core.base.messages import N_, message
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.changes import checked, live_settings
+from contrastive_core.runs.run import Run
+
+OWN = (  # entries of run.json that `create` makes
+    "format id name created config method loss dataset seed threads versions git_commit data_fingerprint schedule "
+    "branch"
+).split()
+
+
+def branch(run: Run, values: Mapping[str, Any]) -> Run:
+    """Make a run that goes on from the newest state of `run` before its end, with other `values` from the next step on.
+    It is stopped: a resume trains it. Raises: BadSetting for values that cannot be changed; ValueError where no such
+    state is kept."""
+    config, epochs = run.config, int(run.config.get("epochs") or 0)
+    knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
+    live = live_settings(config, *knobs)
+    new = {name: checked(live, name, value) for name, value in values.items()}
+    for manifest in reversed(checkpoints.state_manifests(run)):
+        try:
+            data, plain = checkpoints.read_state(manifest)
+        except Damaged:  # or replaced by a newer one meanwhile
+            continue
+        if plain["place"]["epoch"] < epochs:
+            break
+    else:
+        text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
+        raise ValueError(message(text, name=run.name))
+    step, epoch = plain["place"]["step"], plain["place"]["epoch"]
+    about = {key: value for key, value in run.manifest.items() if key not in OWN}
+    about |= {"branch": {"run": run.name, "step": step, "epoch": epoch}}
+    about |= {"schedule": [{"step": step + 1, "name": name, "to": to} for name, to in new.items()]}
+    settings = "-".join(f"{name.removeprefix('loss.')}{to:g}" for name, to in new.items())
+    name = runs.free_name(re.sub(r"[^A-Za-z0-9._-]+", "-", f"{run.name[:30]}-{settings or 'branch'}"))
+    made = runs.create(name, config, str(run.manifest.get("data_fingerprint") or ""), **about)
+    made.append_metrics(line for line in run.metrics() if line.get("step", 0) <= step)
+    for number in run.snapshots():
+        if number <= epoch:
+            made.write(f"snapshots/{run.snapshot_path(number).name}", run.snapshot_path(number).read_bytes())
+    made.append_changes(plain.get("changes") or [])
+    checkpoints.save_state(made, load(data), plain)
+    reason = message("branched off {name} after epoch {epoch}; resume it to continue", name=run.name, epoch=epoch)
+    made.set_status("stopped", reason, epoch=epoch, epochs=epochs, step=step)
+    return made

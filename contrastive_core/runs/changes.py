@@ -1,0 +1,149 @@
+"""Changes of a run while it trains: its learning rate and the numbers among its loss's knobs. Torch-free.
+
+A page or a command adds lines to `requests.jsonl`. The training process reads them between two steps, adds a line to
+`changes.jsonl`, and then takes the step with the new value. A schedule, which `run.json` holds, names steps beforehand.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, cast
+
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting, Damaged
+from contrastive_core.base.json_files import MAX_RECORD, JsonObject
+from contrastive_core.base.json_schema import Schema, fields, list_of, number, schema_of, text, whole
+from contrastive_core.base.messages import N_, message
+from contrastive_core.base.registry import Knob
+
+if TYPE_CHECKING:
+    from contrastive_core.runs.run import Run
+
+LR = Knob(1e-3, 0.0, 100.0, log=True)
+LEARNED = ("temperature", "bias")  # knobs of a loss that a method may learn
+MOST = 2000  # changes of a schedule: run.json is read at each look
+
+
+class Planned(TypedDict):
+    """A change of a setting at a step, from 1."""
+
+    step: Annotated[int, whole(1)]
+    name: str
+    to: float
+
+
+Change = TypedDict("Change", {"id": str, "step": int, "name": str, "from": float, "to": float, "withdrawn": bool})
+PLANNED = replace(schema_of(Planned), required=("step", "name", "to"))
+REQUEST = fields({"id": text, "name": text, "to": number()})
+CHANGE = replace(schema_of(Change), required=("id", "step", "name", "from", "to"))
+SCHEDULE = list_of(PLANNED)
+
+
+class ChangeLog:
+    """The changes of a run's settings while it trained, in files of its folder."""
+
+    path: Path
+
+    def changes(self) -> list[Change]:
+        """By step, without those that a resume has withdrawn; the run's `config` has the first values."""
+        return [change for change in self.logged_changes() if not change.get("withdrawn")]
+
+    def logged_changes(self) -> list[Change]:
+        """By step, with those that were withdrawn."""
+        lines = _lines(self.path / "changes.jsonl", CHANGE)
+        return sorted(cast(list[Change], lines), key=lambda change: change["step"])
+
+    def requests(self) -> list[JsonObject]:
+        """What was asked to be changed: `id`, `name` and `to` of each."""
+        return _lines(self.path / "requests.jsonl", REQUEST)
+
+    def append_changes(self, changes: Iterable[Change]) -> None:
+        """Add to the log. Raises OSError."""
+        json_files.append_lines(self.path / "changes.jsonl", map(dict, changes))
+
+
+def _lines(path: Path, schema: Schema) -> list[JsonObject]:
+    try:
+        return json_files.read_lines(path, schema, MAX_RECORD)
+    except (Damaged, OSError):
+        return []
+
+
+class Live(NamedTuple):
+    """A setting that can be changed while a run trains."""
+
+    knob: Knob
+    start: float
+
+
+def live_settings(
+    config: Mapping[str, Any], loss_knobs: Mapping[str, Knob], method_knobs: Mapping[str, Knob]
+) -> dict[str, Live]:
+    """The settings of a run that can be changed while it trains, with their first values, by name: `lr`, and numbers
+    such as `loss.temperature` that the method does not learn. Args: loss_knobs, method_knobs: of its loss and method.
+    """
+    usual = {name: knob.default for name, knob in method_knobs.items()}
+    learns = {**usual, **(config.get("method_knobs") or {})}.get("learn_temperature")
+    found = {"lr": Live(LR, float(config["lr"]))} if config.get("lr") is not None else {}
+    for name, knob in loss_knobs.items():
+        value = (config.get("loss_knobs") or {}).get(name, knob.default)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number and not (learns and name in LEARNED):
+            found[f"loss.{name}"] = Live(knob, value)
+    return found
+
+
+def checked(live: Mapping[str, Live], name: str, value: Any) -> float:
+    """The value, if this setting can be changed to it. Raises BadSetting."""
+    if name not in live:
+        values = {"name": repr(name), "names": ", ".join(live)}
+        raise BadSetting("{name} cannot be changed while a run trains; these can: {names}", **values)
+    return live[name].knob.check(name, value)  # type: ignore[no-any-return]
+
+
+def request(run: Run, live: Mapping[str, Live], values: Mapping[str, Any]) -> None:
+    """Ask the process that trains a run to change settings at its next step. Raises: BadSetting, with nothing asked
+    for, where one of them cannot take its value; ValueError where no process trains the run; Gone; OSError."""
+    asked = {name: checked(live, name, value) for name, value in values.items()}
+    if (status := run.status()["status"]) not in ("running", "queued"):
+        why = N_("{name} is not running ({status}), so nothing was changed")
+        raise ValueError(message(why, name=run.name, status=status))
+    run.check_present()
+    lines = ({"id": secrets.token_hex(8), "name": name, "to": value} for name, value in asked.items())
+    json_files.append_lines(run.path / "requests.jsonl", lines)
+
+
+def schedule_of(changes: Iterable[Change]) -> list[Planned]:
+    """Changes as a schedule for another training."""
+    return [{"step": change["step"], "name": change["name"], "to": change["to"]} for change in changes]
+
+
+def read_schedule(path: str | Path, live: Mapping[str, Live]) -> list[Planned]:
+    """The schedule in a JSON file, a list of objects with `step` (from 1), `name` and `to`, in the order of its steps.
+    Raises: Damaged; BadSetting; OSError."""
+    planned: list[Planned] = json_files.read_json(path, SCHEDULE, MAX_RECORD)
+    if len(planned) > MOST:
+        values = {"path": path, "count": len(planned), "most": MOST}
+        raise BadSetting("{path} has {count} changes; a schedule has at most {most}", **values)
+    planned = [{**one, "to": checked(live, one["name"], one["to"])} for one in planned]
+    return sorted(planned, key=lambda one: one["step"])
+
+
+def in_words(changes: Iterable[Change]) -> str:
+    """Each change with its step, in a line; "" for none."""
+    told = (f"{c['name']} {c['from']:g} → {c['to']:g} at step {c['step']:,}" for c in changes)
+    return ", ".join(told)
+
+
+def settings_of(texts: Iterable[str]) -> JsonObject:
+    """Values by name of `name=value` texts. Raises BadSetting."""
+    found = {}
+    for line in texts:
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise BadSetting("a setting is written key=value; got {setting}", setting=repr(line))
+        found[name.strip().replace("-", "_")] = value.strip()
+    return found

@@ -1,0 +1,152 @@
+"""Changes of a running training, taken between two steps, on every process at the same one.
+
+The first process writes a change to the run's log before the step that uses it. The values of a step are therefore a
+function of the settings and the log, and a resume takes logged changes again at their steps. New requests wait until
+then. A request is taken once, because the log names it.
+"""
+
+import contextlib
+import dataclasses
+import secrets
+import time
+from collections.abc import Sequence
+from typing import cast
+
+from contrastive_core import losses, methods
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import message
+from contrastive_core.base.regular_files import FileStamp, file_stamp
+from contrastive_core.losses import Loss
+from contrastive_core.ops import collectives
+from contrastive_core.runs.changes import Change, Live, checked, live_settings
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.train_config import TrainConfig
+from contrastive_core.train.checks import nothing_to_learn
+from contrastive_core.train.setup import TrainSetup
+
+LOOK_SECONDS = 0.05  # between two looks at the file of requests
+
+
+def settings_of(config: TrainConfig) -> dict[str, Live]:
+    """The settings that can be changed while such a run trains. Args: config: resolved."""
+    return live_settings(config.to_dict(), losses.knobs(config.loss or ""), methods.knobs(config.method))
+
+
+class LiveChanges:
+    """Finds out what is to be changed, takes it, and logs it."""
+
+    def __init__(self, setup: TrainSetup, run: Run) -> None:
+        self.setup, self.run, self.writes = setup, run, setup.world.is_rank0
+        self.live = settings_of(setup.config)
+        self.values = {name: setting.start for name, setting in self.live.items()}
+        self.taken: list[Change] = []
+        self._coming: list[JsonObject] = []  # that a resume takes again
+        self._planned: list[JsonObject] = []
+        self._known: set[str] = set()  # ids that are logged, or cannot be taken
+        self._stamp: FileStamp | None = None
+        self._next_look = 0.0
+
+    @property
+    def lr(self) -> float:
+        """The learning rate of the settings, before their schedule."""
+        return self.values["lr"]
+
+    def start(self, step: int, saved: Sequence[Change] = ()) -> str:
+        """Begin after `step` steps, with the changes of the `saved` state, and take what is due. Returns a note where
+        logged changes were withdrawn."""
+        note = self._read(step, saved) if self.writes else ""
+        self.values, self.taken, note = collectives.broadcast_object((self.values, self.taken, note))
+        if self.taken:
+            self._apply()
+        self.take(step + 1, collectives.broadcast_object(self.due(step + 1)))
+        return note
+
+    def _read(self, step: int, saved: Sequence[Change]) -> str:
+        logged, settings = self.run.logged_changes(), self.run.config
+        every = {change["id"]: change for change in [*saved, *logged]}
+        same_loss = settings.get("loss") == self.setup.config.loss
+        knobs, of_method = losses.knobs(self.setup.config.loss or ""), methods.knobs(self.setup.config.method)
+        before = live_settings(settings, knobs, of_method) if same_loss else {}
+        new = {n: v for n, v in self.values.items() if n in before and before[n].start != v}  # --set of this resume
+        self.values |= {name: before[name].start for name in new}
+        is_diverged = bool(self.run.status().get("is_diverged"))
+        later = [change for change in every.values() if change["step"] > step and not change.get("withdrawn")]
+        gone = [c for c in later if is_diverged or c["name"] in new or c["name"] not in self.live]
+        for change in gone:
+            change["withdrawn"] = True
+        ordered = sorted(every.values(), key=lambda change: change["step"])
+        if gone or ordered != logged:
+            self.run.write("changes.jsonl", json_files.lines_bytes(map(dict, ordered)))
+        self._known = set(every)
+        valid = [change for change in ordered if not change.get("withdrawn") and change["name"] in self.live]
+        self.taken = [change for change in valid if change["step"] <= step]
+        self.values |= {change["name"]: change["to"] for change in self.taken}
+        self._coming = [dict(change) for change in valid if change["step"] > step]
+        resets = [self._entry(step + 1, name, value) for name, value in new.items() if value != self.values[name]]
+        self._coming = resets + self._coming
+        schedule = self.run.manifest.get("schedule") or []
+        named = [{"id": f"schedule-{number}", **one} for number, one in enumerate(schedule)]
+        self._planned = [one for one in named if one["id"] not in self._known]
+        return message("changes after step {step} were withdrawn", step=step) if gone else ""
+
+    @staticmethod
+    def _entry(step: int, name: str, to: float) -> JsonObject:
+        return {"id": secrets.token_hex(8), "step": step, "name": name, "to": to}
+
+    def due(self, step: int) -> list[JsonObject]:
+        """What is to be changed before `step`, from 1; on the first process only."""
+        if not self.writes:
+            return []
+        if self._coming:
+            due = [one for one in self._coming if one["step"] <= step]
+            self._coming = self._coming[len(due) :]
+            return due
+        asked = [one for one in self._planned if one["step"] <= step] + self._requests()
+        self._planned = [one for one in self._planned if one["step"] > step] if asked else self._planned
+        found, values = [], dict(self.values)
+        for one in asked:
+            key, name = one["id"], one["name"]
+            if key not in self._known:
+                self._known.add(key)
+                with contextlib.suppress(BadSetting):  # a line that no page has written
+                    changed = {**values, name: checked(self.live, name, one["to"])}
+                    if not nothing_to_learn(self._loss(changed)):
+                        found.append({"id": key, "name": name, "to": changed[name]})
+                        values = changed
+        return found
+
+    def _requests(self) -> list[JsonObject]:
+        """New lines of the file of requests, which is looked at from time to time."""
+        if (now := time.monotonic()) < self._next_look:
+            return []
+        self._next_look = now + LOOK_SECONDS
+        if (stamp := file_stamp(self.run.path / "requests.jsonl")) == self._stamp:
+            return []
+        self._stamp = stamp
+        return self.run.requests()
+
+    def take(self, step: int, due: Sequence[JsonObject]) -> None:
+        """Take what is `due` before `step`, after it is in the log. All processes call it together. Raises: Gone;
+        OSError."""
+        if not due:
+            return
+        values, changes = dict(self.values), []
+        for one in due:
+            changes.append(cast(Change, {"from": values[one["name"]], **one, "step": step}))
+            values[one["name"]] = one["to"]
+        new = [change for change, one in zip(changes, due, strict=True) if "from" not in one]
+        if self.writes and new:
+            self.run.check_present()
+            self.run.append_changes(new)
+        self.values, self.taken = values, [*self.taken, *changes]
+        self._apply()
+
+    def _apply(self) -> None:
+        self.setup.method.loss = self._loss(self.values)
+
+    def _loss(self, values: dict[str, float]) -> Loss:
+        """The loss with these values of its knobs."""
+        knobs = {name.removeprefix("loss."): to for name, to in values.items() if name.startswith("loss.")}
+        return dataclasses.replace(self.setup.loss, **knobs)

@@ -1,0 +1,119 @@
+"""Sliders of a training that runs: its learning rate and the numbers among its loss's knobs; and its branches."""
+
+import contextlib
+import math
+from typing import Any
+
+import streamlit as st
+
+from contrastive_core import runs
+from contrastive_core.base.registry import Knob
+from contrastive_core.engine import calls, catalog, queue
+from contrastive_core.runs import changes as live_changes
+from contrastive_core.runs.changes import Live
+from contrastive_core.runs.run import Run
+from contrastive_lab import cache, changes, format, guard
+from contrastive_lab.locale import _
+
+REFUSED = "live-refused"  # of the session: the run that did not take a change, and why
+BRANCHES = "live-branches"  # of the session: runs to compare once all have ended
+SPAN = 100.0  # of a logarithmic slider: from the first value up, and down
+IN_A_DECADE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0)
+
+
+def live_of(run: Run) -> dict[str, Live]:
+    """The settings of a run that can be changed while it trains; none before there is a catalog."""
+    config = run.config
+    knobs = _knobs("losses", str(config.get("loss"))), _knobs("methods", str(config.get("method")))
+    return live_changes.live_settings(config, *knobs)
+
+
+@st.cache_resource(max_entries=40, show_spinner=False)
+def _knobs(kind: str, name: str) -> dict[str, Knob]:
+    return catalog.knobs(cache.catalog()[kind].get(name, {}).get("knobs", {}))
+
+
+def sliders(run: Run) -> None:
+    """A slider for each setting, at its value of now: another tab's change moves it too."""
+    values = {change["name"]: change["to"] for change in run.changes()}
+    counts = [change["name"] for change in run.logged_changes()]
+    for name, setting in live_of(run).items():
+        key = f"live-{run.name}-{name}-{counts.count(name)}"
+        value, label = values.get(name, setting.start), changes.sign(name)
+        about: dict[str, Any] = {"key": key, "on_change": _send, "args": (run, name, key)}
+        if setting.knob.help:
+            about["help"] = _(setting.knob.help)
+        if setting.knob.log:
+            options = stops(setting, value)
+            st.select_slider(label, options, value, format_func=lambda x: f"{x:.4g}", **about)
+        else:
+            kind = int if isinstance(setting.knob.default, int) else float
+            low, high = kind(setting.knob.low or 0), kind(setting.knob.high or 1)
+            step = 1 if kind is int else (high - low) / 200
+            st.slider(label, low, high, kind(value), step=step, format=None if kind is int else "%.4g", **about)
+
+
+def stops(setting: Live, value: float) -> list[float]:
+    """Values of a logarithmic slider around the first one, ten in each decade, and the value of now."""
+    start, (low, high) = setting.start or setting.knob.default, (setting.knob.low or 0.0, setting.knob.high or math.inf)
+    low, high = max(low, start / SPAN), min(high, start * SPAN)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = (float(f"{part}e{decade}") for decade in decades for part in IN_A_DECADE)
+    return sorted({value, *(one for one in every if low <= one <= high)})
+
+
+def _send(run: Run, name: str, key: str) -> None:
+    st.session_state.pop(REFUSED, None)
+    try:
+        live_changes.request(run, live_of(run), {name: st.session_state[key]})
+    except (ValueError, OSError) as error:
+        st.session_state[REFUSED] = (run.name, str(error))
+
+
+def not_taken(run: Run) -> None:
+    """Say which change was refused, or came too late."""
+    name, why = st.session_state.get(REFUSED, ("", ""))
+    if name == run.name:
+        st.error(format.plain(why))
+    logged = {change["id"] for change in run.logged_changes()}
+    late = [one for one in run.requests() if one["id"] not in logged]
+    if late and run.status()["status"] in ("done", "stopped", "failed"):
+        told = ", ".join(f"{changes.sign(one['name'])} {one['to']:.4g}" for one in late)
+        text = _("The run ended before it took this change: {changes}")
+        st.info(format.plain(text.format(changes=told)))
+
+
+def branch_form(run: Run) -> str:
+    """Branches of a run from its last saved epoch; returns the first one's name once they have been started."""
+    names: list[str] = []
+    with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
+        st.caption(
+            _("Each line goes on from the last saved epoch as a run of its own. Compare opens when all have ended.")
+        )
+        example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
+        text = st.text_area(_("Other values, one branch a line"), placeholder=example)
+        pressed = st.form_submit_button(_("Start the branches"), icon=":material/fork_right:")
+        with guard.errors_kept(f"branch-{run.name}", text, pressed):
+            if pressed:
+                lines = [line.split(",") for line in text.splitlines() if line.strip()]
+                every = [live_changes.settings_of(line) for line in lines]
+                for name, value in (item for values in every for item in values.items()):
+                    live_changes.checked(live_of(run), name, value)  # before the first one is made
+                names = [calls.branch(run, values).name for values in every]
+                for name in names:
+                    queue.resume(name)
+                st.session_state[BRANCHES] = [run.name, *names]
+    return names[0] if names else ""
+
+
+def ended_branches() -> list[str]:
+    """The branches that were started here, and what they branched off, once all have ended; they are given once."""
+    names: list[str] = st.session_state.get(BRANCHES, [])
+    if any(queue.progress_of(name) for name in names):
+        return []
+    st.session_state.pop(BRANCHES, None)
+    done = []
+    for name in names:
+        with contextlib.suppress(ValueError, OSError):  # deleted since
+            done += [name] if runs.load(name).status()["status"] == "done" else []
+    return done if len(done) > 1 else []

@@ -1,0 +1,120 @@
+"""Sliders of a training that runs, marks of what changed, and where pages say it."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from opened_page import opened
+from streamlit.testing.v1 import AppTest
+
+from contrastive_core import runs
+from contrastive_core.engine import queue
+from contrastive_core.runs import checkpoints
+from contrastive_core.runs.run import Run
+from contrastive_lab import changes, forming_map
+from contrastive_lab.components.scatter import ScatterData
+
+CONFIG = {"method": "simclr", "dataset": "digits", "epochs": 2, "loss": "nt_xent", "lr": 0.003, "seed": 0}
+CONFIG |= {"loss_knobs": {"temperature": 0.2}}
+EPOCHS = [{"epoch": 1, "step": 10, "loss": 1.0}, {"epoch": 2, "step": 20, "loss": 0.5}]
+
+
+def changed(run: Run, step: int, old: float, new: float) -> None:
+    name = "loss.temperature"
+    run.append_changes([{"id": f"{step} {new}", "step": step, "name": name, "from": old, "to": new}])
+
+
+def temperature(app: AppTest):
+    assert not app.exception
+    (slider,) = (s for s in app.select_slider if s.label == "τ")
+    return slider
+
+
+def test_a_slider_asks_for_a_change_and_follows_those_of_other_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("mine", CONFIG)
+    with run.lock():
+        run.set_status("running", epoch=1)
+        app = opened("train", monkeypatch, watch="mine")
+        assert [s.label for s in app.select_slider] == ["learning rate", "τ"]
+        temperature(app).set_value(0.1).run()
+        assert [(one["name"], one["to"]) for one in run.requests()] == [("loss.temperature", 0.1)]
+        assert temperature(app).value == 0.1
+        changed(run, 3, 0.2, 0.1)
+        changed(run, 5, 0.1, 0.37)  # by another tab, between two stops of this one
+        app.run()
+        assert temperature(app).value == 0.37
+        run.set_status("done", epoch=2)
+    temperature(app).set_value(0.5).run()  # the page has not seen yet that it has ended
+    assert len(run.requests()) == 1
+    assert "mine is not running (done), so nothing was changed" in [e.value.replace("\\", "") for e in app.error]
+    assert "The run ended before it took this change: τ 0.1" in [i.value.replace("\\", "") for i in app.info]
+    assert not [s for s in app.select_slider if s.label == "τ"]
+
+
+def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("mine", CONFIG)
+    changed(run, 11, 0.2, 0.05)
+    marks = changes.marks_of(run.changes(), EPOCHS)
+    assert marks == {"step": [(11, "τ 0.2 → 0.05")], "epoch": [(1.0, "τ 0.2 → 0.05")]}
+    assert changes.marks_of(run.changes(), EPOCHS[:1])["epoch"][0][0] == 1.0
+    figure = go.Figure()
+    changes.mark(figure, marks["step"])
+    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(11, 11)]
+    assert figure.layout.annotations[0].text == "τ 0.2 → 0.05"
+    rows = np.random.default_rng(0).normal(size=(20, 4))
+    for epoch in (1, 2):
+        run.save_snapshot(epoch, index=np.arange(20), h=rows, z=rows, labels=np.zeros(20, np.int64))
+    drawn: list[ScatterData] = []
+    monkeypatch.setattr(forming_map, "draw_scatter", lambda data, **_: drawn.append(data))
+    forming_map.draw(run, changed=changes.by_epoch(run.changes(), EPOCHS))
+    assert drawn[0].frame_names == ["epoch 1", "epoch 2 · τ 0.2 → 0.05"]
+
+
+def two_runs() -> None:
+    from contrastive_core import runs
+    from contrastive_lab.runs import detail
+
+    detail.difference([runs.load("one"), runs.load("two")])
+
+
+def test_runs_says_what_changed_and_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("one", "two"):
+        run = runs.create(name, CONFIG)
+        run.set_status("done")
+    changed(run, 11, 0.2, 0.05)
+    app = opened("runs", monkeypatch, data="digits", search="two")
+    assert not app.exception
+    assert [h.value for h in app.header][:1] == ["two"]
+    assert "Changed while it trained: τ 0.2 → 0.05 at step 11" in [c.value.replace("\\", "") for c in app.caption]
+    app = AppTest.from_function(two_runs, default_timeout=60).run()
+    assert not app.exception
+    assert "**changes while it trained**: – → τ 0.2 → 0.05 at step 11" in app.markdown[0].value.replace("\\", "")
+
+
+def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("mine", CONFIG)
+    checkpoints.save_state(run, {}, {"place": {"epoch": 1, "batch": 0, "step": 10}})
+    run.set_status("done")
+    started: list[str] = []
+    monkeypatch.setattr(queue, "resume", started.append)
+    app = opened("runs", monkeypatch, data="digits", search="mine")
+    (field,) = (f for f in app.text_area if f.label == "Other values, one branch a line")
+    (button,) = (b for b in app.button if b.label == "Start the branches")
+    field.input("loss.temperature=0.05\nlr=999")
+    button.click().run()
+    assert ["lr must be at most 100" in e.value for e in app.error] == [True]
+    assert started == []
+    field.input("loss.temperature=0.05\nloss.temperature=0.4, lr=0.001")
+    button.click().run()
+    assert not app.exception
+    assert started == ["mine-temperature0.05", "mine-temperature0.4-lr0.001"]
+    assert runs.load(started[1]).manifest["branch"] == {"run": "mine", "step": 10, "epoch": 1}
+    for name in started:
+        runs.load(name).set_status("done")
+    app.session_state["live-branches"] = ["mine", *started]
+    app.switch_page("pages/train.py")
+    app.query_params["watch"] = started[0]
+    app.run()
+    assert not app.exception
+    assert app.title[0].value == "Compare"
