@@ -30,8 +30,7 @@ export function fromSlider(knob, position) {
     : knob.low > 0
       ? knob.low * Math.pow(knob.high / knob.low, t)
       : knob.high * Math.pow(t, POWER);
-  const short = Number(v.toPrecision(3));
-  return knob.is_whole ? Math.round(short) : short;
+  return knob.is_whole ? Math.round(Number(v.toPrecision(3))) : Number(v.toPrecision(4));
 }
 
 /**
