@@ -65,7 +65,7 @@ PICTURES = {
     "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 10"),
     "train": Picture("train?method=simclr&data=digits", "Start"),
     "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "95 % interval over samples"),
-    "runs": Picture("runs", "Import"),
+    "runs": Picture("runs", "See its loss"),
     "methods": Picture("methods?method=simclr", "Builds on"),
     "suspect": Picture("samples?example=wrong-labels", "Looks like"),
     "random_check": Picture("samples?example=wrong-labels&list=random", "Random check"),
