@@ -18,6 +18,8 @@ from contrastive_core.spaces.other_tower import OtherTower
 from contrastive_lab import format, query_params
 from contrastive_lab.locale import _
 
+ASKED = "vectors-asked"  # of the session: a file is to be read; lasts until it was, since another rerun may come first
+
 
 class File(NamedTuple):
     """A file that is to be read: where it lies, and what a person calls it."""
@@ -41,6 +43,10 @@ def look_at(key: str | None) -> None:
     _close()
 
 
+def _ask() -> None:
+    st.session_state[ASKED] = True
+
+
 def _close() -> None:
     """Another number makes another popover: closed, with empty fields."""
     st.session_state["vectors-opened"] = st.session_state.get("vectors-opened", 0) + 1
@@ -57,13 +63,13 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
         )
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
-        is_asked = st.button(_("Look at it"), type="primary", disabled=not (upload or path))
+        st.button(_("Look at it"), type="primary", disabled=not (upload or path), on_click=_ask)
         said = st.container()
         with st.expander(_("The other tower, if there is one")):
             other_upload, other_path, towers, by = _tower_fields(number)
         with st.expander(_("Labels, pictures and columns")):
             label_upload, label_path, pictures, left_out = _more_fields(number)
-        if is_asked:
+        if st.session_state.get(ASKED) and (upload or path):
             with said, ExitStack() as copies:
                 vectors, labels = _file(copies, upload, path), _file(copies, label_upload, label_path)
                 other = _file(copies, other_upload, other_path)
@@ -75,7 +81,9 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
                         key = open_vectors(vectors.path, vectors.name, *rest)
                     (on_open or look_at)(key)
                     _close()
+                    st.session_state[ASKED] = False
                     st.rerun()
+            st.session_state[ASKED] = False
         if on_open is None:
             _recent_files()
 
