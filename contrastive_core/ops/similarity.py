@@ -7,6 +7,7 @@ differences. Log-sum-exp runs over the masked entries only: mask first, then red
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from torch.nn import functional
 from contrastive_core.base.device import is_free_to_read
 from contrastive_core.pairs.types import Pairs
 
+_PRECISION_LOCK = threading.Lock()
+_PRECISIONS: list[str] = []  # found by those who are inside `full_precision`; the first is that of the process
 CLOSE = 1e-3  # of the squared norms: below it a Gram distance has lost its digits
 
 
@@ -148,15 +151,20 @@ SCORES = {"dot": dot, "distance": distance, "squared_distance": squared_distance
 
 @contextmanager
 def full_precision(device: torch.device) -> Iterator[None]:
-    """No autocast and no TF32 inside; in a compiled graph, whose precision is set outside, no autocast."""
+    """No autocast and no TF32 inside; in a compiled graph, whose precision is set outside, no autocast. Threads share
+    the precision of the process: whoever is the last to leave puts it back."""
     if torch.compiler.is_compiling():
         with torch.autocast(device.type, enabled=False):
             yield
         return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    with _PRECISION_LOCK:
+        _PRECISIONS.append(torch.get_float32_matmul_precision())
+        torch.set_float32_matmul_precision("highest")
     try:
         with torch.autocast(device.type, enabled=False):
             yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        with _PRECISION_LOCK:
+            before = _PRECISIONS.pop()
+            if not _PRECISIONS:
+                torch.set_float32_matmul_precision(before)

@@ -229,8 +229,9 @@ def test_runs_shows_what_the_adviser_scored_and_on_which_images(app: AppTest) ->
         runs.create(trial_name, {"method": "simclr", "dataset": "digits", "seed": number}).set_status("done")
     write_scores(search.folder / "scores", scores)
     app.switch_page("pages/runs.py")
-    app.query_params["data"], app.query_params["show"] = "digits", "mine"
+    app.query_params["data"] = "digits"
     app.run()
+    app.text_input(key="runs-search").set_value("show:mine").run()
     assert list(app.dataframe[0].value["name"]) == ["mine"]
     app.text_input(key="runs-search").set_value("show:tries").run()
     assert not app.exception

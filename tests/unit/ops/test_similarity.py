@@ -92,4 +92,11 @@ def test_exactly_restores_the_precision() -> None:
     with similarity.full_precision(torch.device("cpu")):
         assert torch.get_float32_matmul_precision() == "highest"
     assert torch.get_float32_matmul_precision() == "high"
+    first, second = (similarity.full_precision(torch.device("cpu")) for _ in range(2))  # of two threads
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == "highest"
+    second.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == "high"
     torch.set_float32_matmul_precision("highest")

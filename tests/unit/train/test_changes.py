@@ -274,4 +274,6 @@ def test_two_processes_take_a_change_at_the_same_step(tmp_path: Path) -> None:
     one, two = spread(of_process, 2, tmp_path)
     assert one == two
     assert one[0] == 0.1
-    assert told(run) == TOLD[:1]
+    ((step, *change),) = told(run)
+    assert step >= 4  # asked for in step 3, whose line may be read a little later
+    assert change == list(TOLD[0][1:])
