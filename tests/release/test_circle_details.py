@@ -91,10 +91,10 @@ def test_an_answer_to_an_older_report_moves_no_slider(page: Any, address: str) -
           for (const at of [200, 500, 800]) {{
             const older = {{ ...ring.meta, heard: ring.reports }};
             slider.value = at;
-            slider.oninput();
+            slider.dispatchEvent(new Event("input"));
             applyMeta(ring, {{ ...older, heard: 99 }});
             values.push(Number(slider.value) === at);
-            slider.onchange();
+            slider.dispatchEvent(new Event("change"));
             applyMeta(ring, older);
             const used = ring.kernel[ring.meta.kernel.knob];
             values.push(Number(slider.value) === at, used === ring.value);
