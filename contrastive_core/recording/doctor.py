@@ -320,8 +320,7 @@ class _Judge:
         factor = self.factor if self.grad is not None else of_value
         if factor is None or factor <= 0:
             return []
-        is_value_right = self.value is None or self.is_value_right()
-        if self.grad is not None and is_value_right:
+        if self.grad is not None and self.is_value_right():
             return [self._of_gradient(factor)]
         if self.grad is not None and abs(factor - 1) < 0.02:
             text = message(

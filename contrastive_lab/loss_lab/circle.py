@@ -83,7 +83,16 @@ def _points(loss: str, about: LossEntry, knobs: dict[str, Any], lesson: int) -> 
     else:
         heard = reported(key).get("report")
         more = further_knobs_of(about, knobs)
-        view = CircleView(kernel, about["score"], knob, start, panel_of(lesson), heard, more, asked_export())
+        view = CircleView(
+            kernel=kernel,
+            score=about["score"],
+            knob=knob,
+            start=start,
+            lesson=panel_of(lesson),
+            heard=heard,
+            more=more,
+            export=asked_export(),
+        )
         draw_circle(view, key, partial(_hear, key, loss))
 
 

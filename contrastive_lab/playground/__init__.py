@@ -13,4 +13,12 @@ def view_of(small: SmallImages, kernels: Mapping[str, Mapping[str, Any]], settin
     """Images with the losses' kernels. `settings`: as an address holds them."""
     images, labels, classes = small.images, small.labels, small.classes
     kept = {name: dict(kernels[name]) for name in LOSSES}
-    return PlaygroundView(images, labels, classes, images.shape[-1], small.learned, kept, settings)
+    return PlaygroundView(
+        images=images,
+        labels=labels,
+        classes=classes,
+        side=images.shape[-1],
+        learned=small.learned,
+        kernels=kept,
+        settings=settings,
+    )
