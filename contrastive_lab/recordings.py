@@ -21,9 +21,11 @@ LAYER_TITLES = {"h": N_("encoder output (h)"), "z": N_("after the head (z)"), TO
 KINDS = {PROBE: N_("Probe set"), STEP: N_("Rows of a step")}
 
 
-def place_of(run: Run) -> Recorded | None:
+Kinds = dict[str, list[int]]  # as `kinds_of` gives them, read once for a page: they grow while it is drawn
+
+
+def place_of(run: Run, kinds: Kinds) -> Recorded | None:
     """The rows that the address or the controls ask for; None while there are none."""
-    kinds = kinds_of(run)
     if not kinds:
         return None
     kind = query_params.current("rows", kinds, next(iter(kinds)))
@@ -37,9 +39,8 @@ def space_of(place: Recorded) -> Space:
     return Space.of_recording(place, query_params.current("features", layers, layers[0]))
 
 
-def choose_place(run: Run, place: Recorded) -> None:
+def choose_place(run: Run, place: Recorded, kinds: Kinds) -> None:
     """The controls: probe set or batch, which step, which layer."""
-    kinds = kinds_of(run)
     if len(kinds) > 1:
         query_params.one_of(
             st.segmented_control, _("Rows"), list(kinds), name="rows", width="content", format_func=KINDS.get
@@ -61,9 +62,9 @@ def choose_step(run: Run, kind: str, steps: list[int]) -> int:
     return steps[-1] if chosen == NEWEST else int(chosen)
 
 
-def follows_newest(run: Run, place: Recorded) -> bool:
+def follows_newest(run: Run, place: Recorded, kinds: Kinds) -> bool:
     """Whether the page follows the newest step of a growing recording."""
-    return run.is_alive() and _chosen_step(run, place.kind, kinds_of(run)[place.kind]) == NEWEST
+    return run.is_alive() and _chosen_step(run, place.kind, kinds[place.kind]) == NEWEST
 
 
 def _chosen_step(run: Run, kind: str, steps: list[int]) -> str:
@@ -167,7 +168,7 @@ def _growing(name: str) -> Run:
 
 
 @st.fragment(run_every=1.0)
-def follow(name: str, drawn: dict[str, list[int]]) -> None:
+def follow(name: str, drawn: Kinds) -> None:
     """Show how far a recording is, every second; redraw the page when it has other rows than drawn, or ends."""
     run = _growing(name)
     st.caption(format.plain(describe(run)))

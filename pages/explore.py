@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from contrastive_core.runs.run import Run
+from contrastive_core.spaces.recorded_rows import kinds_of
 from contrastive_lab import cache, embedding_map, format, forming_map, guard, load_vectors, recordings, stage, state
 from contrastive_lab.explore import heading, inspector, scores, selection, space_map
 from contrastive_lab.explore.inspector import Subject
@@ -71,24 +72,25 @@ def of_run(run: Run) -> None:
 
 def of_recording(run: Run, bar: Bar) -> None:
     """A recording: its figures, and the rows that it keeps, at any step."""
-    chosen = recordings.place_of(run)
+    kinds = kinds_of(run)
+    chosen = recordings.place_of(run, kinds)
     if chosen is None:
         with heading.alone():
-            heading.about_recording(run)
+            heading.about_recording(run, kinds)
             st.info(_("No rows recorded yet. They appear here with the first step."))
         return
     space = recordings.space_of(chosen)
     rows = cache.embedding(space)
     if rows is None or len(rows) < 3:
         with bar.left:
-            recordings.choose_place(run, chosen)
+            recordings.choose_place(run, chosen, kinds)
         with heading.alone():
-            heading.about_recording(run)
+            heading.about_recording(run, kinds)
             st.info(_("Fewer than three rows were kept of this step: too few for a map."))
         return
-    about = partial(heading.about_recording, run)
+    about = partial(heading.about_recording, run, kinds)
     subject = Subject(space, recordings.offer_figures, about, partial(recordings.figures, run))
-    side_by_side(subject, bar, bar.choose_recorded(run, chosen, space, rows))
+    side_by_side(subject, bar, bar.choose_recorded(run, chosen, kinds, space, rows))
 
 
 def show(subject: Subject, bar: Bar) -> None:

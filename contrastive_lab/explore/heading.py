@@ -11,7 +11,6 @@ from contrastive_core.data.image_form import described, form_of
 from contrastive_core.engine import catalog, jobs
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
-from contrastive_core.spaces.recorded_rows import kinds_of
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_lab import cache, format, load_vectors, locale, recordings, references
 from contrastive_lab.explore import strip, tower_panels
@@ -77,10 +76,10 @@ def left_out(run: Run, split: str) -> None:
         st.caption(format.plain(lacking))
 
 
-def about_recording(run: Run) -> None:
+def about_recording(run: Run, kinds: recordings.Kinds) -> None:
     """How far a recording is, what is known of it, and what it does not hold."""
     if run.is_alive():
-        recordings.follow(run.name, kinds_of(run))
+        recordings.follow(run.name, kinds)
     else:
         st.caption(format.plain(recordings.describe(run)))
     if note := run.status().get("note"):

@@ -13,7 +13,7 @@ from contrastive_core.spaces.space import TOWERS, Space, layers_of
 from contrastive_lab import cache, embedding_map, format, load_vectors, query_params, stage, state
 from contrastive_lab.colors import names_of
 from contrastive_lab.locale import N_, _
-from contrastive_lab.recordings import LAYER_TITLES, choose_place, follows_newest
+from contrastive_lab.recordings import LAYER_TITLES, Kinds, choose_place, follows_newest
 
 MANY = 50_000  # rows, of which UMAP takes minutes
 COLOR_WIDTH = 150  # pixels
@@ -65,11 +65,11 @@ class Bar:
             settings = embedding_map.settings(kind)
         return View(kind, settings, color, "" if other == NOTHING else other)
 
-    def choose_recorded(self, run: Run, place: Recorded, space: Space, rows: EmbeddingSet) -> View:
+    def choose_recorded(self, run: Run, place: Recorded, kinds: Kinds, space: Space, rows: EmbeddingSet) -> View:
         """The same for a recording, with the step; a followed newest step is drawn by PCA, which is there at once."""
         with self.left:
-            choose_place(run, place)
-            follows = follows_newest(run, place)
+            choose_place(run, place, kinds)
+            follows = follows_newest(run, place, kinds)
             kind = "pca" if follows else _kind(rows, "pca")
             color = _color(space, rows)
             _selected(space, rows)

@@ -14,7 +14,9 @@ from contrastive_core.runs.run import CHECK_FILE
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.space import Space
+from contrastive_lab import recordings
 from contrastive_lab.desktop import things
+from contrastive_lab.explore import space_map
 
 PAGES = ("home", "explore", "loss_lab", "compare", "samples", "runs", "train", "methods")
 
@@ -127,6 +129,23 @@ def test_a_growing_recording_is_followed(monkeypatch) -> None:
             training.stop("grows")
         with pytest.raises(ValueError, match="is running"):
             run_folders.delete("grows")
+
+
+def test_rows_that_come_while_the_page_is_drawn_are_not_missed(monkeypatch) -> None:
+    with make("grows") as w:
+        w._recorder.wait()
+        before, draw, drawn = recorded_rows.kinds_of(runs.load("grows")), space_map.draw, []
+
+        def draw_slowly(*args):
+            w.step(torch.randn(16, 2, 6), labels=torch.arange(16) % 4, ids=torch.arange(16))
+            w._recorder.wait()
+            return draw(*args)
+
+        monkeypatch.setattr(space_map, "draw", draw_slowly)
+        monkeypatch.setattr(recordings, "follow", lambda _name, kinds: drawn.append(kinds))
+        assert not page_on("explore", monkeypatch, run="grows").exception
+        assert drawn == [before]  # which the next look compares with what is there then
+        assert recorded_rows.kinds_of(runs.load("grows")) != before
 
 
 def test_what_a_recording_refuses(closed: str) -> None:

@@ -52,19 +52,20 @@ def begun(name: str) -> Watch:
     return watch(name, loss="nt_xent", temperature=0.2, every=1, dataset="digits", strict=True)
 
 
-def test_it_is_followed_while_it_grows(app: str, page: Any) -> None:
-    with begun("grows") as w:
+def test_it_is_followed_while_it_grows(app: str, page: Any, tmp_path: Path) -> None:
+    name = f"grows-{tmp_path.name[-1]}"  # another one at each try
+    with begun(name) as w:
         record(w, 1, 2)
-        page.goto(f"{app}/explore?run=grows")
+        page.goto(f"{app}/explore?run={name}")
         page.get_by_text("growing").first.wait_for(timeout=SLOW)
         page.locator(".map canvas").first.wait_for(timeout=SLOW)
         page.locator("[class*=st-key-toolbar-more] button").first.click(timeout=SLOW)  # says what is on the map
         page.get_by_text(re.compile(r"probe set at step 2\b")).first.wait_for(timeout=SLOW)
         record(w, 3, 5)
         page.get_by_text(re.compile(r"probe set at step 5\b")).first.wait_for(timeout=SLOW)
-    page.goto(f"{app}/runs?run=grows")
+    page.goto(f"{app}/runs?run={name}")
     # the table is a canvas; what a screen reader is told of its cells is never visible
-    row = page.locator("tr").filter(has_text="grows")
+    row = page.locator("tr").filter(has_text=name)
     row.locator("td", has_text=re.compile("^recording$")).wait_for(state="attached", timeout=SLOW)
     assert page.get_by_text("growing").count() == 0
 
