@@ -126,8 +126,9 @@ def test_vectors_are_opened_scored_and_bad_ones_get_a_sentence(planted: Planted,
     page.get_by_role("heading", name="mine.csv").wait_for(timeout=SLOW)
     page.get_by_text("1 with values that are not finite").wait_for(timeout=SLOW)
     page.get_by_text("89 points").wait_for(timeout=SLOW)
-    page.get_by_text("kNN accuracy").first.wait_for(timeout=2 * SLOW)
-    page.get_by_text("a fixed fifth of each class is judged").wait_for(timeout=SLOW)
+    # the run's own scores may be computed before these, by the same process
+    page.get_by_text("a fixed fifth of each class is judged").wait_for(timeout=2 * SLOW)
+    assert page.get_by_text("kNN accuracy").count()
 
 
 def test_map_scores_and_selection_stand_on_the_first_screen(planted: Planted, page: Any) -> None:
