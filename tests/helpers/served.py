@@ -8,7 +8,7 @@ tests/conftest.py names, so that all levels share one browser and one server.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from patience import SLOW
 from benchmarks import browser as real
 from contrastive_lab.desktop import window
 
+FAILED = pytest.StashKey[bool]()
 SERVED: list[dict[str, str]] = []  # homes of the servers at work: what a page began ends with it
 
 
@@ -26,6 +27,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if "browser" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.browser)
         item.add_marker(pytest.mark.flaky(reruns=1))  # see CONTRIBUTING.md
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = report.failed and "browser" in getattr(item, "fixturenames", ())
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Homes and servers end with a test that failed: the next one, or its second try, begins with others."""
+    if item.stash.get(FAILED, False):
+        item.session._setupstate.teardown_exact(item.session)
 
 
 @pytest.fixture(scope="session")
