@@ -37,6 +37,8 @@ class Loss(ABC):
     """A contrastive loss: frozen, its fields are its knobs, it has no state."""
 
     card: ClassVar[LossCard]
+    needs_more_inputs: ClassVar[bool] = False  # than rows: a bank, codes or random directions
+    detaches_targets: ClassVar[bool] = False  # one side gets no gradient by design
 
     @property
     def score(self) -> str:

@@ -19,6 +19,7 @@ class InstanceSoftmax(FormulaLoss):
     """L_i = −log(e^{v_i·f_i/τ} / Σ_j e^{v_j·f_i/τ}) over every slot v of the bank; w_i = 1."""
 
     card = read_loss_card("instance_softmax")
+    needs_more_inputs = True
 
     temperature: float = temperature_knob(0.07)
     normalize: bool = knob(True, help=N_("Compare unit rows (cosine)."))

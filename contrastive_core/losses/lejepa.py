@@ -25,6 +25,7 @@ class LeJEPALoss(TwoViewLoss):
     """L_i = (1 − λ) mean over both views and d of (z − μ_i)² + λ ½(SIGReg(A) + SIGReg(B)); w_i = 1."""
 
     card = read_loss_card("lejepa")
+    needs_more_inputs = True
 
     trade_off: float = knob(0.05, 0.0, 1.0, N_("λ: weight of the Gaussian term; 1 − λ of the views' distance."))
     directions: int = knob(256, 1, 8192, N_("M: random directions, other ones in each step."), log=True)

@@ -27,6 +27,7 @@ class NCE(LogitLoss):
     """L_i = −log σ(ℓ_ip) − Σ_{k∈N(i)} log(1 − σ(ℓ_ik)), ℓ = s/τ − log Z − log(K/N); w_i = 1."""
 
     card = read_loss_card("nce")
+    needs_more_inputs = True
 
     temperature: float = temperature_knob(0.07)
     log_z: float | None = knob(

@@ -22,6 +22,7 @@ class NegativeCosine(Loss):
     """L_i = mean over p ∈ P(i) of 2 − 2 s_ip (BYOL), or of −s_ip (SimSiam), of unit rows; w_i = 1."""
 
     card = read_loss_card("negative_cosine")
+    detaches_targets = True
 
     form: str = knob(
         "squared", help=N_("2 − 2s, the squared distance of unit rows, or −s."), choices=("squared", "cosine")

@@ -21,6 +21,7 @@ class SwappedPrediction(LogitLoss):
     """L_i = −Σ_k q_ik log softmax_k(s_i/τ) over all candidates k; w_i = 1 where there is a code, or a positive."""
 
     card = read_loss_card("swapped_prediction")
+    needs_more_inputs = True
 
     temperature: float = temperature_knob(0.1)
 

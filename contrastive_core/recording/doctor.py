@@ -23,7 +23,6 @@ MOST_SCORES = 1 << 22  # anchors × candidates of a batch that is checked
 VALUE, GRADIENT = 2e-3, 1e-2  # relative tolerances in float32
 EPS = 2.0**-12  # of float32, whose products may be TF32
 LOSS_SCALE = 1024  # of mixed precision, from which on a power of two is no fault
-MORE_INPUTS = ("InstanceSoftmax", "LeJEPALoss", "NCE", "SwappedPrediction")  # a bank, codes or random directions
 COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied five times as much
 
 
@@ -72,11 +71,8 @@ class Diagnosis:
             return sentences_of(self.faults)
         if self.is_explained:
             return self.problem or N_("Value and gradient are those of the declared loss.")
-        if (
-            self.value is not None
-            and self.expected is not None
-            and math.isclose(self.value, self.expected, rel_tol=0.01)
-        ):
+        value, expected = self.value, self.expected
+        if value is not None and expected is not None and math.isclose(value, expected, rel_tol=0.01):
             return N_("The loss is the declared one, but its gradient is not: another loss may reach these rows too.")
         return NOT_EXPLAINED
 
@@ -119,11 +115,10 @@ def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
         return Diagnosis(tuple(faults), problem=str(error), value=batch.value)
     about = judge.about()
     if judge.is_healthy():
-        return replace(about, faults=(*faults, *_of_healthy(batch)))
+        return replace(about, faults=(*faults, *_of_healthy(batch.rows)))
     found = judge.explanations()
-    if found is None:
-        return replace(about, faults=tuple(faults))
-    return replace(about, faults=(*faults, *found), is_explained=bool(faults or found))
+    is_explained = found is None or bool(faults or found)
+    return replace(about, faults=(*faults, *(found or [])), is_explained=is_explained)
 
 
 def _problem(batch: SavedBatch, loss: Loss | None) -> str:
@@ -135,7 +130,7 @@ def _problem(batch: SavedBatch, loss: Loss | None) -> str:
         return N_("Not checked: the gradient is not finite.")
     if loss is None:
         return N_("Only the rows are checked: no loss of the library is declared.")
-    if type(loss).__name__ in MORE_INPUTS:
+    if loss.needs_more_inputs:
         return message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title)
     size = len(batch.rows) + (0 if batch.rows.queue is None else len(batch.rows.queue))
     if len(batch.rows) * size > MOST_SCORES:
@@ -173,9 +168,9 @@ def _of_rows(batch: SavedBatch) -> list[Fault]:
     return found
 
 
-def _of_healthy(batch: SavedBatch) -> list[Fault]:
+def _of_healthy(rows: RecordedBatch) -> list[Fault]:
     """Faults that lie in what the loop hands to the right loss."""
-    rows, found = batch.rows, []
+    found = []
     if rows.queue is not None and (own := own_keys(rows)).any():
         text = message("{count} rows of the queue are keys of this batch.", count=int(own.sum()))
         found.append(Fault("own_keys_in_queue", text))
@@ -201,13 +196,11 @@ class _Judge:
         """Rows (n) whose gradient is compared: of one-sided losses not of a side that gets none by design."""
         rows, grad = self.batch.rows, self.batch.grad
         every = np.ones(len(rows), bool) if self.batch.is_learned is None else self.batch.is_learned
-        by_design = self.case.is_one_sided or type(self.case.loss).__name__ == "NegativeCosine"
+        by_design = self.case.is_one_sided or self.case.loss.detaches_targets
         if grad is None or not (by_design or rows.is_of_towers):
             return np.ones(len(rows), bool)
-        if by_design:
-            reached = [side for side in (0, 1) if bool(grad[torch.from_numpy(rows.view == side)].any())]
-            return np.isin(rows.view, reached) if reached else every
-        return every
+        reached = [side for side in (0, 1) if bool(grad[torch.from_numpy(rows.view == side)].any())]
+        return np.isin(rows.view, reached) if by_design and reached else every
 
     def numbers(self, suspect: Suspect, z: Tensor | None = None) -> Numbers:
         z = (self.case.rows.z if z is None else z).detach().clone().requires_grad_()
@@ -242,7 +235,11 @@ class _Judge:
     def about(self) -> Diagnosis:
         """The numbers alone."""
         numbers = Diagnosis(value=self.value, expected=self.declared.value)
-        return numbers if self.grad is None else replace(numbers, factor=self.factor, cosine=self._cosine())
+        if self.grad is None:
+            return numbers
+        lengths = float(self.grad.norm() * self.declared.grad.norm())
+        cosine = float((self.grad * self.declared.grad).sum()) / lengths if lengths else 0.0
+        return replace(numbers, factor=self.factor, cosine=cosine)
 
     @property
     def factor(self) -> float:
@@ -250,11 +247,6 @@ class _Judge:
         assert self.grad is not None
         own = float(self.declared.grad.square().sum())
         return float((self.grad * self.declared.grad).sum()) / own if own else math.inf
-
-    def _cosine(self) -> float:
-        assert self.grad is not None
-        lengths = float(self.grad.norm() * self.declared.grad.norm())
-        return float((self.grad * self.declared.grad).sum()) / lengths if lengths else 0.0
 
     def is_healthy(self) -> bool:
         if self.misfit(self.case.declared, self.declared) <= 1:
@@ -303,46 +295,38 @@ class _Judge:
             if _distance(self.grad, grad * kept) <= tolerance:
                 text = N_("No gradient reaches the rows of side {side}: they are detached.")
                 return [Fault("detached", message(text, side=side + 1))]
-        anchors = self.numbers(
-            self.case.of(change=lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach()))
-        )
-        if _distance(self.grad, anchors.grad) <= tolerance:
+        as_anchors = self.case.of(change=lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach()))
+        if _distance(self.grad, self.numbers(as_anchors).grad) <= tolerance:
             return [Fault("detached", N_("Rows get a gradient only as anchors: the candidates are detached."))]
         return []
 
     def _factors(self) -> list[Fault]:
         """The numbers are those of the declared loss times a number."""
-        of_value, own = None, self.declared.value
-        if self.value is not None and abs(own) > 1e-9:
-            of_value = self.value / own
+        own = self.declared.value
+        of_value = self.value / own if self.value is not None and abs(own) > 1e-9 else None
         if self.grad is not None and not self._is_scaled():
             return []
         factor = self.factor if self.grad is not None else of_value
         if factor is None or factor <= 0:
             return []
         if self.grad is not None and self.is_value_right():
-            return [self._of_gradient(factor)]
-        if self.grad is not None and abs(factor - 1) < 0.02:
-            text = message(
-                "The loss value is {factor} times the declared one. Its gradient is right.", factor=f"{of_value:.4g}"
+            text = N_(
+                "The gradient is {factor} times that of the loss, as for a wrong number of processes or of accumulated "
+                "batches. If that is meant, pass accumulate={number}."
             )
-            return [Fault("value_scaled", text)]
+            if factor > 1:
+                text = N_(
+                    "The gradient is {factor} times that of the loss, as for gradients that are summed over processes "
+                    "or accumulated batches."
+                )
+            number = round(max(factor, 1 / factor))
+            return [Fault("gradient_scaled", message(text, factor=f"{factor:.3g}", number=number))]
+        if self.grad is not None and abs(factor - 1) < 0.02:
+            text = N_("The loss value is {factor} times the declared one. Its gradient is right.")
+            return [Fault("value_scaled", message(text, factor=f"{of_value:.4g}"))]
         if of_value is None or abs(of_value / factor - 1) > 0.05:
             return []
         return self._of_count(factor)
-
-    def _of_gradient(self, factor: float) -> Fault:
-        number = round(max(factor, 1 / factor))
-        text = N_(
-            "The gradient is {factor} times that of the loss, as for a wrong number of processes or of accumulated "
-            "batches. If that is meant, pass accumulate={number}."
-        )
-        if factor > 1:
-            text = N_(
-                "The gradient is {factor} times that of the loss, as for gradients that are summed over processes or "
-                "accumulated batches."
-            )
-        return Fault("gradient_scaled", message(text, factor=f"{factor:.3g}", number=number))
 
     def _of_count(self, factor: float) -> list[Fault]:
         _, every = self.case.pairs(self.case.rows.z)
@@ -358,8 +342,8 @@ class _Judge:
                 return [Fault("wrong_count", text)]
         if self.grad is None:
             return []
-        text = message("Loss and gradient are {factor} times those of the declared loss.", factor=f"{factor:.4g}")
-        return [Fault("wrong_count", text)]
+        of_both = N_("Loss and gradient are {factor} times those of the declared loss.")
+        return [Fault("wrong_count", message(of_both, factor=f"{factor:.4g}"))]
 
 
 def _distance(a: Tensor, b: Tensor) -> float:

@@ -97,18 +97,19 @@ def suspects(case: Case) -> Iterator[Suspect]:
     yield from _of_order(case)
     yield from _of_directions(case)
     fault = Fault("mean_over_pairs", N_("The mean is over positive pairs, not over anchors."))
-    yield case.of(fault, mean=_mean_over_pairs)
+
+    def mean(output: Any, pairs: Pairs) -> Tensor:
+        weight = output.weight * pairs.relation_counts[0]
+        return (weight * output.per_anchor).sum() / weight.sum()
+
+    yield case.of(fault, mean=mean)
 
 
 def _harmless(case: Case) -> Iterator[Suspect]:
     rows = case.rows
     groups = group_numbers(rows.ids)
-    if (
-        rows.has_views
-        and not rows.is_of_towers
-        and rows.queue is None
-        and len(np.unique(groups)) < rows.image.max() + 1
-    ):
+    is_plain = rows.has_views and not rows.is_of_towers and rows.queue is None
+    if is_plain and len(np.unique(groups)) < rows.image.max() + 1:
         yield case.of(image=groups)  # rows of an equal id are positives
     if rows.queue is not None and (own := own_keys(rows)).any():
         yield case.of(queue=rows.queue[torch.from_numpy(~own)])  # it was recorded after it was filled
@@ -134,11 +135,6 @@ def own_keys(rows: RecordedBatch) -> np.ndarray:
 
 def _unit(z: Tensor) -> Tensor:
     return torch.nn.functional.normalize(z, dim=1)
-
-
-def _mean_over_pairs(output: Any, pairs: Pairs) -> Tensor:
-    weight = output.weight * pairs.relation_counts[0]
-    return (weight * output.per_anchor).sum() / weight.sum()
 
 
 # --- settings ---
@@ -185,25 +181,22 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
 # --- pairs ---
 
 
-def _dense(pairs: Pairs, positive: Tensor, negative: Tensor, twice: bool = False) -> Pairs:
-    """The pairs with these masks (n, m); or (n, 2m), of candidates that come twice."""
-    at = torch.arange(pairs.candidates.shape[0])
-    part = pairs.take_candidates(torch.cat([at, at]) if twice else at)
-    none = torch.full_like(part.candidate_rows, NO_ROW)
-    return dataclasses.replace(part, positive=positive, negative=negative, candidate_rows=none, group_size=None)
-
-
 def _with_masks(change: ChangeMasks, twice: bool = False) -> Callable[[Pairs], Pairs]:
-    return lambda pairs: _dense(pairs, *change(pairs.masks(), pairs), twice=twice)
+    """The pairs with other masks (n, m); or (n, 2m), of candidates that come twice."""
+
+    def changed(pairs: Pairs) -> Pairs:
+        positive, negative = change(pairs.masks(), pairs)
+        at = torch.arange(pairs.candidates.shape[0])
+        part = pairs.take_candidates(torch.cat([at, at]) if twice else at)
+        none = torch.full_like(part.candidate_rows, NO_ROW)
+        return dataclasses.replace(part, positive=positive, negative=negative, candidate_rows=none, group_size=None)
+
+    return changed
 
 
 def _positive_twice(masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
     none = torch.zeros_like(masks.positive)
     return torch.cat([masks.positive, none], 1), torch.cat([masks.negative, masks.positive], 1)
-
-
-def _itself(masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
-    return masks.positive, masks.negative | masks.self_pair
 
 
 def _first_positive(masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
@@ -218,7 +211,8 @@ def _of_pairs(case: Case) -> Iterator[Suspect]:
     yield case.of(Fault("positive_among_negatives", text), _with_masks(_positive_twice, twice=True))
     if masks.self_pair.any() and not every.across:
         text = N_("Each row is its own negative: the diagonal is not masked.")
-        yield case.of(Fault("self_among_negatives", text), _with_masks(_itself))
+        with_itself = _with_masks(lambda masks, _: (masks.positive, masks.negative | masks.self_pair))
+        yield case.of(Fault("self_among_negatives", text), with_itself)
     if (masks.positive.sum(1) > 1).any():
         text = N_("Only the first positive of an anchor counts as one. The others are negatives.")
         yield case.of(Fault("first_positive_only", text), _with_masks(_first_positive))

@@ -154,32 +154,25 @@ class Watch:
             step: the number of this step, rising; default: 1 more than before.
         """
         self._steps = self._steps + 1 if step is None else int(step)
+        if self._pid != os.getpid():
+            return  # a fork has neither the thread nor the lock
+        if views and hasattr(views[0], "shape"):
+            self._images += views[0].shape[0]
         if self._recorder is not None:
             self._recorder.step = self._steps
             self._hand_over_check()
-        if views and hasattr(views[0], "shape"):
-            self._images += views[0].shape[0]
         is_recorder = self._recorder is not None or (self.settings.gather and not self._closed)
-        if not is_recorder or not self._is_due(self._steps) or self._pid != os.getpid():
-            return  # a fork has neither the thread nor the lock
+        if is_recorder and self._is_due(self._steps):
+            values = {"queue": queue, "labels": labels, "ids": ids, "losses": losses, "temperature": temperature}
+            self._record(views, bias=bias, caller_loss=caller_loss, **values)
+
+    def _record(self, views: tuple[Any, ...], **values: Any) -> None:
         now = time.monotonic()
         speed = self._images / max(now - self._since, 1e-9)
         self._images, self._since = 0, now
         try:
-            copy = copy_step(
-                self._steps,
-                views,
-                speed,
-                self.omissions,
-                queue=queue,
-                are_towers=self.settings.towers is not None,
-                labels=labels,
-                ids=ids,
-                losses=losses,
-                temperature=temperature,
-                bias=bias,
-                caller_loss=caller_loss,
-            )
+            are_towers = self.settings.towers is not None
+            copy = copy_step(self._steps, views, speed, self.omissions, are_towers=are_towers, **values)
             if self.settings.gather:
                 copy = gather_step(copy)
             if self._recorder is not None:
@@ -192,7 +185,7 @@ class Watch:
         self._raise_if_strict()
 
     def _hand_over_check(self) -> None:
-        if self._recorder is not None and self._pid == os.getpid() and (check := self._catcher.take()) is not None:
+        if self._recorder is not None and (check := self._catcher.take()) is not None:
             self._recorder.put(check)
 
     @property
