@@ -1,5 +1,6 @@
 """Changes of a run while it trained, as pages show them: words, marks on curves, and names of epochs."""
 
+import math
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +10,8 @@ from contrastive_lab.locale import _
 from contrastive_lab.setting_names import shown_name
 
 SIGNS = {"loss.temperature": "τ"}
-LABELED = 4  # newest marks of a figure that have a label
+LABELED = 4  # marks of a figure that have a label, at most
+ROOM = 0.06  # of the axis, between two labels
 
 Marks = Mapping[str, Sequence[tuple[float, str]]]  # by the axis, step or epoch: where, and what changed
 
@@ -47,17 +49,27 @@ def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> 
 
 
 def by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """What changed in each epoch that has ended. Args: epochs: lines of a run's metrics."""
-    found: dict[int, str] = {}
+    """What changed in each epoch that has ended, from its first to its last value. Args: epochs: lines of a run's
+    metrics."""
+    found: dict[int, dict[str, Change]] = {}
     for change in changes:
         if (epoch := next((line["epoch"] for line in epochs if line["step"] >= change["step"]), None)) is not None:
-            found[epoch] = " · ".join(filter(None, [found.get(epoch), text(change)]))
-    return found
+            known = found.setdefault(epoch, {})
+            first = known.get(change["name"], change)["from"]
+            known[change["name"]] = {**change, "from": first}
+    return {epoch: " · ".join(map(text, known.values())) for epoch, known in found.items()}
 
 
 def mark(figure: Any, places: Sequence[tuple[float, str]]) -> None:
-    """Thin lines on a figure where something changed, the newest with their texts."""
-    for number, (x, what) in enumerate(places):
-        is_labeled = number >= len(places) - LABELED
-        label = {"annotation_text": what, "annotation_textangle": -90, "annotation_position": "top left"}
-        figure.add_vline(x, line={"color": "gray", "width": 1}, **(label if is_labeled else {}))
+    """Thin lines on a figure where something changed, the newest with their texts where these have room."""
+    ends = [trace.x[-1] for trace in figure.data if trace.x is not None and len(trace.x)]
+    end = max([*ends, *(x for x, _what in places)], default=0)
+    free, labels = math.inf, list[dict[str, Any]]()
+    for x, what in reversed(places):
+        if free - x >= ROOM * end and len(labels) < LABELED:
+            free = x
+            label = {"x": x, "y": 1, "yref": "y domain", "text": what, "textangle": -90, "showarrow": False}
+            labels.append({**label, "xanchor": "right", "yanchor": "top"})
+    style = {"type": "line", "y0": 0, "y1": 1, "yref": "y domain", "line": {"color": "gray", "width": 1}}
+    figure.layout.shapes += tuple({**style, "x0": x, "x1": x} for x, _what in places)
+    figure.layout.annotations += tuple(labels)

@@ -37,6 +37,8 @@ def branch(run: Run, values: Mapping[str, Any]) -> Run:
             break
     else:
         text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
+        if run.status()["status"] in ("running", "queued"):
+            text = N_("{name} has saved no epoch yet; try again after its next epoch")
         raise ValueError(message(text, name=run.name))
     step, epoch = plain["place"]["step"], plain["place"]["epoch"]
     about = {key: value for key, value in run.manifest.items() if key not in OWN}

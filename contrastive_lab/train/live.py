@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import streamlit as st
@@ -34,18 +35,21 @@ def _knobs(kind: str, name: str) -> dict[str, Knob]:
 
 
 def sliders(run: Run) -> None:
-    """A slider for each setting, at its value of now: another tab's change moves it too."""
-    values = {change["name"]: change["to"] for change in run.changes()}
-    counts = [change["name"] for change in run.logged_changes()]
+    """A slider for each setting, at the value that was asked for last. A change from elsewhere makes a new one; its own
+    leaves it as it is, so that it keeps the focus."""
+    taken = {change["id"] for change in run.logged_changes()}
+    asked = [*run.changes(), *(one for one in run.requests() if one["id"] not in taken)]
     for name, setting in live_of(run).items():
-        key = f"live-{run.name}-{name}-{counts.count(name)}"
-        value, label = values.get(name, setting.start), changes.sign(name)
-        about: dict[str, Any] = {"key": key, "on_change": _send, "args": (run, name, key)}
+        values = [setting.start, *(one["to"] for one in asked if one["name"] == name)]
+        key, value, label = f"live-{run.name}-{name}", values[-1], changes.sign(name)
+        last: list[float] = st.session_state.setdefault(key, [0, value])  # how many sliders so far, and its value
+        if last[1] != value:
+            last[:] = last[0] + 1, value
+        about: dict[str, Any] = {"key": f"{key}-{last[0]}", "on_change": _send, "args": (run, name, key)}
         if setting.knob.help:
             about["help"] = _(setting.knob.help)
         if setting.knob.log:
-            options = stops(setting, value)
-            st.select_slider(label, options, value, format_func=lambda x: f"{x:.4g}", **about)
+            st.select_slider(label, stops(setting, values), value, format_func=_short, **about)
         else:
             kind = int if isinstance(setting.knob.default, int) else float
             low, high = kind(setting.knob.low or 0), kind(setting.knob.high or 1)
@@ -53,19 +57,29 @@ def sliders(run: Run) -> None:
             st.slider(label, low, high, kind(value), step=step, format=None if kind is int else "%.4g", **about)
 
 
-def stops(setting: Live, value: float) -> list[float]:
-    """Values of a logarithmic slider around the first one, ten in each decade, and the value of now."""
+def _short(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def stops(setting: Live, values: Iterable[float]) -> list[float]:
+    """Values of a logarithmic slider around the first one, ten in each decade, and those that it has had."""
     start, (low, high) = setting.start or setting.knob.default, (setting.knob.low or 0.0, setting.knob.high or math.inf)
     low, high = max(low, start / SPAN), min(high, start * SPAN)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     every = (float(f"{part}e{decade}") for decade in decades for part in IN_A_DECADE)
-    return sorted({value, *(one for one in every if low <= one <= high)})
+    shown = {_short(one): one for one in [*(one for one in every if low <= one <= high), *values]}
+    return sorted(shown.values())
 
 
 def _send(run: Run, name: str, key: str) -> None:
+    """Ask for the value of a slider that was moved: a browser also sends that of one which was only drawn."""
+    number, before = st.session_state[key]
+    if (value := st.session_state[f"{key}-{number}"]) == before:
+        return
     st.session_state.pop(REFUSED, None)
     try:
-        live_changes.request(run, live_of(run), {name: st.session_state[key]})
+        live_changes.request(run, live_of(run), {name: value})
+        st.session_state[key][1] = value
     except (ValueError, OSError) as error:
         st.session_state[REFUSED] = (run.name, str(error))
 

@@ -86,7 +86,8 @@ def watch(name: str) -> None:
             st.markdown(f"**{format.plain(name)}**", width="content")
         else:
             query_params.choose(PICKER, name)
-            name = query_params.one_of(st.selectbox, _("Watch"), options, name="watch", key=PICKER, on_change=_picked)
+            more: dict[str, Any] = {"key": PICKER, "on_change": _picked, "width": 260}
+            name = query_params.one_of(st.selectbox, _("Watch"), options, name="watch", **more)
         st.space("stretch")
         view = query_params.one_of(
             st.segmented_control, _("View"), list(VIEWS), name="view", format_func=lambda v: locale.text(VIEWS[v])

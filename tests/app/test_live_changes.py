@@ -10,10 +10,12 @@ from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
 from contrastive_core.engine import queue
+from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.run import Run
 from contrastive_lab import changes, forming_map
 from contrastive_lab.components.scatter import ScatterData
+from contrastive_lab.train import live
 
 CONFIG = {"method": "simclr", "dataset": "digits", "epochs": 2, "loss": "nt_xent", "lr": 0.003, "seed": 0}
 CONFIG |= {"loss_knobs": {"temperature": 0.2}}
@@ -40,16 +42,34 @@ def test_a_slider_asks_for_a_change_and_follows_those_of_other_tabs(monkeypatch:
         temperature(app).set_value(0.1).run()
         assert [(one["name"], one["to"]) for one in run.requests()] == [("loss.temperature", 0.1)]
         assert temperature(app).value == 0.1
-        changed(run, 3, 0.2, 0.1)
-        changed(run, 5, 0.1, 0.37)  # by another tab, between two stops of this one
+        mine = temperature(app).key
+        run.append_changes([{**run.requests()[0], "step": 3, "from": 0.2}])
+        app.run()
+        assert temperature(app).key == mine  # the same slider, which keeps the focus
+        live_changes.request(run, live.live_of(run), {"loss.temperature": 0.37})  # another tab, between two stops
         app.run()
         assert temperature(app).value == 0.37
+        assert temperature(app).key != mine
         run.set_status("done", epoch=2)
     temperature(app).set_value(0.5).run()  # the page has not seen yet that it has ended
-    assert len(run.requests()) == 1
+    assert len(run.requests()) == 2
     assert "mine is not running (done), so nothing was changed" in [e.value.replace("\\", "") for e in app.error]
-    assert "The run ended before it took this change: τ 0.1" in [i.value.replace("\\", "") for i in app.info]
+    assert "The run ended before it took this change: τ 0.37" in [i.value.replace("\\", "") for i in app.info]
     assert not [s for s in app.select_slider if s.label == "τ"]
+
+
+def test_a_slider_that_is_only_drawn_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser sends the value of a new slider, too."""
+    run = runs.create("mine", CONFIG)
+    run.set_status("queued")
+    at = {"key": [2, 0.2], "key-2": 0.2}
+    monkeypatch.setattr(live.st, "session_state", at)
+    live._send(run, "loss.temperature", "key")
+    assert run.requests() == []
+    at["key-2"] = 0.1
+    live._send(run, "loss.temperature", "key")
+    live._send(run, "loss.temperature", "key")
+    assert [one["to"] for one in run.requests()] == [0.1]
 
 
 def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,13 +82,18 @@ def test_a_change_is_marked_on_curves_and_named_on_the_strip(monkeypatch: pytest
     changes.mark(figure, marks["step"])
     assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(11, 11)]
     assert figure.layout.annotations[0].text == "τ 0.2 → 0.05"
+    figure = go.Figure()
+    changes.mark(figure, [(1, "a"), (80, "b"), (99, "c"), (100, "d")])
+    assert [a.text for a in figure.layout.annotations] == ["d", "b", "a"]  # no text upon another
+    assert len(figure.layout.shapes) == 4
+    changed(run, 12, 0.05, 0.1)
     rows = np.random.default_rng(0).normal(size=(20, 4))
     for epoch in (1, 2):
         run.save_snapshot(epoch, index=np.arange(20), h=rows, z=rows, labels=np.zeros(20, np.int64))
     drawn: list[ScatterData] = []
     monkeypatch.setattr(forming_map, "draw_scatter", lambda data, **_: drawn.append(data))
     forming_map.draw(run, changed=changes.by_epoch(run.changes(), EPOCHS))
-    assert drawn[0].frame_names == ["epoch 1", "epoch 2 · τ 0.2 → 0.05"]
+    assert drawn[0].frame_names == ["epoch 1", "epoch 2 · τ 0.2 → 0.1"]
 
 
 def two_runs() -> None:
