@@ -1,12 +1,13 @@
 """Caches of the pages: results, embeddings, images, the catalog. Jobs make them (progress.py follows
 these), so a page that only reads results never imports torch."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.base.cards import Catalog
 from contrastive_core.compare.evaluation import read_accuracies, read_evaluation
 from contrastive_core.data import datasets
 from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
@@ -156,7 +157,7 @@ def picture(images: np.ndarray, i: int) -> np.ndarray:
 
 
 @st.cache_data(show_spinner=Deferred(N_("Looking up methods and losses…")))
-def catalog() -> dict[str, Any]:
+def catalog() -> Catalog:
     """Return the registered names with metadata and knobs as plain values."""
     return read_catalog()
 
@@ -176,7 +177,7 @@ def definitions(*names: str) -> str:
 
 
 @st.cache_resource(show_spinner=False)
-def titles(kind: str) -> dict[str, str]:
+def titles(kind: Literal["methods", "losses"]) -> dict[str, str]:
     """The titles of "methods" or "losses"; cached, since a table asks for thousands and a copy takes 0.2 ms."""
     return {name: str(card.get("title", name)) for name, card in catalog()[kind].items()}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.base.cards import Catalog
 from contrastive_core.base.errors import Locked
 from contrastive_core.base.progress import Progress
 from contrastive_core.engine import catalog, jobs, queue
@@ -26,7 +27,7 @@ def answer_or_wait(kind: str, values: dict[str, Any], what: str, may_stop: bool 
     return result
 
 
-def catalog_or_wait() -> dict[str, Any] | None:
+def catalog_or_wait() -> Catalog | None:
     """Return the catalog, or show the progress of the process that reads it after a change."""
     if catalog.is_ready():
         return cache.catalog()

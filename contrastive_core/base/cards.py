@@ -103,6 +103,50 @@ class LossEntry(TypedDict, total=False):
     values: dict[str, Any]  # of its knobs, where some were chosen
 
 
+class DefaultEntry(TypedDict):
+    """A method's usual value of a setting on a data set, and why."""
+
+    value: Any
+    why: str
+
+
+class MethodEntry(TypedDict, total=False):
+    """A method, as the catalog has it: what `MethodCard` describes, and its settings by the names of data sets."""
+
+    title: str
+    year: int
+    paper: str
+    idea: str
+    compared: str
+    flow: Sequence[Sequence[str]]
+    updates: Sequence[Sequence[str]]
+    uses: Sequence[str]
+    builds_on: Sequence[Sequence[str]]
+    measured_by_paper: str
+    differences: str
+    paper_recipe: str
+    default_loss: str
+    loss_knobs: dict[str, Any]
+    needs_labels: bool
+    needs_captions: bool
+    batch: str
+    least_batch: int
+    published: dict[str, Any]
+    knobs: dict[str, KnobEntry]
+    defaults: dict[str, dict[str, DefaultEntry]]
+    problems: dict[str, str | None]
+
+
+class Catalog(TypedDict):
+    """What the app shows of everything that is registered."""
+
+    methods: dict[str, MethodEntry]
+    losses: dict[str, Any]  # of LossEntry; some have no kernel
+    metrics: dict[str, Any]
+    recipe: dict[str, KnobEntry]
+    encoders: list[str]
+
+
 USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_("large batch"), N_("predictor"))
 
 

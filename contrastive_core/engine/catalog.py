@@ -10,12 +10,13 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from contrastive_core.base.atomic import write_bytes
-from contrastive_core.base.cards import read_card
+from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import decode, encode, message
 from contrastive_core.base.paths import ROOT, is_checkout
@@ -38,16 +39,16 @@ LOSS = "title year paper formula summary family matrix per_sample terms".split()
 METRIC = "title reading needs_labels needs_train higher_is_better".split()
 
 
-def read() -> JsonObject:
+def read() -> Catalog:
     """Everything that `describe` gives, read from disk; made first if it is not there (seconds).
     Raises: RuntimeError with what the process said when a file cannot be read as a method or loss."""
     asked = values()
     if cards := _built(asked["sources"]):
         return cards
     if kept := results.read(KIND, asked):
-        return kept.meta
+        return cast(Catalog, kept.meta)
     try:
-        return dict(calls.make_result(KIND, asked).meta)
+        return cast(Catalog, calls.make_result(KIND, asked).meta)
     except Exception as error:
         raise RuntimeError(message("the catalog cannot be made: {error}", error=error)) from None
 
@@ -58,7 +59,7 @@ def is_ready() -> bool:
     return _built(asked["sources"]) is not None or results.path(KIND, asked).exists()
 
 
-def make() -> JsonObject:
+def make() -> Catalog:
     """Describe what is registered, and keep it for every process of this checkout. Imports torch."""
     described = describe()
     if is_checkout():
@@ -67,13 +68,13 @@ def make() -> JsonObject:
     return described
 
 
-def _built(sources: str) -> JsonObject | None:
+def _built(sources: str) -> Catalog | None:
     """The catalog that was built, if it is of these source files."""
     try:
         held = _parsed(CARDS, CARDS.stat().st_mtime_ns)
     except (OSError, ValueError):
         return None
-    return dict(held["catalog"]) if held["sources"] == sources else None
+    return cast(Catalog, dict(held["catalog"])) if held["sources"] == sources else None
 
 
 @lru_cache(maxsize=2)
@@ -90,12 +91,15 @@ def title(kind: str, name: str) -> str:
     return name
 
 
-def knobs(described: JsonObject) -> dict[str, Knob]:
+def knobs(described: Mapping[str, KnobEntry]) -> dict[str, Knob]:
     """Knobs again from their description, to draw sliders from and to check values with."""
-    return {k: Knob(**{**v, "choices": tuple(v["choices"])}) for k, v in described.items()}
+    return {
+        k: Knob(v["default"], v["low"], v["high"], tuple(v["choices"]), v["help"], v["log"])
+        for k, v in described.items()
+    }
 
 
-def describe() -> JsonObject:
+def describe() -> Catalog:
     """`methods` and `losses` by their years, `metrics`, `recipe`, `encoders`, as plain values. Imports torch."""
     import torch
 
@@ -105,7 +109,7 @@ def describe() -> JsonObject:
     from contrastive_core.models import encoders
 
     across = pairs.from_towers(torch.eye(2), torch.eye(2))  # asked of each loss: whether it runs between two towers
-    described: JsonObject = _plain(
+    described: Catalog = _plain(
         {
             "methods": _by_year({name: _method(methods, name) for name in methods.names()}),
             "losses": _by_year({name: _loss(losses, name, across) for name in losses.names()}),
@@ -120,7 +124,7 @@ def describe() -> JsonObject:
     return described
 
 
-def _method(methods: Any, name: str) -> JsonObject:
+def _method(methods: Any, name: str) -> dict[str, Any]:
     cls = methods.get(name)
     defaults, problems = {}, {}
     for dataset, facts in ((name, KNOWN[name]) for name in SETS):

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from contrastive_core.base.cards import Catalog, LossEntry, MethodEntry
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.methods import family
@@ -14,7 +15,7 @@ from contrastive_lab.setting_names import flat, shown_name, shown_value
 FIRST, MOST = "simclr", 3  # the method that is shown at first; methods beside one
 
 
-def choose(methods: Mapping[str, Any]) -> str:
+def choose(methods: Mapping[str, MethodEntry]) -> str:
     """The method that is looked at; a click in the tree chooses too."""
 
     def title(name: str) -> str:
@@ -25,7 +26,7 @@ def choose(methods: Mapping[str, Any]) -> str:
     )
 
 
-def choose_others(name: str, methods: Mapping[str, Any]) -> list[str]:
+def choose_others(name: str, methods: Mapping[str, MethodEntry]) -> list[str]:
     """Methods to set beside the chosen one."""
     titles = {n: locale.text(about["title"]) for n, about in methods.items() if n != name}
     label, placeholder = _("Compare with"), _("one, two or three other methods")
@@ -46,7 +47,7 @@ def take_click(current: str, others: Sequence[str], clicked: str, is_beside: boo
         query_params.choose(_beside(current), left if clicked in others else [*left, clicked][-MOST:])
 
 
-def inspect(name: str, catalog: Mapping[str, Any]) -> None:
+def inspect(name: str, catalog: Catalog) -> None:
     """Idea, relatives and loss of a method, and the ways on."""
     about = catalog["methods"][name]
     st.header(f"{locale.text(about['title'])} ({about['year']})")
@@ -58,7 +59,7 @@ def inspect(name: str, catalog: Mapping[str, Any]) -> None:
     next_steps(name, about)
 
 
-def next_steps(name: str, about: Mapping[str, Any]) -> None:
+def next_steps(name: str, about: MethodEntry) -> None:
     with st.container(key="methods-next", gap="small"):
         of_method = {"search": f"method:{name}", "data": "all"}
         st.page_link("pages/runs.py", label=_("Its runs"), icon=":material/table_rows:", query_params=of_method)
@@ -69,7 +70,7 @@ def next_steps(name: str, about: Mapping[str, Any]) -> None:
             st.switch_page("pages/train.py", query_params={"method": name})
 
 
-def inspect_several(names: Sequence[str], catalog: Mapping[str, Any]) -> None:
+def inspect_several(names: Sequence[str], catalog: Catalog) -> None:
     """Where some methods differ, one aspect after the other, and what is alike."""
     methods = catalog["methods"]
     titles = [locale.text(methods[n]["title"]) for n in names]
@@ -84,7 +85,7 @@ def inspect_several(names: Sequence[str], catalog: Mapping[str, Any]) -> None:
     next_steps(names[0], methods[names[0]])
 
 
-def loss(about: Mapping[str, Any]) -> None:
+def loss(about: LossEntry) -> None:
     """Formula and summary of a loss."""
     st.subheader(_("Loss: {title}").format(title=locale.text(about["title"])))
     st.latex(about["formula"])
@@ -92,7 +93,7 @@ def loss(about: Mapping[str, Any]) -> None:
     st.markdown(f"{locale.text(about['summary'])} [{paper}]({about['paper']}) ({about['year']})")
 
 
-def details(about: Mapping[str, Any]) -> None:
+def details(about: MethodEntry) -> None:
     """What is looked up: defaults, what the paper measured, and where others differ."""
     defaults(about)
     left, right = st.columns(2)
@@ -104,7 +105,7 @@ def details(about: Mapping[str, Any]) -> None:
         st.markdown(locale.text(about["differences"]))
 
 
-def defaults(about: Mapping[str, Any]) -> None:
+def defaults(about: MethodEntry) -> None:
     """The settings for a data set, each with its reason."""
     st.subheader(_("Defaults, and why"))
     data = choose_data(about)
@@ -118,7 +119,7 @@ def defaults(about: Mapping[str, Any]) -> None:
     st.caption(_("The paper's own recipe: {paper_recipe}").format(paper_recipe=locale.text(about["paper_recipe"])))
 
 
-def choose_data(about: Mapping[str, Any]) -> str:
+def choose_data(about: MethodEntry) -> str:
     return query_params.one_of(st.segmented_control, _("Data set"), about["defaults"], name="data", default="shapes")
 
 
@@ -141,7 +142,7 @@ def table(rows: list[dict[str, Any]], name: str) -> None:
         st.markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
-def aspects(names: Sequence[str], catalog: Mapping[str, Any], data: str) -> dict[str, list[str]]:
+def aspects(names: Sequence[str], catalog: Catalog, data: str) -> dict[str, list[str]]:
     """Return the facts of each method by aspect: structure, then defaults on the data set; "–" for no setting."""
     methods = [catalog["methods"][n] for n in names]
     found: dict[str, list[str]] = {
@@ -161,7 +162,7 @@ def aspects(names: Sequence[str], catalog: Mapping[str, Any], data: str) -> dict
     return found
 
 
-def _moves(method: Mapping[str, Any]) -> str:
+def _moves(method: MethodEntry) -> str:
     """What moves, by how it does."""
     by_how: dict[str, list[str]] = {}
     for _unused, to, how in method["updates"]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
-from contrastive_core.base.cards import USES
+from contrastive_core.base.cards import USES, MethodEntry
 from contrastive_lab import locale
 from contrastive_lab.components.family import FamilyLine, FamilyMember, FamilyTree
 from contrastive_lab.locale import N_, _
@@ -14,7 +13,7 @@ FILTERS = (LABELS, CAPTIONS, WITHOUT, *USES)
 TOP, BOTTOM = 16.0, 80.0  # per cent of the picture's height between which methods stand; filters are below
 BULGE = 0.62  # of a column's width: how far a line within a year swings to the right
 
-Cards = Mapping[str, Mapping[str, Any]]
+Cards = Mapping[str, MethodEntry]
 
 
 def tree_of(methods: Cards, chosen: str, others: Sequence[str], has: Sequence[str]) -> FamilyTree:
@@ -49,7 +48,7 @@ def tree_of(methods: Cards, chosen: str, others: Sequence[str], has: Sequence[st
     )
 
 
-def passes(about: Mapping[str, Any]) -> list[str]:
+def passes(about: MethodEntry) -> list[str]:
     """The filters that a method passes."""
     kind = [LABELS] * about["needs_labels"] + [CAPTIONS] * about["needs_captions"]
     return [*about["uses"], *kind, *[WITHOUT] * (USES[0] not in about["uses"])]
@@ -103,5 +102,5 @@ def _line(ends: tuple[str, str], at: Mapping[str, tuple[float, float]], width: f
     return FamilyLine(f"M{x:.2f},{y:.2f} C{far:.2f},{y:.2f} {near:.2f},{to_y:.2f} {to_x:.2f},{to_y:.2f}", ends, state)
 
 
-def _title(about: Mapping[str, Any]) -> str:
+def _title(about: MethodEntry) -> str:
     return str(locale.text(about["title"]))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from contrastive_core.base.cards import LossEntry
 from contrastive_core.samples.sample_lists import LISTS, RANDOM
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, percent
 from contrastive_lab import cache, format, query_params
@@ -105,7 +106,7 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     st.caption(text)
 
 
-def knob_of(about: dict[str, Any], kernel: dict[str, Any]) -> SliderKnob | None:
+def knob_of(about: LossEntry, kernel: dict[str, Any]) -> SliderKnob | None:
     """What is dragged: its label, range and the value that the run has."""
     if (name := kernel.get("knob")) is None:
         return None

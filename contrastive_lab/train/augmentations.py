@@ -1,11 +1,11 @@
 """The stage before a training: a real batch with the views that the recipe makes, and a chip for each augmentation."""
 
 import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
+from contrastive_core.base.cards import MethodEntry
 from contrastive_core.data import datasets
 from contrastive_core.data.generated_sets import GENERATED
 from contrastive_core.data.image_form import USUAL as USUAL_FORM
@@ -73,7 +73,7 @@ def draw_again() -> None:
         st.session_state[DRAWS] = st.session_state.get(DRAWS, 0) + 1
 
 
-def draw(values: dict[str, Any] | None, card: Mapping[str, Any]) -> None:
+def draw(values: dict[str, Any] | None, card: MethodEntry) -> None:
     """The views of a training with these settings, by a method of this card. Args: values: None while there is an
     error: then the last views stay."""
     draws = st.session_state.get(DRAWS, 0)
@@ -99,7 +99,7 @@ def is_quick(data: str, config: TrainConfig | None) -> bool:
         return False
 
 
-def _show(result: Result, data: str, card: Mapping[str, Any]) -> None:
+def _show(result: Result, data: str, card: MethodEntry) -> None:
     heads, is_pushed = headings(card)
     st.html(view_table(result.arrays["images"], result.arrays["views"], heads, is_pushed))
     notes = [_("A real batch of {dataset}, drawn with this recipe.").format(dataset=format.data_of(data))]
@@ -110,7 +110,7 @@ def _show(result: Result, data: str, card: Mapping[str, Any]) -> None:
         st.caption(format.plain(" ".join(notes)))
 
 
-def headings(card: Mapping[str, Any]) -> tuple[list[str], bool]:
+def headings(card: MethodEntry) -> tuple[list[str], bool]:
     """Headings of the images, their views and the others, and whether the method pushes the others away."""
     views = _("two views: pull together")
     if card["needs_captions"]:

@@ -6,6 +6,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from contrastive_core.base.cards import Catalog, MethodEntry
 from contrastive_core.base.errors import BadSetting, Locked
 from contrastive_core.data import datasets, image_list, torchvision_sets
 from contrastive_core.data.dataset import KNOWN, DatasetInfo
@@ -64,7 +65,7 @@ class Draft:
 
     data: Data
     method: str = ""  # "" while it is not known
-    card: dict[str, Any] = field(default_factory=dict)  # of the method
+    card: MethodEntry = field(default_factory=MethodEntry)
     config: TrainConfig | None = None  # resolved, where that is possible
     views: list[str] = field(default_factory=list)  # settings that its views depend on
     is_off: bool = True  # it cannot be started as it is
@@ -101,7 +102,7 @@ def form(chips: DeltaGenerator) -> Draft:
     return settings(catalog, method, data, chips)
 
 
-def settings(catalog: dict[str, Any], method: str, data: Data, chips: DeltaGenerator) -> Draft:
+def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -> Draft:
     """How to train it, and Start. What is known to fail is not started. Fields whose defaults depend on others are
     drawn after these, in their places above."""
     card, usual = catalog["methods"][method], usual_epochs(method, data.name)
@@ -156,7 +157,7 @@ def settings(catalog: dict[str, Any], method: str, data: Data, chips: DeltaGener
     return draft
 
 
-def advanced(catalog: dict[str, Any], card: dict[str, Any], data: Data) -> Advanced:
+def advanced(catalog: Catalog, card: MethodEntry, data: Data) -> Advanced:
     """The fields that few need, and places for those whose defaults depend on them."""
     with st.expander(_("Advanced")):
         in_recipe = st.container()
@@ -233,7 +234,7 @@ def _error(why: str) -> str:
     return why
 
 
-def wrong_data(method: dict[str, Any], data: Data) -> str:
+def wrong_data(method: MethodEntry, data: Data) -> str:
     """Why these data cannot be trained on, where their facts do not say it."""
     if not data.name:
         return ""  # the field above says what to do
@@ -292,7 +293,7 @@ def with_label(name: str) -> str:
     return name if chosen == usual else f"{name}#{chosen}"
 
 
-def choose_loss(catalog: dict[str, Any]) -> str:
+def choose_loss(catalog: Catalog) -> str:
     """A loss by its name, or the method's own."""
     titles = {name: about["title"] for name, about in catalog["losses"].items()}
     options = [DEFAULT_LOSS, *titles]

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -30,7 +30,7 @@ def live_of(run: Run) -> dict[str, Live]:
 
 
 @st.cache_resource(max_entries=40, show_spinner=False)
-def _knobs(kind: str, name: str) -> dict[str, Knob]:
+def _knobs(kind: Literal["methods", "losses"], name: str) -> dict[str, Knob]:
     return catalog.knobs(cache.catalog()[kind].get(name, {}).get("knobs", {}))
 
 

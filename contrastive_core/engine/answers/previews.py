@@ -55,7 +55,7 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the registered names from the current source files."""
     on_progress(N_("methods, losses and metrics"), None)
-    return Result(catalog.make())
+    return Result(dict(catalog.make()))
 
 
 def look(values: Values, on_progress: OnProgress, device: str) -> Result:
