@@ -76,11 +76,11 @@ def damage_of(run: Run) -> list[str]:
 
 
 @in_worker
-def branch(run: Run, values: JsonObject) -> Run:
+def branch(run: Run, *every: JsonObject) -> list[Run]:
     """A run that goes on from the newest state of another with other values. Raises: ValueError."""
     from contrastive_core.runs import branch
 
-    return branch.branch(run, values)
+    return branch.branch(run, *every)
 
 
 @in_worker

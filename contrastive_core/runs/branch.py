@@ -1,4 +1,4 @@
-"""A run that branches off another: it has the settings and the last saved state of the other, and changes from there
+"""Runs that branch off another: they have the settings and the last saved state of the other, and changes from there
 on."""
 
 import re
@@ -9,6 +9,7 @@ from safetensors.torch import load
 
 from contrastive_core import losses, methods, runs
 from contrastive_core.base.errors import Damaged
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.changes import checked, live_settings
@@ -20,26 +21,29 @@ OWN = (  # entries of run.json that `create` makes
 ).split()
 
 
-def branch(run: Run, values: Mapping[str, Any]) -> Run:
-    """Make a run that goes on from the newest state of `run` before its end, with other `values` from the next step on.
-    It is stopped: a resume trains it. Raises: BadSetting for values that cannot be changed; ValueError where no such
-    state is kept."""
-    config, epochs = run.config, int(run.config.get("epochs") or 0)
+def branch(run: Run, *every: Mapping[str, Any]) -> list[Run]:
+    """Make runs that go on from the newest state of `run` before its end, all from the same one, each with other values
+    from the next step on. They are stopped: a resume trains them. Args: every: values by name, of each. Raises:
+    BadSetting for values that cannot be changed; ValueError where no such state is kept."""
+    config = run.config
     knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
     live = live_settings(config, *knobs)
-    new = {name: checked(live, name, value) for name, value in values.items()}
+    checked_values = [{name: checked(live, name, to) for name, to in values.items()} for values in every]
     for manifest in reversed(checkpoints.state_manifests(run)):
         try:
             data, plain = checkpoints.read_state(manifest)
         except Damaged:  # or replaced by a newer one meanwhile
             continue
-        if plain["place"]["epoch"] < epochs:
-            break
-    else:
-        text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
-        if run.status()["status"] in ("running", "queued"):
-            text = N_("{name} has saved no epoch yet; try again after its next epoch")
-        raise ValueError(message(text, name=run.name))
+        if plain["place"]["epoch"] < int(config.get("epochs") or 0):
+            return [_made(run, new, data, plain) for new in checked_values]
+    text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
+    if run.status()["status"] in ("running", "queued"):
+        text = N_("{name} has saved no epoch yet; try again after its next epoch")
+    raise ValueError(message(text, name=run.name))
+
+
+def _made(run: Run, new: Mapping[str, float], data: bytes, plain: JsonObject) -> Run:
+    config, epochs = run.config, int(run.config.get("epochs") or 0)
     step, epoch = plain["place"]["step"], plain["place"]["epoch"]
     about = {key: value for key, value in run.manifest.items() if key not in OWN}
     about |= {"branch": {"run": run.name, "step": step, "epoch": epoch}}

@@ -111,12 +111,14 @@ def branch_form(run: Run) -> str:
             if pressed:
                 lines = [line.split(",") for line in text.splitlines() if line.strip()]
                 every = [live_changes.settings_of(line) for line in lines]
-                for name, value in (item for values in every for item in values.items()):
-                    live_changes.checked(live_of(run), name, value)  # before the first one is made
-                names = [calls.branch(run, values).name for values in every]
+                names = [made.name for made in calls.branch(run, *every)]
                 for name in names:
                     queue.resume(name)
                 st.session_state[BRANCHES] = [run.name, *names]
+        started: list[str] = st.session_state.get(BRANCHES, [])
+        if run.name in started:
+            text = _("Started: {names}. Choose one at the top to follow it.")
+            st.info(format.plain(text.format(names=", ".join(started[1:]))))
     return names[0] if names else ""
 
 

@@ -9,6 +9,7 @@ from opened_page import opened
 from streamlit.testing.v1 import AppTest
 
 from contrastive_core import runs
+from contrastive_core.base.progress import Progress
 from contrastive_core.engine import queue
 from contrastive_core.runs import changes as live_changes
 from contrastive_core.runs import checkpoints
@@ -131,10 +132,14 @@ def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: 
     assert ["lr must be at most 100" in e.value for e in app.error] == [True]
     assert started == []
     field.input("loss.temperature=0.05\nloss.temperature=0.4, lr=0.001")
-    button.click().run()
+    with monkeypatch.context() as waiting:
+        waiting.setattr(queue, "progress_of", lambda name: Progress("waiting"))
+        button.click().run()
     assert not app.exception
     assert started == ["mine-temperature0.05", "mine-temperature0.4-lr0.001"]
     assert runs.load(started[1]).manifest["branch"] == {"run": "mine", "step": 10, "epoch": 1}
+    told = "Started: mine-temperature0.05, mine-temperature0.4-lr0.001. Choose one at the top to follow it."
+    assert told in [i.value.replace("\\", "") for i in app.info]
     for name in started:
         runs.load(name).set_status("done")
     app.session_state["live-branches"] = ["mine", *started]

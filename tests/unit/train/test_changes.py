@@ -223,7 +223,7 @@ def test_a_branch_goes_on_from_the_last_saved_epoch_with_another_value() -> None
     whole, origin = created("whole"), created("origin")
     trained(whole, AT)
     trained(origin, AT, stop=6)
-    same, other = branch(origin, {}), branch(origin, {"loss.temperature": "0.4"})
+    same, other = branch(origin, {}, {"loss.temperature": "0.4"})
     assert trained(origin, AT, resume=True) == "done"
     assert (same.name, other.name) == ("origin-branch", "origin-temperature0.4")
     assert other.status()["reason"] == "branched off origin after epoch 1; resume it to continue"
