@@ -131,16 +131,11 @@ def draw(
         bring_pictures(data.content, len(data.ids), lambda some: thumbnail_sheet(images, rows=all_rows[some]), key)
     chosen = state.selection(place)
     if len(chosen) == 1 and chosen[0] < len(rows):
-        _tell_nearest(rows, chosen[0], data.content, drawn_rows, key)
+        near, similarity = cache.nearest(rows.content_hash, chosen[0], NEAREST, rows)
+        at = drawn_places([chosen[0], *near.tolist()], drawn_rows)
+        if len(at) == 1 + len(near):  # else some are not drawn
+            tell_nearest(data.content, at[0], at[1:], similarity.tolist(), key)
     return chosen
-
-
-def _tell_nearest(rows: EmbeddingSet, row: int, content: str, drawn_rows: np.ndarray | None, key: str) -> None:
-    """Tell the map which points are the nearest of the selected one, as far as they are drawn."""
-    near, similarity = cache.nearest(rows.content_hash, row, NEAREST, rows)
-    at = drawn_places([row, *near.tolist()], drawn_rows)
-    if len(at) == 1 + len(near):
-        tell_nearest(content, at[0], at[1:], similarity.tolist(), key)
 
 
 def _scatter_data(
@@ -163,7 +158,11 @@ def _scatter_data(
     with_pictures = extra is None and pictures.are_decoded(space)
     place, used = state.place_of(space), drawn_map.settings
     middles = cache.medoids(cache.digest(place, rows.content_hash, str(used)), xy) if with_pictures else []
-    pictured = _pictured(rows, drawn_rows, middles) if with_pictures else None
+    pictured = None
+    if with_pictures:  # some by class, and those on the map itself
+        labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
+        some = subsample_rows(labels, len(xy), MAX_IMAGES)
+        pictured = None if some is None else np.union1d(some, np.asarray(middles, np.int64))
     shown = drawn_rows if pictured is None else pictured if drawn_rows is None else drawn_rows[pictured]
     partners, count = None, 0
     if (towers := cache.towers(rows)) is not None:
@@ -201,14 +200,6 @@ def _crowds(rows: EmbeddingSet, drawn_map: DrawnMap) -> list[dict[str, Any]]:
     found = cache.crowds(cache.digest(rows.content_hash, str(drawn_map.settings)), drawn_map.xy, rows.labels)
     names = [(row, rows.class_name(label), share) for row, label, share in found]
     return [{"row": row, "name": n if share > PURE else f"{n} {100 * share:.0f} %"} for row, n, share in names]
-
-
-def _pictured(rows: EmbeddingSet, drawn_rows: np.ndarray | None, middles: list[int]) -> np.ndarray | None:
-    """Points that have a thumbnail, by class, those on the map itself among them; None: all."""
-    n = len(rows) if drawn_rows is None else len(drawn_rows)
-    labels = rows.labels if rows.labels is None or drawn_rows is None else rows.labels[drawn_rows]
-    some = subsample_rows(labels, n, MAX_IMAGES)
-    return None if some is None else np.union1d(some, np.asarray(middles, np.int64))
 
 
 def _rows(chosen: np.ndarray, drawn_rows: np.ndarray | None, n: int) -> np.ndarray:

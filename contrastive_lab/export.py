@@ -55,7 +55,11 @@ def table(rows: EmbeddingSet, xy: np.ndarray, chosen: Sequence[int] | None, endi
         is_taken = name in columns or name in OWN
         columns[f"{name} (given)" if is_taken else name] = values
     columns |= {"x": xy[at, 0], "y": xy[at, 1]}
-    near = _neighbors_of(part)
+    k = min(K, len(part) - 1)
+    found = nearest.kept_graph(part, k) if k > 0 else None
+    if k > 0 and found is None and len(part) <= nearest.EXACT_UP_TO:
+        found = (*nearest.nearest_of_all(part, k), None)
+    near = found and (found[0], np.maximum(0, 1 - found[1]), found[2])
     return _parquet(columns, near) if ending == "parquet" else _csv(columns, near)
 
 
@@ -73,15 +77,6 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     atomic.make_folder(path.parent)
     rows.save(path)
     return path
-
-
-def _neighbors_of(rows: EmbeddingSet) -> Neighbors | None:
-    """Numbers and distances (n, k) of each row's nearest, and their recall; None if neither known nor soon found."""
-    k = min(K, len(rows) - 1)
-    found = nearest.kept_graph(rows, k) if k > 0 else None
-    if k > 0 and found is None and len(rows) <= nearest.EXACT_UP_TO:
-        found = (*nearest.nearest_of_all(rows, k), None)
-    return found and (found[0], np.maximum(0, 1 - found[1]), found[2])
 
 
 def _parquet(columns: dict[str, Any], near: Neighbors | None) -> bytes:

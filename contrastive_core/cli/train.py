@@ -6,7 +6,6 @@ import shlex
 import sys
 import time
 from argparse import Namespace
-from functools import partial
 from pathlib import Path
 
 from contrastive_core import runs
@@ -83,18 +82,17 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     if len(set(collectives.all_gather_object(setup.dataset.fingerprint))) > 1:
         raise ValueError(f"{config.dataset} is not the same on all machines; copy it anew")
     if run is None:
-        create = partial(_create, args, config, setup)
+
+        def create() -> Run:
+            about = manifest_of(setup, _command(sys.argv[1:]))
+            if args.schedule:
+                about["schedule"] = read_schedule(args.schedule, settings_of(setup.config))
+            stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
+            name, settings = args.run or runs.free_name(stem), setup.config.to_dict()
+            return runs.create(name, settings, setup.dataset.fingerprint, **about)
+
         run = collectives.broadcast_object(collectives.raise_together(create if world.is_rank0 else lambda: None))
     return setup, run
-
-
-def _create(args: Namespace, config: TrainConfig, setup: TrainSetup) -> Run:
-    about = manifest_of(setup, _command(sys.argv[1:]))
-    if args.schedule:
-        about["schedule"] = read_schedule(args.schedule, settings_of(setup.config))
-    stem = runs.stem_of(config.method, config.dataset, config.seed, args.set)
-    name, settings = args.run or runs.free_name(stem), setup.config.to_dict()
-    return runs.create(name, settings, setup.dataset.fingerprint, **about)
 
 
 def _config_and_run(args: Namespace, on_progress: OnProgress) -> tuple[TrainConfig, Run | None]:

@@ -86,6 +86,10 @@ def compare(
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
     features = [s.features for s in sets]
+    tests = [
+        {m: (s.value, s.influence) for m, s in each.items() if s.value is not None and s.influence is not None}
+        for each in (scores if every_score else [])
+    ]
     with_classes = [m for m in taken if all("predicted" in s[m].arrays for s in scores)]
     return Comparison(
         names=names,
@@ -99,7 +103,7 @@ def compare(
         procrustes=matrix(features, procrustes),
         k=graphs[0].shape[1],
         graphs=np.stack(graphs),
-        tests=paired_tests(names, [_tested(s) for s in scores]) if every_score else [],
+        tests=paired_tests(names, tests) if every_score else [],
         scores=scores if every_score else [],
         seeds={m: compare_methods(groups, right) for m, right in judged.items()},
         made_of={m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
@@ -107,13 +111,6 @@ def compare(
         judged=is_judged,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
     )
-
-
-def _tested(scores: Scores) -> dict[str, tuple[float, np.ndarray]]:
-    """The scores of a space that each sample has a part in."""
-    return {
-        name: (s.value, s.influence) for name, s in scores.items() if s.value is not None and s.influence is not None
-    }
 
 
 def check_accuracies(metrics: Sequence[str]) -> None:

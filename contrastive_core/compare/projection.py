@@ -169,6 +169,9 @@ def umap(
     neighbors = max(2, min(neighbors, len(features) - 1))
     graph = (graph or nearest(features, None, neighbors - 1, metric)).first(neighbors - 1)
     start = pca(features)
+    n, away = len(graph.index), 1 - graph.score if metric == "cosine" else graph.score  # each row itself before all
+    index = np.hstack([np.arange(n)[:, None], graph.index]).astype(np.int32)  # (n, k + 1)
+    distance = np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):  # where it talks of its steps
         warnings.simplefilter("ignore")
         from umap import UMAP  # seconds, and a compiler
@@ -181,7 +184,7 @@ def umap(
             n_jobs=1,
             n_epochs=EPOCHS,
             init=start * (10 / (float(np.abs(start).max()) or 1.0)),
-            precomputed_knn=_as_umap_takes(graph, metric),
+            precomputed_knn=(index, distance),
             verbose=progress is not None,
             tqdm_kwds={"file": _ProgressOf(progress), "mininterval": 0.2},
         )
@@ -189,13 +192,6 @@ def umap(
     if not np.isfinite(xy).all():
         raise UnusableEmbedding(N_("UMAP finds no layout: these rows are (nearly) all alike"))
     return xy
-
-
-def _as_umap_takes(graph: Neighbors, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbors and their distances (n, k + 1), each row itself at distance 0 before them."""
-    n, away = len(graph.index), 1 - graph.score if metric == "cosine" else graph.score
-    index = np.hstack([np.arange(n)[:, None], graph.index]).astype(np.int32)
-    return index, np.hstack([np.zeros((n, 1)), np.maximum(away, 0)]).astype(np.float32)
 
 
 class _ProgressOf(io.TextIOBase):

@@ -68,7 +68,11 @@ class StreamedImages:
         shape = (len(paths), *self.shape[1:])
         parts = 1 if len(paths) <= FEW else PARTS * self.pool.count
         size = max(1, min(image_cache.CHUNK, math.ceil(len(paths) / parts)))
-        with self.lock, tempfile.TemporaryDirectory(dir=_room_for(math.prod(shape)), prefix="contrastive-") as folder:
+        place, needed = MEMORY, ROOM * math.prod(shape)
+        if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > needed):
+            place = data_home() / "data"
+            atomic.make_folder(place)
+        with self.lock, tempfile.TemporaryDirectory(dir=place, prefix="contrastive-") as folder:
             file = os.path.join(folder, "images")
             with open(file, "wb") as out:
                 out.truncate(HEADER + math.prod(shape))
@@ -89,15 +93,6 @@ def unread_files(images: Any) -> str:
         first=printable(Path(path).name),
         reason=reason,
     )
-
-
-def _room_for(size: int) -> Path:
-    """A folder for the pixels of a batch: memory where it has room."""
-    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM * size:
-        return MEMORY
-    folder = data_home() / "data"
-    atomic.make_folder(folder)
-    return folder
 
 
 def load_streamed(

@@ -63,21 +63,18 @@ class Worker:
 
     def _answer(self, request: Request) -> None:
         try:
-            reply = (DONE, self._call(request))
+            os.environ.update(request.environment)
+            module, _, name = request.function.partition(":")
+            function = getattr(_import(module), name)
+            function = getattr(function, "body", function)  # of calls.py
+            progress = [self._progress(request.number)] if request.reports else []
+            reply = (DONE, function(*request.arguments, *progress))
         except BaseException as error:
             reply = (FAILED, NeedsMemory(TOO_LARGE) if is_out_of_memory(error) else error)
         self.last_request = time.monotonic()
         self._reply(request.number, *reply)
         self.at_work.discard(request.number)
         self.stopped.discard(request.number)
-
-    def _call(self, request: Request) -> Any:
-        os.environ.update(request.environment)
-        module, _, name = request.function.partition(":")
-        function = getattr(_import(module), name)
-        function = getattr(function, "body", function)  # of calls.py
-        progress = [self._progress(request.number)] if request.reports else []
-        return function(*request.arguments, *progress)
 
     def _progress(self, number: int) -> OnProgress:
         """An `OnProgress` that reports to the client, and raises `Stopped` when it asked for that."""

@@ -122,7 +122,10 @@ class Recorder:
             if isinstance(item, StepCopy):
                 self._record_step(item)
             elif isinstance(item, CheckCopy):
-                self._record_check(item)
+                self.findings.add(item)
+                self.run.write(CHECK_FILE, json_bytes(self.findings.record()))
+                if news := self.findings.news():
+                    logger.warning("%s: %s", self.omissions.name, news)
             else:
                 self._record_probe(item)
         except Gone:
@@ -175,12 +178,6 @@ class Recorder:
         if problem is not None:
             self.omissions.add(N_("steps' losses"), str(problem))
             self.error = self.error or problem
-
-    def _record_check(self, check: CheckCopy) -> None:
-        self.findings.add(check)
-        self.run.write(CHECK_FILE, json_bytes(self.findings.record()))
-        if news := self.findings.news():
-            logger.warning("%s: %s", self.omissions.name, news)
 
     def _thin_out(self, step: int) -> None:
         """Keep every `stride`-th recorded step, and the newest."""

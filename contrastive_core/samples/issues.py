@@ -111,12 +111,14 @@ def find_issues(
         classes = wrong.by_class
     elif (labels >= 0).any():
         classes = by_class(rows, device, None if wide.recall is None else wide)
+    distances = [1 - near.score.mean(1, dtype=np.float64) for _, _, near in spaces]  # from the neighbors
+    least = [max(1e-3 * float(np.median(d)), 1e-12) for d in distances]  # copies: their logarithm is no matter
     negative, none = graph.score[:, 0].astype(np.float64), np.full(len(rows), np.nan)
     scores = {
         "mislabeled": wrong.probability if wrong else none,
         "false_negative": classes.other_score if supervised and classes else negative,
         "duplicate": duplicate,
-        "outlier": np.max([standardized(_log_distance(near)) for _, _, near in spaces], 0),
+        "outlier": np.max([standardized(np.log(np.maximum(*two))) for two in zip(distances, least, strict=True)], 0),
     }
     towers = rows.columns.get(TOWER, ()) if PAIR in rows.columns else ()
     scores |= dict.fromkeys(OF_NEAREST if len(np.unique(towers)) == 2 else (), none)
@@ -164,13 +166,6 @@ def _distances(x: np.ndarray, y: np.ndarray, index: np.ndarray) -> np.ndarray:
         a, b = (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300) for rows in (a, b))
         distance[part] = np.linalg.norm(a - b, axis=1)
     return distance
-
-
-def _log_distance(graph: Neighbors) -> np.ndarray:
-    """How far rows (n) are from their neighbors."""
-    distance = 1 - graph.score.mean(1, dtype=np.float64)
-    least = max(1e-3 * float(np.median(distance)), 1e-12)  # copies: their logarithm is no matter
-    return np.log(np.maximum(distance, least))
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -50,7 +50,14 @@ def _row(row: Dumbbell, names: Sequence[str], kind: str, look: str) -> str:
     if row.difference is not None:
         value = f"{100 * row.difference:+.1f}".replace("-", "−")
         value = value.lstrip("+−") if float(value.lstrip("+−")) == 0 else value
-    spoken, marks = html.escape(_spoken(row, names)), _marks(row, look == "first")
+    known = [(name, share) for name, share in zip(names, row.values, strict=True) if share is not None]
+    parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *row.ticks.items()]]
+    if row.interval is not None and row.difference is not None:
+        ends = format.interval((100 * row.interval[0], 100 * row.interval[1]), ".1f")
+        text = _("difference {points} points (95 %: {interval})")
+        parts.append(text.format(points=f"{100 * row.difference:+.1f}", interval=ends))
+    spoken = html.escape(f"{locale.text(row.title)}: {', '.join(map(locale.text, parts))}")
+    marks = _marks(row, look == "first")
     return (
         f'<div class="{look} {"shown" * row.is_shown}"><span class="name {kind}" title="{title}">{title}</span>'
         f'<span class="track" role="img" aria-label="{spoken}">{marks}</span><span class="value">{value}</span></div>'
@@ -72,14 +79,3 @@ def _marks(row: Dumbbell, is_labeled: bool) -> str:
         if value is not None:
             marks += f'<i class="dot {"abcdefgh"[q]}" style="left:{100 * value:.1f}%">{SHAPES[q]}</i>'
     return marks
-
-
-def _spoken(row: Dumbbell, names: Sequence[str]) -> str:
-    """The row in words, with the interval."""
-    known = [(name, share) for name, share in zip(names, row.values, strict=True) if share is not None]
-    parts = [f"{name} {100 * share:.1f} %" for name, share in [*known, *row.ticks.items()]]
-    if row.interval is not None and row.difference is not None:
-        ends = format.interval((100 * row.interval[0], 100 * row.interval[1]), ".1f")
-        text = _("difference {points} points (95 %: {interval})")
-        parts.append(text.format(points=f"{100 * row.difference:+.1f}", interval=ends))
-    return f"{locale.text(row.title)}: {', '.join(map(locale.text, parts))}"

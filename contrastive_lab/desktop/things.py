@@ -3,7 +3,6 @@
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +92,13 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
             page = "explore" if is_ready else "train"
             query = {"run": run.name} if is_ready else {"run": run.name, "watch": run.name}
         case "vectors":
-            page, query = "explore", {"vectors": _key_of_vectors(thing.path, of_vectors)}
+            before = _stamp(thing.path)
+            try:
+                page, query = "explore", {"vectors": open_vectors(thing.path, thing.path.name, **of_vectors)}
+            except ValueError as error:
+                _check_whole(thing.path, before)
+                raise ValueError(f"{error}; {VECTORS}") from None
+            _check_whole(thing.path, before)
         case "sweep":
             page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}
         case "folder":
@@ -119,17 +124,6 @@ def _has_images(folder: Path) -> bool:
 
 
 # --- what has to be done before it is shown ------------------------------------------------------
-
-
-def _key_of_vectors(path: Path, options: Mapping[str, Any]) -> str:
-    before = _stamp(path)
-    try:
-        key = open_vectors(path, path.name, **options)
-    except ValueError as error:
-        _check_whole(path, before)
-        raise ValueError(f"{error}; {VECTORS}") from None
-    _check_whole(path, before)
-    return key
 
 
 def _name_of_sweep(path: Path) -> str:

@@ -72,8 +72,12 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     kept = asdict(state)
     order = kept.pop("order")
     query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
-    with toolbar.stages:
-        stage = _choose_stage(run, about, pairing, request, lesson)
+    with toolbar.stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
+        is_file = request is None or request.source.startswith("file:")
+        has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
+        left_out = {"star", "curves"} if about["matrix"] else set() if has_pictures else {"star"}
+        offered = [name for name in STAGES if name not in left_out]
+        stage = choose_stage(offered, "matrix" if lesson else offered[0])
     if request is None:
         with above:
             st.info(_("Open a file of vectors to see them under the loss."))
@@ -102,15 +106,6 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
             st.caption(_("The server computes this loss when you release the slider."))
         if stage == "curves" and live_knob(about) == "temperature":
             draw_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
-
-
-def _choose_stage(run: Run, about: LossEntry, pairing: str, request: BatchRequest | None, lesson: int) -> str:
-    """A star needs a picture of each row; a loss over dimensions has matrices alone."""
-    is_file = request is None or request.source.startswith("file:")
-    has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
-    left_out = {"star", "curves"} if about["matrix"] else set() if has_pictures else {"star"}
-    offered = [name for name in STAGES if name not in left_out]
-    return choose_stage(offered, "matrix" if lesson else offered[0])
 
 
 def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:

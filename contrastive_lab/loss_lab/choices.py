@@ -73,7 +73,8 @@ def choose_batch(
     source = query_params.one_of(
         st.selectbox, _("Vectors from"), sources, name="rows", key=key, format_func=sources.get, help=VECTORS
     )
-    paired, are_rows = _first_pairing(run, source), source == "file" or run.is_recording
+    paired = "classes" if source == "file" or source.startswith(SNAPSHOT) else default_pairing(run)
+    are_rows = source == "file" or run.is_recording
     if source == STEP:
         source = f"{STEP}{choose_step(run, 'step', recorded_rows.steps(run))}"
     with of_file:
@@ -163,10 +164,6 @@ def first_loss(run: Run, losses: dict[str, LossEntry], has_towers: bool = False)
     if has_towers and run.config.get("method") != "clip" and not run.is_recording:
         return FIRST_ACROSS, key
     return str(trained_with) if trained_with in losses else "nt_xent", key
-
-
-def _first_pairing(run: Run, source: str) -> str:
-    return "classes" if source == "file" or source.startswith(SNAPSHOT) else default_pairing(run)
 
 
 def key_of_rows(run: Run) -> str:

@@ -46,7 +46,12 @@ def choose_lesson() -> int:
     with st.container(key="lesson-head" if number else "lesson-none", horizontal=True, wrap=False):
         number = _list(number)
         if number:
-            st.html(_dots(number))
+            done = _kept()[0]
+            text = _("Lesson {number} of {total}, {done} done")
+            about = text.format(number=number, total=len(LESSONS), done=len(done))
+            looks = [f"{'now ' * (n == number)}{'done' * (n in done)}" for n in range(1, len(LESSONS) + 1)]
+            dots = "".join(f'<i class="{look}"></i>' for look in looks)
+            st.html(f'<div class="dots" role="img" aria-label="{html.escape(about)}">{dots}</div>')
             st.button(_("Leave"), key="lesson-leave", icon=":material/close:", on_click=leave)
     return number
 
@@ -67,15 +72,6 @@ def _list(number: int) -> int:
 
 def _text(number: int) -> str:
     return str(number or "")
-
-
-def _dots(number: int) -> str:
-    """A dot for each lesson, as an HTML element."""
-    done = _kept()[0]
-    about = _("Lesson {number} of {total}, {done} done").format(number=number, total=len(LESSONS), done=len(done))
-    looks = [f"{'now ' * (n == number)}{'done' * (n in done)}" for n in range(1, len(LESSONS) + 1)]
-    dots = "".join(f'<i class="{look}"></i>' for look in looks)
-    return f'<div class="dots" role="img" aria-label="{html.escape(about)}">{dots}</div>'
 
 
 def leave() -> None:

@@ -27,7 +27,6 @@ from contrastive_core.runs import free_name
 from contrastive_core.runs.references import references_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
-from contrastive_core.spaces.results import Result
 from contrastive_core.sweeps.sweep_file import arguments_of
 from contrastive_lab import cache, figures, format, guard, locale, query_params, references
 from contrastive_lab.figures import draw_table
@@ -54,7 +53,8 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
     with st.container(border=True, key="adviser-card", gap="small"):
         values = with_change({"dataset": data, "method": method})
         found = answer_or_wait("look", values, message("A first look")) if is_quick else cache.result("look", values)
-        temperature = _suggested(found, "loss.temperature") if usual is not None else None
+        suggested = found.meta["suggestions"] if found and usual is not None else []
+        temperature = next((s for s in suggested if s["setting"] == "loss.temperature"), None)
         if temperature is None:
             st.markdown(_("**Not sure?**"))
             st.caption(_("The app inspects your images and suggests a batch size, a temperature and augmentations."))
@@ -74,10 +74,6 @@ def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: b
         query_params.keep(adviser="yes")
         look: dict[str, Any] = {"width": "large", "position": "right", "on_dismiss": _close}
         st.dialog(_("Find settings"), **look)(_adviser)(data, method)
-
-
-def _suggested(found: Result | None, setting: str) -> dict[str, Any] | None:
-    return next((s for s in found.meta["suggestions"] if s["setting"] == setting), None) if found else None
 
 
 def _use(key: str, value: float) -> None:

@@ -13,7 +13,6 @@ from contrastive_core.cli.import_preview import import_preview as preview_import
 from contrastive_core.data.captions import SENTENCE_TOWER
 from contrastive_core.data.image_form import LARGEST
 from contrastive_core.engine import queue, training
-from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_lab import cache, format, query_params, state
 from contrastive_lab.locale import N_, _, sentence, text
@@ -51,7 +50,13 @@ def choose_encoder(names: Sequence[str]) -> Encoder:
         st.selectbox, _("Start from"), [NEW, *by_name], name="start", text=lambda n: words.get(n, n), help=help
     )
     if start != NEW:
-        return _of_run(by_name[start])
+        run = by_name[start]
+        name, data = str(run.config["encoder"]), format.data_of(run.config.get("dataset"))
+        st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
+        help = _("The head after the encoder. It fits if the method's head has the same shape.")
+        head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
+        knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})[1::2]  # it has the run's form
+        return Encoder(name, (f"start={run.name}", *knobs, *(["start_head=on"] if head else [])))
     encoder = query_params.one_of(
         st.selectbox, _("Encoder"), [*names, LIBRARY], name="encoder", text=lambda n: "other" if n == LIBRARY else n
     )
@@ -64,16 +69,6 @@ def opened_weights(encoder: Encoder, data: str) -> tuple[str, ...]:
     name = queue.free_name(f"{stem or 'file'}-weights")
     training.start_import(name, [encoder.name, "--weights", encoder.weights, "--dataset", data])
     return ("--start", name)
-
-
-def _of_run(run: Run) -> Encoder:
-    name = str(run.config["encoder"])
-    data = format.data_of(run.config.get("dataset"))
-    st.caption(format.plain(_("Its encoder is {name}, trained on {data}.").format(name=name, data=data)))
-    help = _("The head after the encoder. It fits if the method's head has the same shape.")
-    head = query_params.switch(st.checkbox, _("Take its head too"), name="head", help=help)
-    knobs = settings_of({"encoder_knobs": run.config.get("encoder_knobs") or {}})[1::2]  # it has the run's form
-    return Encoder(name, (f"start={run.name}", *knobs, *(["start_head=on"] if head else [])))
 
 
 def _of_library() -> Encoder:

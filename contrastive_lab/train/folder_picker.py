@@ -41,7 +41,13 @@ def _toggle(key: str) -> None:
 
 def _dialog(place: Path, field: str) -> None:
     st.markdown(f"**{format.plain(printable(place))}**")
-    _shortcuts(place)
+    row = st.container(horizontal=True)
+    up, is_top = place.parent, place == place.parent
+    row.button(_("Up"), "browse-up", on_click=_go, args=(up,), icon=":material/arrow_upward:", disabled=is_top)
+    row.button(_("Home"), "browse-home", on_click=_go, args=(Path.home(),), icon=":material/home:")
+    for path in [p for p in path_input.folders() if p != place][:RECENT]:
+        name, key = format.plain(printable(path.name)), f"recent-{cache.digest(str(path))}"
+        row.button(name, key, printable(path), on_click=_go, args=(path,), icon=":material/history:")
     try:
         folders = subfolders(place)
     except OSError as error:
@@ -57,17 +63,6 @@ def _dialog(place: Path, field: str) -> None:
     count, is_exact = pictures_in(place)
     label = _("Use this folder: {pictures}").format(pictures=_pictures(count, is_exact))
     st.button(label, "browse-use", on_click=_use, args=(place, field), type="primary", disabled=not count)
-
-
-def _shortcuts(place: Path) -> None:
-    """Buttons to the parent folder, the home folder and recent ones."""
-    row = st.container(horizontal=True)
-    up, is_top = place.parent, place == place.parent
-    row.button(_("Up"), "browse-up", on_click=_go, args=(up,), icon=":material/arrow_upward:", disabled=is_top)
-    row.button(_("Home"), "browse-home", on_click=_go, args=(Path.home(),), icon=":material/home:")
-    for path in [p for p in path_input.folders() if p != place][:RECENT]:
-        name, key = format.plain(printable(path.name)), f"recent-{cache.digest(str(path))}"
-        row.button(name, key, printable(path), on_click=_go, args=(path,), icon=":material/history:")
 
 
 def _pictures(count: int, is_exact: bool) -> str:

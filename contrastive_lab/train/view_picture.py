@@ -50,16 +50,13 @@ def _others(views: np.ndarray, i: int) -> list[np.ndarray]:
 
 
 def _tile(image: np.ndarray, text: str) -> str:
-    kind = "smooth" if min(image.shape[1:]) >= SMOOTH_FROM else "pixels"
-    return f'<img class="{kind}" src="{_uri(image)}" alt="{html.escape(text, quote=True)}" />'
-
-
-def _uri(image: np.ndarray) -> str:
-    """An image (c, h, w) uint8 as a PNG in an address, smaller if it is large."""
+    """An image (c, h, w) uint8, smaller if it is large."""
     from PIL import Image
 
+    kind = "smooth" if min(image.shape[1:]) >= SMOOTH_FROM else "pixels"
     step = max(1, -(-max(image.shape[1:]) // MOST_PIXELS))
     pixels = np.moveaxis(image[visible(len(image)), ::step, ::step], 0, -1)
     buffer = io.BytesIO()
     Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(buffer, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    uri = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return f'<img class="{kind}" src="{uri}" alt="{html.escape(text, quote=True)}" />'

@@ -206,18 +206,14 @@ def progress(run: Run, metrics: MetricsReader) -> None:
             st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
     with st.container(key="train-go"):
         if now in ("stopped", "failed") and not is_waiting and not run.shipped:
-            _resume(run)
+            icon = ":material/play_arrow:"
+            if st.button(_("Resume"), icon=icon, type="primary", key="resume", width="stretch"):
+                with guard.errors_shown():
+                    queue.resume(run.name)
+                    watch_next(run.name)
+                    st.rerun()  # all of the page: the bar at the top tells of it too
         else:
             _ways_on(run, is_done=now == "done")
-
-
-def _resume(run: Run) -> None:
-    label, icon = _("Resume"), ":material/play_arrow:"
-    if st.button(label, icon=icon, type="primary", key="resume", width="stretch"):
-        with guard.errors_shown():
-            queue.resume(run.name)
-            watch_next(run.name)
-            st.rerun()  # all of the page: the bar at the top tells of it too
 
 
 def _ways_on(run: Run, is_done: bool) -> None:
