@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks import _machine
 from benchmarks._report import Record, goals, merged, read, report
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import write_json
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,7 +129,7 @@ def main() -> None:
         if some:
             record = merged(json.loads(path.read_text()) if path.exists() else None, record)
         write_json(path, record)
-    atomic.write_bytes(REPORT, report(read(RESULTS, NAMES), goals()).encode())
+    safe_files.write_bytes(REPORT, report(read(RESULTS, NAMES), goals()).encode())
 
 
 if __name__ == "__main__":

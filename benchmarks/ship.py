@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_core import runs
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import IMAGES, ROOT, SHIPPED, data_home, runs_home
 from contrastive_core.base.progress import ignore_progress
@@ -225,7 +225,7 @@ def _single(array: np.ndarray) -> np.ndarray:
 
 
 def _write_small(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    with atomic.writing(path) as file:
+    with safe_files.writing(path) as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
-from contrastive_core.base.tables import BATCH, safe_cell
+from contrastive_core.base.safe_files import BATCH, safe_cell
 from contrastive_core.spaces import nearest
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 
@@ -74,7 +74,7 @@ def keep_vectors(rows: EmbeddingSet, name: str) -> Path:
     """Write the same as a file below `data_home()`, in parts; returns its path. Raises OSError."""
     plain = re.sub(r"[^\w.-]+", "-", name)
     path = data_home() / "exports" / f"{plain}-{rows.content_hash[:8]}.parquet"
-    atomic.make_folder(path.parent)
+    safe_files.make_folder(path.parent)
     rows.save(path)
     return path
 

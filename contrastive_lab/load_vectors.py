@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.spaces import file_formats, label_files, loaded_vectors
 from contrastive_core.spaces.open_vectors import open_vectors, uploaded
 from contrastive_core.spaces.other_tower import OtherTower

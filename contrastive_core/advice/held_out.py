@@ -11,7 +11,7 @@ import numpy as np
 
 from contrastive_core import metrics, runs
 from contrastive_core.advice.plan import Candidate
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
@@ -50,7 +50,7 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
 def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
     """The ids as `train --exclude` reads them."""
     text = "".join(f"{dataset.ids[i]}\n" for i in rows)
-    atomic.write_bytes(path, text.encode("utf-8", "surrogateescape"))
+    safe_files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> np.ndarray:

@@ -16,7 +16,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import runs_home
-from contrastive_core.base.regular_files import FileCache
+from contrastive_core.base.safe_files import FileCache
 from contrastive_core.runs import checked_name
 
 START = "start"  # the question whether to train at all, which is asked alone

@@ -1,5 +1,5 @@
 """What this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the old
-file or the new (atomic.py). JSON files may be edited by hand: their values are checked against a schema
+file or the new (safe_files.py). JSON files may be edited by hand: their values are checked against a schema
 (json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py).
 
 Arrays of any size lie in `.npz` archives, NumPy's own format: a zip of `.npy` members, not compressed, written as a
@@ -21,12 +21,21 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from contrastive_core.base.atomic import check_links, sync_file, write_bytes, writing
 from contrastive_core.base.errors import Damaged, NotRegular, explained
 from contrastive_core.base.json_schema import Schema, fields, plain, problem
 from contrastive_core.base.memory_limits import most_memory
 from contrastive_core.base.messages import N_, Message, decode, encode, message, sentence
-from contrastive_core.base.regular_files import NO_WAIT, expands, open_regular, read_regular, thousands
+from contrastive_core.base.safe_files import (
+    NO_WAIT,
+    check_links,
+    expands,
+    open_regular,
+    read_regular,
+    sync_file,
+    thousands,
+    write_bytes,
+    writing,
+)
 
 JsonObject = dict[str, Any]
 Shapes = Mapping[str, tuple[str, int]]

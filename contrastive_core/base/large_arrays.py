@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
 
 MAPPED = 1 << 29  # bytes from which on an array lies in a file: eight at once keep 4 GB in memory
@@ -29,7 +29,7 @@ def mapped_zeros(
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     if size < (MAPPED if least is None else least):
         return np.zeros(shape, dtype)
-    with tempfile.TemporaryFile(dir=atomic.make_folder(folder or data_home())) as file:
+    with tempfile.TemporaryFile(dir=safe_files.make_folder(folder or data_home())) as file:
         # a file has its size on the disk from the first: writing to a map of a full disk would end the process
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)

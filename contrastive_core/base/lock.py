@@ -22,13 +22,12 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
-from contrastive_core.base.atomic import make_folder, new_file
 from contrastive_core.base.errors import Damaged, Locked, NotRegular
 from contrastive_core.base.json_files import JsonObject, read_object
 from contrastive_core.base.json_schema import fields, plain, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
-from contrastive_core.base.regular_files import NO_WAIT, file_stamp, is_regular, printable
+from contrastive_core.base.safe_files import NO_WAIT, file_stamp, is_regular, make_folder, new_file, printable
 
 YOUNG = 60.0  # seconds: a scratch folder is not locked yet in the moment after it was made
 GRACE = 0.25  # seconds: whoever only asks whether a lock is held holds it for a moment

@@ -4,10 +4,10 @@ from its last saved epoch with other values."""
 from argparse import Namespace
 
 from contrastive_core import losses, methods, runs
-from contrastive_core.base.atomic import write_bytes
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import json_bytes
 from contrastive_core.base.messages import N_
+from contrastive_core.base.safe_files import write_bytes
 from contrastive_core.cli.output import out_path, print_result
 from contrastive_core.engine import queue
 from contrastive_core.runs import changes

@@ -10,9 +10,8 @@ from typing import Any
 from contrastive_core.base.errors import BadSetting, explained
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress, fraction_of
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
-from contrastive_core.base.tables import write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import (
     counted,

@@ -8,7 +8,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from contrastive_core import losses
-from contrastive_core.base.regular_files import printable, read_regular
+from contrastive_core.base.safe_files import printable, read_regular
 from contrastive_core.cli.output import print_result
 from contrastive_core.recording.doctor import diagnose
 from contrastive_core.recording.loop_checks import CheckCopy, precision_of

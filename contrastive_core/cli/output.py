@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.base.progress import OnProgress, ProgressFile, ignore_progress
-from contrastive_core.base.regular_files import escape
+from contrastive_core.base.safe_files import escape
 from contrastive_core.base.score import Score
 from contrastive_core.data import datasets
 from contrastive_core.runs.run import Run

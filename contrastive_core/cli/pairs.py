@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.regular_files import printable
-from contrastive_core.base.tables import write_table
+from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, out_path, print_note, print_result, progress_of
 from contrastive_core.compare.towers import tower_notes

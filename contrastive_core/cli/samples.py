@@ -10,8 +10,7 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress
-from contrastive_core.base.regular_files import printable
-from contrastive_core.base.tables import write_table
+from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
 from contrastive_core.data.image_list import read_table

@@ -14,7 +14,7 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.data.captions import CAPTIONS_FILE, LENGTH, Captions, split_words
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.generated_sets import CLASSES, TEXTURES

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadSetting, Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import message
@@ -186,11 +186,11 @@ def _write(folder: Path, arrays: DatasetArrays) -> None:
         digest.update(np.ascontiguousarray(images[i : i + CHUNK]).tobytes())
     digest.update(labels.tobytes())
     if "file" in arrays:
-        atomic.make_folder(folder)
+        safe_files.make_folder(folder)
         arrays["file"].replace(path)
         shutil.rmtree(arrays["file"].parent, ignore_errors=True)
     else:
-        with atomic.writing(path) as file:
+        with safe_files.writing(path) as file:
             np.save(file, images, allow_pickle=False)
     ids = {"ids": np.array(arrays["ids"])} if arrays.get("ids") else {}
     json_files.write_npz(folder / "labels.npz", labels=labels, **ids, **arrays.get("factors", {}))

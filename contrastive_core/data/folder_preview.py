@@ -11,7 +11,7 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.regular_files import FileCache
+from contrastive_core.base.safe_files import FileCache
 from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 

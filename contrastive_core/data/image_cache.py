@@ -19,7 +19,7 @@ from typing import IO
 
 import numpy as np
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import message
 from contrastive_core.base.progress import OnProgress, ignore_progress
@@ -162,7 +162,7 @@ def decode(listing: Listing, partial: Partial, on_progress: OnProgress, later: l
 def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
     """Log chunks once their rows are on the disk. After a kill the others are decoded again."""
     if chunks:
-        atomic.sync_file(rows)
+        safe_files.sync_file(rows)
         log.writelines(json.dumps(chunk) + "\n" for chunk in chunks)
         log.flush()
         chunks.clear()
@@ -170,7 +170,7 @@ def _flush(chunks: list[DecodedChunk], rows: IO[bytes], log: IO[str]) -> None:
 
 def _reserve_space(partial: Partial, later: list[Partial]) -> None:
     """Give the file its full length, if all splits fit on the disk."""
-    atomic.make_folder(partial.folder)
+    safe_files.make_folder(partial.folder)
     if (written := partial.written) is None:
         partial.log.unlink(missing_ok=True)
     parts = [partial, *later]
@@ -239,7 +239,7 @@ def _finish(partial: Partial, failed: np.ndarray) -> None:
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": (n, *row_shape)})
         assert file.tell() == HEADER
         file.truncate(space_of(n, partial.side, partial.channels))
-        atomic.sync_file(file)
+        safe_files.sync_file(file)
 
 
 def _bytes(size: int) -> str:

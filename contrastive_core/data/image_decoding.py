@@ -24,7 +24,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from contrastive_core.base.errors import Damaged, Refused, explained
 from contrastive_core.base.messages import N_, message
-from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.base.sandbox import Limits, Sandbox
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "PPM")

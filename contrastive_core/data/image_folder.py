@@ -22,7 +22,7 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import follow_links
-from contrastive_core.base.regular_files import FileStamp, file_stamp, printable
+from contrastive_core.base.safe_files import FileStamp, file_stamp, printable
 from contrastive_core.data.image_decoding import ENDINGS
 
 ARRAYS = {".npy"}

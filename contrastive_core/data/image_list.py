@@ -18,7 +18,7 @@ from pathlib import Path
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import follow_links
-from contrastive_core.base.regular_files import FileStamp, file_stamp, printable, read_regular
+from contrastive_core.base.safe_files import FileStamp, file_stamp, printable, read_regular
 from contrastive_core.data.image_folder import FOR_TEST, LINK, LONGEST_ID, SPLITS, ImageFile, Listing, part
 
 FILE, LABEL, SPLIT = "file", "label", "split"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from contrastive_core.base.messages import message
 from contrastive_core.base.paths import data_home, follow_links
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.regular_files import FRESH, FileStamp, file_stamp, printable
+from contrastive_core.base.safe_files import FRESH, FileStamp, file_stamp, printable
 from contrastive_core.data import image_cache, image_folder, image_list
 from contrastive_core.data.dataset import DatasetArrays
 from contrastive_core.data.image_folder import Listing

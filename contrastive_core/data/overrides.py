@@ -11,7 +11,7 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import message
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.data.captions import Captions
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text

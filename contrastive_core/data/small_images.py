@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.image_form import ImageForm, visible

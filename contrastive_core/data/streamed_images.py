@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.data import image_cache, image_decoding, image_sets
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.image_decoding import HEADER, DecodingPool, Form
@@ -71,7 +71,7 @@ class StreamedImages:
         place, needed = MEMORY, ROOM * math.prod(shape)
         if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > needed):
             place = data_home() / "data"
-            atomic.make_folder(place)
+            safe_files.make_folder(place)
         with self.lock, tempfile.TemporaryDirectory(dir=place, prefix="contrastive-") as folder:
             file = os.path.join(folder, "images")
             with open(file, "wb") as out:

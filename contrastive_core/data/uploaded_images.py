@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.data.image_decoding import ENDINGS, DecodingPool, processes
 
 MOST_FILES, MOST_BYTES = 5_000, 1_000_000_000  # in all, since they pass through memory
@@ -61,7 +61,7 @@ def save_uploads(
     is removed. `report`: receives the completed share. Raises: BadSetting for too many files or bytes, or where none is
     a picture or the disk is too full; OSError."""
     home = data_home() / "dropped"
-    atomic.make_folder(home)
+    safe_files.make_folder(home)
     _check_space(files, home)
     paths = [parts_of(file.name) for file in files]
     first = {path[:-1][:1] for path in paths if path}  # () of a path without a folder
@@ -116,7 +116,7 @@ def _write(file: UploadedFile, path: tuple[str, ...], place: Path) -> str:
     target = place.joinpath(*path)
     if target.exists():
         return N_("another file has this name")
-    atomic.make_folder(target.parent)
+    safe_files.make_folder(target.parent)
     target.write_bytes(file.getvalue())
     return ""
 

@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from contrastive_core.base.atomic import write_bytes
 from contrastive_core.base.cards import Catalog, KnobEntry, read_card
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import decode, encode, message
 from contrastive_core.base.paths import ROOT, is_checkout
 from contrastive_core.base.registry import Knob
+from contrastive_core.base.safe_files import write_bytes
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.engine import calls
 from contrastive_core.spaces import results

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.memory_limits import MemoryWatch, has_data_limit, most_memory
 from contrastive_core.base.messages import N_
 from contrastive_core.base.paths import ROOT
@@ -84,7 +84,7 @@ class WorkerProcess:
         self._numbers = itertools.count()
         self._calls: dict[int, Call] = {}
         self._lock = threading.Lock()
-        with atomic.new_file(atomic.make_folder(process.folder()) / LOG) as log:
+        with safe_files.new_file(safe_files.make_folder(process.folder()) / LOG) as log:
             command, pipe = [sys.executable, "-m", "contrastive_core.engine.worker"], subprocess.PIPE
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, **process.OWN_SESSION

@@ -14,12 +14,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import NotRegular
 from contrastive_core.base.json_files import read_object, write_json
 from contrastive_core.base.lock import is_process, process_start
 from contrastive_core.base.paths import ROOT, data_home, runs_home
-from contrastive_core.base.regular_files import FileCache, open_regular
+from contrastive_core.base.safe_files import FileCache, open_regular
 
 ENDINGS = ("json", "log", "progress")
 NO_CONSOLE = 0x0800_0200  # Windows: CREATE_NO_WINDOW and CREATE_NEW_PROCESS_GROUP
@@ -78,11 +78,11 @@ def command_line(arguments: Sequence[str]) -> list[str]:
 def spawn(key: str, arguments: Sequence[str], **about: Any) -> None:
     """Start the command line in a session of its own, its output in a log called `key`.
     Args: about: plain values that the record keeps beside the process. Raises: OSError."""
-    atomic.make_folder(folder())
+    safe_files.make_folder(folder())
     progress_path(key).unlink(missing_ok=True)
     began = time.time()
     command = command_line([*arguments, "--progress", str(progress_path(key))])
-    with atomic.new_file(folder() / f"{key}.log") as log:
+    with safe_files.new_file(folder() / f"{key}.log") as log:
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
         child = subprocess.Popen(command, cwd=ROOT, **pipes, **OWN_SESSION)
     _children[child.pid] = child

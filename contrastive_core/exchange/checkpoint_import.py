@@ -18,7 +18,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, message, sentence
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 from contrastive_core.data import datasets
 from contrastive_core.exchange.conversion import LIMIT, convert

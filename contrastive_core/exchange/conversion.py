@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contrastive_core.base.errors import Refused
 from contrastive_core.base.messages import N_
-from contrastive_core.base.regular_files import expands, open_regular, thousands
+from contrastive_core.base.safe_files import expands, open_regular, thousands
 
 LIMIT = 4 << 30  # bytes of the file, of what it unpacks to, and of its tensors
 MAX_TENSORS = 100_000

@@ -8,7 +8,7 @@ of the names known here, or as a comment without line breaks. Torch-free.
 import json  # its texts are Python literals too
 
 from contrastive_core.base.errors import Damaged, explained
-from contrastive_core.base.regular_files import open_regular, printable
+from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.runs.run import Run
 
 Shapes = dict[str, tuple[int, ...]]  # of tensors by name

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress
 from contrastive_core.compare.embed import data_of, embed_run, load_model
@@ -52,7 +52,7 @@ def export_onnx(run: Run, out: Path, layer: str = "h") -> dict[str, Any]:
         if not worst <= TOLERANCE:
             problem = f"onnxruntime gives what differs from torch by {worst:.2g}, more than {TOLERANCE:g}"
             raise ValueError(f"{problem}: nothing was written")
-        atomic.write_bytes(out, path.read_bytes(), shared=True, parents=False)
+        safe_files.write_bytes(out, path.read_bytes(), shared=True, parents=False)
     return {"out": str(out), "inputs": ["n", *images.shape[1:]], "width": width, "worst": worst}
 
 

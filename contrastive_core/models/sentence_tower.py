@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import BadSetting, explained
 from contrastive_core.base.messages import N_
-from contrastive_core.base.regular_files import FileCache, printable, read_regular
+from contrastive_core.base.safe_files import FileCache, printable, read_regular
 from contrastive_core.data.captions import SENTENCE_TOWER, split_words
 
 LIBRARY = "sentence_transformers"
@@ -36,7 +36,7 @@ EDITED = N_(
     "{path} was edited after the run's training: its text tower is another; put the old files back or train again"
 )
 
-_hash_of = FileCache(atomic.sha256_file, 256)
+_hash_of = FileCache(safe_files.sha256_file, 256)
 
 
 class SentenceTower(nn.Module):

@@ -26,7 +26,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import BadName, Damaged, NoSuchRun
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message, sentence
@@ -108,7 +108,7 @@ def create(name: str | None, config: JsonObject, fingerprint: str = "", **more: 
 def _place(path: Path, manifest: Manifest) -> None:
     """Make the folder aside and move it to its name whole: of two processes one can do so, and a
     kill leaves no folder that blocks a name without being a run."""
-    home = atomic.make_folder(path.parent)
+    home = safe_files.make_folder(path.parent)
     aside = Path(tempfile.mkdtemp(dir=home, prefix=".new-"))
     try:
         json_files.write_json(aside / "run.json", manifest)
@@ -119,7 +119,7 @@ def _place(path: Path, manifest: Manifest) -> None:
         if os.path.lexists(path):
             raise FileExistsError(message("there is a run {name} already", name=f"{path.name!r}")) from error
         raise
-    atomic.sync_folder(home)
+    safe_files.sync_folder(home)
 
 
 def load(name: str) -> Run:

@@ -21,7 +21,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, decode, message
-from contrastive_core.base.regular_files import read_regular
+from contrastive_core.base.safe_files import read_regular
 from contrastive_core.runs.run import Run
 
 KEPT = 2

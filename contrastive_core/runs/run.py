@@ -16,14 +16,14 @@ from typing import Annotated, Any, TypedDict, cast, get_type_hints
 
 import numpy as np
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged, Gone
 from contrastive_core.base.json_files import MAX_RECORD, JsonObject, read_object
 from contrastive_core.base.json_schema import fields, number, one_of, optional, schema_of, text, whole
 from contrastive_core.base.lock import is_locked, is_process, lock, process_start
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import SHIPPED
-from contrastive_core.base.regular_files import FileCache, is_regular
+from contrastive_core.base.safe_files import FileCache, is_regular
 from contrastive_core.data.captions import CAPTIONS_FILE
 from contrastive_core.data.image_form import LARGEST, RESIZES, SMALLEST
 from contrastive_core.runs.changes import SCHEDULE, ChangeLog, Planned
@@ -227,7 +227,7 @@ class Run(ChangeLog):
         self.check_present()
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            atomic.write_bytes(path, data, parents=False)
+            safe_files.write_bytes(path, data, parents=False)
         except FileNotFoundError:
             raise self._gone() from None
 
@@ -305,8 +305,8 @@ class Run(ChangeLog):
                         self.path.rmdir()
                 raise
             for folder in (self.path, self.path / "state", self.path / "snapshots"):
-                atomic.check_links(folder)
-                atomic.tidy(folder)
+                safe_files.check_links(folder)
+                safe_files.tidy(folder)
             yield
 
     def metrics(self) -> list[JsonObject]:
@@ -361,7 +361,7 @@ class Run(ChangeLog):
         return f"{self.unit}-{number:04d}.npz"
 
     def _snapshot_files(self) -> list[tuple[int, Path]]:
-        return atomic.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
+        return safe_files.numbered_files(self.path / "snapshots", f"{self.unit}-", ".npz")
 
     def meta(self) -> Meta:
         """The user's `title`, `note` and `tags` of the run; {} if the file is damaged."""
@@ -383,7 +383,7 @@ class Run(ChangeLog):
 
 
 manifests = FileCache(read_manifest, 20_000)  # some kilobytes each
-_hashes = FileCache(atomic.sha256_file, 10_000)  # a page asks for many
+_hashes = FileCache(safe_files.sha256_file, 10_000)  # a page asks for many
 
 
 def data_key(dataset: str | None, root: str | None) -> str:

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypedDict
 from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.regular_files import open_regular
+from contrastive_core.base.safe_files import open_regular
 from contrastive_core.runs.run import METRICS, Run
 
 KEPT = 600  # lines of steps, at most, and at least half as many once there have been so many

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
-from contrastive_core.base.tables import safe_cell
+from contrastive_core.base.safe_files import safe_cell
 from contrastive_core.data import overrides
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import decimals
@@ -165,7 +165,7 @@ def export(file: Path, run: Run | None = None, column: str = overrides.LABEL) ->
     folder, arguments = file.parent if run is None else _folder(run), []
     for option, content in changes(file, run, column).files.items():
         path = folder / f"{option}-{hashlib.sha256(content).hexdigest()[:12]}.csv"
-        atomic.write_bytes(path, content)
+        safe_files.write_bytes(path, content)
         arguments += [f"--{option}", str(path)]
     return arguments
 

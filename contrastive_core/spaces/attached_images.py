@@ -17,7 +17,7 @@ import numpy as np
 from contrastive_core.base import json_files
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.paths import follow_links
-from contrastive_core.base.regular_files import is_regular, open_regular, printable, thousands
+from contrastive_core.base.safe_files import is_regular, open_regular, printable, thousands
 from contrastive_core.data import datasets
 from contrastive_core.data.image_decoding import open_image
 from contrastive_core.data.image_form import form_of

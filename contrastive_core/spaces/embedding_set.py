@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import UnusableEmbedding, explained
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
@@ -186,7 +186,7 @@ class EmbeddingSet:
         if path.suffix not in (".npz", ".parquet"):
             text = N_("embeddings are written as .npz or .parquet, not {suffix}")
             raise ValueError(message(text, suffix=repr(path.suffix)))
-        with atomic.writing(path) as file:
+        with safe_files.writing(path) as file:
             if path.suffix == ".npz":
                 np.savez(file, **self.arrays())  # type: ignore[arg-type]
             else:

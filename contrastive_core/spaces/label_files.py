@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
-from contrastive_core.base.regular_files import open_regular, printable, thousands
+from contrastive_core.base.safe_files import open_regular, printable, thousands
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.file_formats import class_numbers, cut_texts, npy_head
 

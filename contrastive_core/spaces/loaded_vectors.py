@@ -12,12 +12,12 @@ from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.json_schema import schema_of
 from contrastive_core.base.messages import N_, sentence
 from contrastive_core.base.paths import data_home
-from contrastive_core.base.regular_files import file_stamp
+from contrastive_core.base.safe_files import file_stamp
 from contrastive_core.spaces.embedding_set import EmbeddingSet, plain_provenance
 
 PREFIX = "vectors:"  # what their names start with, before the key
@@ -71,7 +71,7 @@ def save_vectors(
     }
     folder = _folder(key)
     if images is not None:
-        with atomic.writing(folder / "images.npy") as file:
+        with safe_files.writing(folder / "images.npy") as file:
             np.save(file, np.ascontiguousarray(images[usable], np.uint8))
     json_files.write_npz(folder / "rows.npz", **kept.arrays())
     json_files.write_json(folder / "about.json", about_rows)

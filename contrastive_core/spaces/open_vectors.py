@@ -10,7 +10,7 @@ from contrastive_core.base.errors import Refused, UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.regular_files import EXPANSION, file_stamp, printable
+from contrastive_core.base.safe_files import EXPANSION, file_stamp, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 from contrastive_core.spaces import attached_images, file_formats, label_files, loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.messages import N_, Message, message
-from contrastive_core.base.regular_files import printable
+from contrastive_core.base.safe_files import printable
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.tower_columns import with_text

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.messages import N_, message
 from contrastive_core.runs import load
@@ -189,7 +189,7 @@ class StepRows:
 
 def steps(run: Run) -> list[int]:
     """Steps of which rows are kept, rising; none of a run that is no recording."""
-    return [number for number, _ in atomic.numbered_files(run.path / FOLDER, "step-", ".npz")]
+    return [number for number, _ in safe_files.numbered_files(run.path / FOLDER, "step-", ".npz")]
 
 
 def path_of(run: Run, step: int) -> Path:

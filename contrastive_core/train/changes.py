@@ -17,7 +17,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import message
-from contrastive_core.base.regular_files import FileStamp, file_stamp
+from contrastive_core.base.safe_files import FileStamp, file_stamp
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.runs.changes import Change, Live, checked, live_settings

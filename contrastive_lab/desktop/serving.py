@@ -15,7 +15,7 @@ from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.paths import BUNDLE, ROOT, data_home, runs_home
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.process import OWN_SESSION
@@ -59,7 +59,7 @@ def redirecting(address: str) -> Iterator[str]:
     Every user of a computer sees the command lines of all processes: a browser is started with a file that only its
     owner can read, as Jupyter does it, and not with the token."""
     path = folder() / f"open-{urlsplit(address).port}.html"
-    atomic.write_bytes(path, REDIRECT.format(address=escape(address)).encode())
+    safe_files.write_bytes(path, REDIRECT.format(address=escape(address)).encode())
     try:
         yield path.resolve().as_uri()
     finally:
@@ -71,9 +71,9 @@ def check_homes() -> None:
     for home, name in ((folder(), "HOME"), (runs_home(), "RUNS")):
         remedy = f"set CONTRASTIVE_LAB_{name} to a folder of your own that can be written"
         try:
-            atomic.make_folder(home)
+            safe_files.make_folder(home)
             owner = home.stat().st_uid
-            atomic.write_bytes(home / ".writable", b"")
+            safe_files.write_bytes(home / ".writable", b"")
             (home / ".writable").unlink(missing_ok=True)
         except OSError as error:
             raise ValueError(f"{home} cannot be written ({error.strerror}): {remedy}") from None
@@ -107,7 +107,7 @@ def begin(port: int | None = None) -> Server:
     command += ["--server.address", HOST, "--server.port", str(port), "--server.headless", "true"]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     log = folder() / f"server-{port}.log"
-    with atomic.new_file(log) as out:
+    with safe_files.new_file(log) as out:
         process = subprocess.Popen(
             command,
             cwd=BUNDLE,  # of the folder that one happens to be in, no module is imported

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from contrastive_core import runs
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.errors import NoSuchRun
 from contrastive_core.base.paths import BUNDLE, runs_home
-from contrastive_core.base.regular_files import is_regular, printable, read_regular
+from contrastive_core.base.safe_files import is_regular, printable, read_regular
 from contrastive_core.cli.main import OF_FILE
 from contrastive_core.cli.output import print_note
 from contrastive_core.data.image_decoding import ENDINGS as PICTURES
@@ -134,7 +134,7 @@ def _name_of_sweep(path: Path) -> str:
     numbered = (path.stem if n == 1 else f"{path.stem}-{n}" for n in range(1, 10_000))
     name = next(n for n in numbered if n not in by_name or by_name[n].read_bytes() == text)
     if name not in by_name:
-        atomic.write_bytes(user_sweeps / f"{name}.toml", text)
+        safe_files.write_bytes(user_sweeps / f"{name}.toml", text)
     return name
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.cli.output import out_path, print_result
 from contrastive_core.data.small_images import SmallImages, data_set_of, load_small
 from contrastive_core.lab.view import about_loss
@@ -74,5 +74,5 @@ def playground(args: Namespace) -> None:
     """The command: write the file."""
     out, name = out_path(args.out, ".html", ".htm"), data_set_of(args.path)
     text = page(kernels(), load_small(name), Path(args.path).name).encode()
-    atomic.write_bytes(out, text, shared=True, parents=False)
+    safe_files.write_bytes(out, text, shared=True, parents=False)
     print_result(args, {"out": str(out), "bytes": len(text)}, f"{out}: {len(text) / 1e6:.2f} MB")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
 from contrastive_core.compare.evaluation import LAYERS
 from contrastive_core.engine.jobs import Job
@@ -47,5 +47,5 @@ def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
         st.button(label, icon=icon, key=key, help=about, on_click=st.session_state.update, args=[{asked: True}])
         return
     st.session_state[asked] = True
-    atomic.make_folder(job.result_path.parent)
+    safe_files.make_folder(job.result_path.parent)
     follow(job, message("The report"), may_stop=True)

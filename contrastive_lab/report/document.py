@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from html import escape
 from pathlib import Path
 
-from contrastive_core.base import atomic
+from contrastive_core.base import safe_files
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
@@ -296,7 +296,7 @@ def report(args: Namespace) -> None:
         contents = gather(sources.spaces_of(args), args.map, args.device, on_progress)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
-        atomic.write_bytes(out, page, shared=True, parents=False)
+        safe_files.write_bytes(out, page, shared=True, parents=False)
     names = [part.title for part in contents.parts]
     record = {"out": str(out), "bytes": len(page), "runs": names}
     print_result(args, record, f"{out}: {len(page) / 1e6:.1f} MB, {', '.join(names)}")

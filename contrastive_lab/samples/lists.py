@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from contrastive_core.base import tables
+from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples.label_audit import LabelAudit
 from contrastive_core.samples.sample_lists import LISTS, OWN_RANK, RANDOM, SampleList
@@ -165,7 +165,7 @@ def show_files(findings: Findings, rows: np.ndarray, place: Any) -> None:
 
 
 def _parquet(findings: Findings, rows: np.ndarray, types: dict[str, str]) -> bytes:
-    return tables.parquet_of(listed(findings, rows), types)
+    return safe_files.parquet_of(listed(findings, rows), types)
 
 
 def listed(findings: Findings, rows: np.ndarray, first: int = 1) -> Iterator[JsonObject]:

@@ -23,7 +23,7 @@ from servers import Server
 
 from benchmarks import browser as real
 from contrastive_core import runs
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.lock import lock_holder
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.engine import process, queue, training
@@ -326,7 +326,7 @@ values = [0.2, 0.5]
 
 
 def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page: Any) -> None:
-    atomic.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
+    safe_files.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
     page.goto(f"{server.address}/runs?view=sweeps&sweep=small")
     page.get_by_role("button", name="How long will it take?").click(timeout=SLOW)
     page.get_by_text(re.compile(r"^\d+ s$|^1 min$")).first.wait_for(timeout=SLOW)

@@ -10,7 +10,7 @@ import pytest
 from kept_scores import keep_scores
 
 from contrastive_core import runs
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.paths import ROOT
 from contrastive_core.compare import evaluate
 from contrastive_core.data import datasets
@@ -52,7 +52,7 @@ def plant_runs() -> tuple[str, ...]:
     for name in ("good", "same", "worse"):
         run = runs.create(name, runs.load("simclr-digits").config)
         run.set_status("done")
-        atomic.write_bytes(run.weights, name.encode())
+        safe_files.write_bytes(run.weights, name.encode())
         for split, found in sets.items():
             labels = np.asarray(found.labels, np.int64)
             where = labels.copy()

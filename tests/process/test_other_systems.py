@@ -69,7 +69,7 @@ USED = """
 from pathlib import Path
 import torch
 from contrastive_core.spaces import open_vectors
-from contrastive_core.base import device, sandbox, lock
+from contrastive_core.base import device, lock, sandbox
 from contrastive_core.train.loop import stop_signals
 from contrastive_lab import peers
 from contrastive_lab.desktop import command, serving

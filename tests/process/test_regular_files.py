@@ -10,7 +10,7 @@ import pytest
 
 from contrastive_core.base import errors
 from contrastive_core.base.errors import NotRegular, Refused
-from contrastive_core.base.regular_files import is_regular, open_regular, printable, read_regular
+from contrastive_core.base.safe_files import is_regular, open_regular, printable, read_regular
 from contrastive_core.base.sandbox import Limits, run_sandboxed
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contrastive_core.base.errors import Damaged
-from contrastive_core.base.regular_files import FileCache
+from contrastive_core.base.safe_files import FileCache
 
 
 def old(path: Path, text: str) -> Path:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from cases import cases
 
-from contrastive_core.base import atomic, json_files
+from contrastive_core.base import json_files, safe_files
 from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_schema import fields, text
 from contrastive_core.base.lock import lock, lock_holder
@@ -152,7 +152,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     pid = os.fork()
     if pid == 0:  # pragma: no cover
         os.umask(umask)
-        atomic.write_bytes(tmp_path / "a" / "b" / "file", b"x")
+        safe_files.write_bytes(tmp_path / "a" / "b" / "file", b"x")
         json_files.append_lines(tmp_path / "a" / "lines", [{"a": 1}])
         with lock(tmp_path / "a" / "lock"):
             os._exit(0)
@@ -162,7 +162,7 @@ def test_files_and_folders_are_their_owners_alone(tmp_path: Path, umask: int) ->
     assert len(told) == 1
     assert modes.pop("home") == modes.pop("locks") == 0o700
     assert modes == {"a": 0o700, "b": 0o700, "file": 0o600, "lines": 0o600, "lock": 0o600} | told
-    atomic.write_bytes(tmp_path / "asked-for", b"x", shared=True)
+    safe_files.write_bytes(tmp_path / "asked-for", b"x", shared=True)
     assert (tmp_path / "asked-for").stat().st_mode & 0o777 == 0o644
 
 
@@ -175,7 +175,7 @@ def forever(path: Path, kind: str) -> None:
 
 
 def write_in_parts(path: Path, number: int) -> None:
-    with atomic.writing(path) as file:
+    with safe_files.writing(path) as file:
         for part in range(4):
             file.write(f"{number} part {part}\n".encode() * 2000)
 
@@ -190,7 +190,7 @@ def take_lock(path: Path, number: int) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, int], None]] = {
-    "bytes": lambda path, n: atomic.write_bytes(path, f"{n}\n".encode() * 8000),
+    "bytes": lambda path, n: safe_files.write_bytes(path, f"{n}\n".encode() * 8000),
     "parts": write_in_parts,
     "json": lambda path, n: json_files.write_json(path, {"n": n, "x": "x" * 20_000, "end": n}),
     "npz": lambda path, n: json_files.write_npz(path, a=np.full(3000, n), b=np.full(3000, n)),
@@ -254,7 +254,7 @@ def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new(memory: Path, kind:
         os.waitpid(pid, 0)
         seen += whole(path, kind) > 0
     assert seen > 15 or kind == "lock"
-    atomic.tidy(memory)
+    safe_files.tidy(memory)
     assert {p.name for p in memory.iterdir()} <= {"file"}
 
 

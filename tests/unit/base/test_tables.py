@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from contrastive_core.base import tables
+from contrastive_core.base import safe_files
 
 TYPES = {"place": "int64", "id": "string", "score": "float64"}
 
 
 def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "BATCH", 3)
+    monkeypatch.setattr(safe_files, "BATCH", 3)
     given: list[int] = []
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -24,7 +24,7 @@ def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
             given.append(i)
             yield {"place": i, "id": f"=é{i}", "score": math.nan if i == 4 else i / 2}
 
-    data = tables.parquet_of(rows(), TYPES)
+    data = safe_files.parquet_of(rows(), TYPES)
     file = parquet.ParquetFile(io.BytesIO(data))
     assert file.metadata.num_row_groups == 3
     read = file.read()
@@ -35,7 +35,7 @@ def test_parquet_asks_for_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_parquet_without_rows_has_its_columns() -> None:
-    read = parquet.read_table(io.BytesIO(tables.parquet_of([], TYPES)))
+    read = parquet.read_table(io.BytesIO(safe_files.parquet_of([], TYPES)))
     assert (read.num_rows, read.column_names) == (0, list(TYPES))
 
 
@@ -43,9 +43,9 @@ def test_parquet_without_rows_has_its_columns() -> None:
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe62", "\u207a"])
 def test_no_cell_starts_as_a_formula(start: str, sign: str) -> None:
     text = f"{start}{sign}HYPERLINK(1)"
-    assert tables.safe_cell(text) == f"'{text}"
+    assert safe_files.safe_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["a", "", "a=1", " a", "\u4e2d", "-3", "+1e5", " -0.5", "\u2192"])
 def test_other_cells_stay(text: str) -> None:
-    assert tables.safe_cell(text) == text
+    assert safe_files.safe_cell(text) == text

@@ -9,7 +9,7 @@ import pytest
 
 from contrastive_core import runs
 from contrastive_core.__main__ import main
-from contrastive_core.base import atomic, json_files, large_arrays
+from contrastive_core.base import json_files, large_arrays, safe_files
 from contrastive_core.base.errors import UnknownName
 from contrastive_core.base.score import scores_from_json
 from contrastive_core.compare import embed
@@ -32,7 +32,7 @@ ROWS = {"train": 250, "test": 150}
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run on digits whose embeddings are there, with overlapping classes."""
     run = runs.create("scored", runs.load("simclr-digits").config)
-    atomic.write_bytes(run.weights, b"weights")
+    safe_files.write_bytes(run.weights, b"weights")
     for split in ("train", "test"):
         found = datasets.load("digits", split)
         n = ROWS[split]

@@ -11,7 +11,7 @@ import torch
 from sample_sets import blobs, table_of
 
 from contrastive_core import losses, pairs
-from contrastive_core.base import tables
+from contrastive_core.base import safe_files
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import label_voters, sample_table
 from contrastive_core.samples import losses as sample_losses
@@ -132,7 +132,7 @@ def test_the_table_has_its_columns_and_is_written(tmp_path: Path) -> None:
     table = table_of(blobs(), "triplet")
     assert tuple(table.columns) == sample_table.COLUMNS
     for name in ("s.parquet", "s.csv"):
-        tables.write_table(tmp_path / name, table.columns)
+        safe_files.write_table(tmp_path / name, table.columns)
     frame = pd.read_parquet(tmp_path / "s.parquet")
     assert list(frame.columns) == list(sample_table.COLUMNS)
     assert len(frame) == 300

@@ -1,0 +1,310 @@
+"""Files: read with care, written whole, and tables that other programs open.
+
+A file that is read may come from anybody: only ordinary ones are opened, only so many bytes are read, and their names
+are escaped before they stand in a message. A pipe would be waited for without end, a device never stops giving, and
+opening one may move a tape: `open_regular` opens without waiting and looks at what it has before a byte is read.
+What was parsed stays in memory until its file changes: a page reads thousands of them every second.
+
+A file is written whole or not at all: a kill at any moment leaves the old or the new. A write goes to a temporary
+file, is flushed to the disk, renamed over the old one, and the folder is flushed too. Files and folders are their
+owner's alone (0600, 0700), whatever the umask; `shared` is for files that a person asked for.
+"""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import math
+import os
+import stat
+import tempfile
+import threading
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Generic, TypeVar
+
+from contrastive_core.base.errors import NotRegular
+from contrastive_core.base.messages import message
+from contrastive_core.base.paths import runs_home
+
+NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+T = TypeVar("T")
+FileStamp = tuple[int, int, int, int]
+UNCHECKED, EXPANSION = 256 << 20, 100  # bytes, and how many may stand for one that is stored, above these
+FRESH = 2.0  # seconds: a file that was just written may change again within a tick of its clock
+MAX_FILE = 64 << 30  # bytes of a file that is hashed
+BLANK = "".join(map(chr, range(33))) + "\x7f\x85\xa0\u200b\u2060\u3000\ufeff"
+BATCH = 20_000  # rows that are plain values at a time
+
+
+# --- reading ---
+
+
+def open_regular(path: str | Path, limit: int | None = None) -> BufferedReader:
+    """An ordinary file of at most `limit` bytes, opened for reading; links that a person named are followed.
+    Raises: NotRegular for a pipe, a device or a socket, and for a larger file; IsADirectoryError; FileNotFoundError,
+    also for a link that leads nowhere; OSError."""
+    _check(os.stat(path), path, limit)  # before it is opened: that alone may set a device going
+    handle = os.open(path, os.O_RDONLY | NO_WAIT)
+    try:
+        _check(os.fstat(handle), path, limit)  # what was opened may be another file by now
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_regular(path: str | Path, limit: int) -> bytes:
+    """All bytes of an ordinary file. Raises NotRegular, also above `limit` bytes, and what `open_regular` raises."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = b"" if size > limit else file.read(size + 1)
+        while size < len(data) <= limit and (more := file.read(1 << 20)):  # it grew, or told no size
+            data += more
+    _check_size(max(size, len(data)), path, limit)
+    return data
+
+
+def stored_bytes(about: os.stat_result) -> int:
+    """Bytes of a file on the disk; its size where the system does not say. A sparse file has fewer than its size."""
+    return min(about.st_size, 512 * getattr(about, "st_blocks", 0)) or about.st_size
+
+
+def expands(size: int, stored: int) -> bool:
+    """Whether so few stored bytes become so many that they can only be an attack on the memory."""
+    return size > max(UNCHECKED, EXPANSION * stored)
+
+
+def is_regular(path: str | Path) -> bool:
+    """Whether there is an ordinary file, links followed; False for whatever cannot be looked at."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # a zero byte in the name is a ValueError
+        return False
+
+
+def printable(text: object, limit: int = 300) -> str:
+    """Text for a message: control characters, bytes that are no UTF-8 and marks that turn the
+    writing round are escaped, and what is longer than `limit` is cut."""
+    plain = str(text)[: limit + 1]
+    escaped = plain if plain.isprintable() else escape(plain)  # nearly all are
+    return escaped if len(escaped) <= limit else f"{escaped[: limit - 1]}…"
+
+
+def thousands(**numbers: int) -> dict[str, str]:
+    """Numbers for a message, with a comma behind each thousand."""
+    return {name: f"{number:,}" for name, number in numbers.items()}
+
+
+def escape(text: str) -> str:
+    """Text whose control characters and halves of characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _check(about: os.stat_result, path: str | Path, limit: int | None) -> None:
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(message("{path} is a folder, not a file", path=printable(path)))
+    if not stat.S_ISREG(about.st_mode):
+        raise NotRegular("{path} is a pipe, a device or a socket, not a file", path=printable(path))
+    if limit is not None:
+        _check_size(about.st_size, Path(path).name, limit)
+    if (real := stored_bytes(about)) and expands(about.st_size, real):
+        values = {"name": printable(Path(path).name), **thousands(real=real, size=about.st_size)}
+        raise NotRegular("{name} stores only {real} of its {size} bytes; sparse files are not read", **values)
+
+
+def _check_size(size: int, name: str | Path, limit: int) -> None:
+    if size > limit:
+        values = thousands(size=size, limit=limit)
+        raise NotRegular("{name} has {size} bytes; at most {limit} are read", name=printable(name), **values)
+
+
+class FileCache(Generic[T]):
+    """Call `read(path)` again only when the file was replaced or written to.
+
+    Args: read: its result is shared between callers, who must not change it; errors are not cached.
+        most: cached files; the oldest entry is dropped first.
+    """
+
+    def __init__(self, read: Callable[[Path], T], most: int) -> None:
+        self._read, self._most = read, most
+        self._cached: dict[Path, tuple[FileStamp, T]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, path: Path) -> T:
+        before = file_stamp(path)
+        cached = self._cached.get(path)
+        if cached is not None and cached[0] == before:
+            return cached[1]
+        value = self._read(path)
+        if before is not None and time.time() - before[2] / 1e9 > FRESH:
+            with self._lock:
+                self._cached.pop(path, None)
+                self._cached[path] = (before, value)
+                while len(self._cached) > self._most:
+                    del self._cached[next(iter(self._cached))]
+        return value
+
+
+def file_stamp(path: Path) -> FileStamp | None:
+    """Return inode, size, and times of the last write and change; None where there is no access."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+# --- writing ---
+
+
+def write_bytes(path: str | Path, data: bytes | memoryview, shared: bool = False, parents: bool = True) -> None:
+    """Write a file whole or not at all. Raises OSError (and leaves the old file) on a full disk.
+    Args: shared: others may read it; parents: make missing folders above it."""
+    with writing(path, shared, parents) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: str | Path, shared: bool = False, parents: bool = True) -> Iterator[BinaryIO]:
+    """A file to write in parts, that takes the place of the old one when all of it is written."""
+    path = Path(path)
+    if not shared:
+        check_links(path.parent)
+    if parents:
+        make_folder(path.parent, shared)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            sync_file(file)
+        if shared:
+            os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = str(path)  # a full disk does not say which file
+        raise
+    sync_folder(path.parent)
+
+
+def new_file(path: Path) -> BinaryIO:
+    """A new empty file of its owner's alone, opened for writing, in place of the old one. Raises OSError."""
+    path.unlink(missing_ok=True)  # a link too, never what it leads to
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+def check_links(path: Path) -> None:
+    """Raises NotRegular where a link stands between the folder of runs and a folder in it: it may lead anywhere, and a
+    folder of runs may come from anybody. The folder of runs itself is the user's choice."""
+    home = runs_home()
+    if home not in path.parents:
+        return
+    while path != home:
+        if path.is_symlink():
+            raise NotRegular("{path} is a link; nothing is written through it", path=printable(path))
+        path = path.parent
+
+
+def make_folder(path: str | Path, shared: bool = False) -> Path:
+    """A folder and those above it that are missing, which only their owner can enter. Raises NotRegular; OSError.
+    Args: shared: for a file that a person asked for, which may lie behind a link."""
+    path = Path(path)
+    if not shared:
+        check_links(path)
+    for folder in reversed([path, *path.parents]):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def tidy(folder: str | Path) -> None:
+    """Remove what killed writers left half-written. Nobody else may be writing there."""
+    for path in Path(folder).glob(".*.part"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def numbered_files(folder: Path, prefix: str, suffix: str) -> list[tuple[int, Path]]:
+    """Files named by a number between a prefix and a suffix, with it, rising."""
+    named = ((path.name.removeprefix(prefix).removesuffix(suffix), path) for path in folder.glob(f"{prefix}*{suffix}"))
+    return sorted((int(number), path) for number, path in named if number.isascii() and number.isdigit())
+
+
+def sync_file(file: IO[bytes]) -> None:
+    """Flush what was written to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(path: str | Path) -> None:
+    """Flush a folder's entries to the disk, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sha256_file(path: str | Path) -> str:
+    """SHA-256 of an ordinary file's bytes. Raises NotRegular; OSError."""
+    with open_regular(path, MAX_FILE) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# --- tables: no spreadsheet runs their cells and headers ---
+
+
+def write_table(out: Path, columns: Mapping[str, Any]) -> None:
+    """Write columns as `.parquet` or `.csv`, whole or not at all. Raises OSError."""
+    import pandas
+
+    is_csv = out.suffix == ".csv"
+    frame = pandas.DataFrame({safe_cell(k) if is_csv else k: v for k, v in columns.items()})
+    with writing(out, shared=True) as file:
+        if is_csv:
+            for name in frame:
+                if frame[name].dtype.kind not in "biuf":  # numbers are no formulas
+                    frame[name] = [safe_cell(v) for v in frame[name]]
+            file.write(frame.to_csv(index=False).encode())
+        else:
+            frame.to_parquet(file, index=False)
+
+
+def parquet_of(rows: Iterable[Mapping[str, Any]], types: Mapping[str, str]) -> bytes:
+    """Rows of plain values as a Parquet file; a batch of them is asked for at a time, so that a million are never held.
+    Args: types: of every column, in order, by Arrow's names: "int64", "float64", "string"."""
+    import pyarrow
+    from pyarrow import parquet
+
+    aliases = {name: pyarrow.type_for_alias(kind) for name, kind in types.items()}
+    schema, waiting, out = pyarrow.schema(aliases), iter(rows), io.BytesIO()
+    with parquet.ParquetWriter(out, schema, compression="zstd") as file:
+        while batch := list(itertools.islice(waiting, BATCH)):
+            file.write_batch(pyarrow.RecordBatch.from_pylist(batch, schema=schema))
+    return out.getvalue()
+
+
+def safe_cell(value: Any) -> Any:
+    """Text that a spreadsheet will not run as a formula."""
+    text = str(value)
+    # a spreadsheet skips what is in front, and takes a wide sign for a narrow one
+    start = unicodedata.normalize("NFKC", text.lstrip(BLANK)[:1])
+    is_formula = start.startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\r", "\n"))
+    return f"'{text}" if is_formula and not _number(text) else text
+
+
+def _number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
