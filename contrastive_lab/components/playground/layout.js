@@ -76,11 +76,7 @@ function slider(part, name, label, range) {
   return { row: rowOf(text, field, shown), put };
 }
 
-/**
- * The knobs as the setting that is edited has them.
- *
- * @param {any} part
- */
+/** The knobs as the setting that is edited has them. */
 export function show(part) {
   const setting = part.settings[part.edited],
     isTwin = part.settings.length > 1;

@@ -1,7 +1,7 @@
 // Losses on the rows of a batch, and their gradients. Softmax, hinge and VICReg's terms are those of the Loss Lab. Rows
 // stand image by image: 2·i and 2·i + 1 are the views of image i.
 
-import { unitRows, throughUnit } from "./network.js";
+import { addProduct, matrix, throughUnit, turned, unitRows } from "./network.js";
 import { centered, deviationOf, dimensionsOf, termsOf } from "../shared/dimensions.js";
 import { evaluate } from "../shared/kernels.js";
 
@@ -30,30 +30,24 @@ export function compare(kernel, Y, d, { labels, keys, into } = {}) {
     w = others.length / d,
     isDot = kernel.family === "softmax",
     S = new Float32Array(n * w),
-    M = new Uint8Array(n * w);
+    M = new Uint8Array(n * w),
+    slope = new Float32Array(n * d);
+  addProduct(matrix(Z, 0, d), turned(matrix(others, 0, d)), matrix(S, 0, w), [n, d, w]);
   for (let i = 0; i < n; i++)
     for (let j = 0; j < w; j++) {
-      let dot = 0;
-      for (let k = 0; k < d; k++) dot += Z[i * d + k] * others[j * d + k];
-      S[i * w + j] = isDot ? dot : 2 - 2 * dot; // of unit rows the squared distance
-      M[i * w + j] = keys ? (j >= n ? 2 : Number(i === j)) : relation(i, j, labels);
+      const at = i * w + j;
+      if (!isDot) S[at] = 2 - 2 * S[at]; // of unit rows the squared distance
+      M[at] = keys ? (j >= n ? 2 : Number(i === j)) : relation(i, j, labels);
     }
   if (into) into.sorted.fill(undefined); // of other rows
   const out = evaluate(S, M, n, w, kernel, into),
-    slope = new Float32Array(n * d),
-    total = out.weight.reduce((sum, one) => sum + one, 0) || 1;
-  for (let i = 0; i < n; i++) {
-    const share = ((isDot ? 1 : -2) * out.weight[i]) / total;
-    if (!share) continue;
-    for (let j = 0; j < w; j++) {
-      const g = share * out.grad[i * w + j];
-      if (!g) continue;
-      for (let k = 0; k < d; k++) {
-        slope[i * d + k] += g * others[j * d + k];
-        if (!keys) slope[j * d + k] += g * Z[i * d + k];
-      }
-    }
-  }
+    total = out.weight.reduce((sum, one) => sum + one, 0) || 1,
+    G = S.fill(0), // ∂value/∂cosines
+    D = matrix(slope, 0, d);
+  for (let at = 0; at < G.length; at++)
+    G[at] = ((isDot ? 1 : -2) * out.weight[Math.floor(at / w)] * out.grad[at]) / total;
+  addProduct(matrix(G, 0, w), matrix(others, 0, d), D, [n, w, d]);
+  if (!keys) addProduct(turned(matrix(G, 0, w)), matrix(Z, 0, d), D, [w, n, d]);
   const matter = out.effective.reduce((sum, one) => sum + one, 0) / n;
   return { value: out.value, slope: throughUnit(Z, lengths, slope, d), matter, out };
 }

@@ -91,12 +91,7 @@ function settingOf(side, hasLabels) {
   return setting;
 }
 
-/**
- * What differs between two settings.
- *
- * @param {Setting} own
- * @param {Setting} other
- */
+/** Names of what differs between two settings. */
 export function differing(own, other) {
   return Object.keys(FIRST).filter((name) => own[name] !== other[name] && isUsed(name, own));
 }

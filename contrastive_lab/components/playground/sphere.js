@@ -76,12 +76,7 @@ function rotate(ball, across, down) {
   ball.turn = [...x, ...y, ...w];
 }
 
-/**
- * The points move to new places.
- *
- * @param {any} ball
- * @param {Float32Array} points (n·3)
- */
+/** The points move to new places (n·3). */
 export function moveTo(ball, points) {
   ball.from = ball.to && !isStill() ? placesNow(ball, performance.now()) : points;
   ball.to = points;

@@ -147,22 +147,12 @@ function queued(t, kernel, Y, { X, n }) {
   return { ...answer, slope };
 }
 
-/**
- * Unit rows (n·d) of all images as they are.
- *
- * @param {ReturnType<typeof begin>} t
- */
+/** Unit rows (n·d) of all images as they are. */
 export function embed({ net, inputs, d }) {
   return unitRows(forward(net, inputs, inputs.length / net.sizes[0]).at(-1), d).Z;
 }
 
-/**
- * The mean (side²) of the images that are learned from.
- *
- * @param {Float32Array} images
- * @param {number} size
- * @param {number} learned
- */
+/** The mean (size, a side²) of the images that are learned from. */
 export function meanOf(images, size, learned) {
   const mean = new Float32Array(size);
   for (let k = 0; k < learned * size; k++) mean[k % size] += images[k] / learned;
