@@ -45,6 +45,7 @@ def learn(page: Any, steps: int) -> None:
 def test_it_learns_while_a_temperature_is_dragged(page: Any, opened: Callable[[str], list[str]]) -> None:
     asked = opened("")
     learn(page, 1)
+    assert page.workers
     slider = page.get_by_role("slider", name="τ, temperature")
     slider.focus()
     slider.press("Home")

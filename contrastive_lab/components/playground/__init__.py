@@ -26,7 +26,8 @@ class PlaygroundView:
 
 def pack_playground(view: PlaygroundView, **more: Any) -> bytes:
     """The playground as the browser gets it, in any host; the training's worker comes with it."""
-    return pack(view, worker=bundle("playground/worker.js"), **more)
+    worker = bundle("playground/worker.js").rpartition("export default")[0]  # file:// refuses workers that are modules
+    return pack(view, worker=worker, **more)
 
 
 def draw_playground(view: PlaygroundView, key: str = "playground", on_change: Callable[[], None] | None = None) -> str:

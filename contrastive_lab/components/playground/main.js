@@ -13,7 +13,7 @@ import { languageOf, unpack } from "../shared/transport.js";
 const HISTORY = 600, // points of a curve; of a longer course every second, fourth, … is kept
   FRAME = 30, // milliseconds between two frames that nobody moves: the training needs the time
   LINK = 400, // milliseconds without a change, after which an address is written
-  STARTLED = 3000; // milliseconds in which a worker has to answer
+  STARTLED = 10000; // milliseconds in which a worker has to answer
 
 /**
  * @param {any} parent the element that it fills
@@ -75,7 +75,7 @@ function start(part, source) {
   part.end = () => {};
   try {
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" })),
-      worker = new Worker(address, { type: "module" }),
+      worker = new Worker(address),
       late = setTimeout(onPage, STARTLED);
     part.end = () => {
       clearTimeout(late);

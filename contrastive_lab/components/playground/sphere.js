@@ -9,6 +9,7 @@ const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]],
   IDLE = 0.00012, // radians a millisecond, until it is touched
   KEY = 0.15, // radians of a key
   TILE = 0.055, // side of an image, in radii
+  DOT = 3, // pixels of one on the far side: images there cost a third of a frame
   NEAR = 12, // pixels around the pointer
   CARD = 72; // and of the image that is there
 
@@ -120,12 +121,15 @@ export function drawSphere(ball, now, passed) {
       size = TILE * radius * (1 + 0.35 * depth),
       x = width / 2 + radius * seen[3 * i],
       y = height / 2 - radius * seen[3 * i + 1];
-    g.globalAlpha = depth > 0 ? 1 : 0.3 + 0.25 * (1 + depth);
+    if (depth < 0) {
+      g.fillStyle = rgb(colorOf(ball, i), 0.35);
+      g.fillRect(x - DOT / 2, y - DOT / 2, DOT, DOT);
+      continue;
+    }
     drawImage(g, ball, i, x - size / 2, y - size / 2, size);
-    const away = ball.at && depth > 0 ? Math.hypot(x - ball.at[0], y - ball.at[1]) : Infinity;
+    const away = ball.at ? Math.hypot(x - ball.at[0], y - ball.at[1]) : Infinity;
     if (away <= least) [nearest, least] = [i, away];
   }
-  g.globalAlpha = 1;
   if (nearest >= 0) drawCard(g, ball, nearest, width);
   return !ball.isTouched || now - ball.since < MOVE;
 }
@@ -149,13 +153,16 @@ function drawCard(g, ball, i, width) {
   if (ball.labels) g.fillText(ball.classes[ball.labels[i]], x, y + CARD + 14, CARD);
 }
 
+const colorOf = ({ labels }, i) => (labels ? COLORS[labels[i] % COLORS.length] : GRAY);
+
 /** All images in their class's color, in one canvas. */
-function sheetOf({ n, across, side, labels }, images) {
-  const sheet = el("canvas", { width: across * side, height: Math.ceil(n / across) * side }),
+function sheetOf(ball, images) {
+  const { n, across, side } = ball,
+    sheet = el("canvas", { width: across * side, height: Math.ceil(n / across) * side }),
     g = sheet.getContext("2d"),
     tile = g.createImageData(side, side);
   for (let i = 0; i < n; i++) {
-    const color = labels ? COLORS[labels[i] % COLORS.length] : GRAY;
+    const color = colorOf(ball, i);
     for (let k = 0; k < side * side; k++)
       tile.data.set([...color, 255 * Math.min(1, images[i * side * side + k])], 4 * k);
     g.putImageData(tile, (i % across) * side, Math.floor(i / across) * side);
