@@ -53,7 +53,7 @@ def test_it_learns_while_a_temperature_is_dragged(page: Any, opened: Callable[[s
     page.get_by_role("button", name="Twins").click()
     page.get_by_text("B: τ = 0.5").wait_for()
     page.wait_for_function(STEPS, arg=1)
-    page.wait_for_function("() => location.hash.includes('0.01') && location.hash.includes('0.5')")
+    page.wait_for_function("() => location.hash.includes('0.01') && location.hash.split('loss').length === 3")
     page.get_by_role("button", name="Pause").click()
     page.reload()
     page.get_by_text("A: τ = 0.01").wait_for()
