@@ -2,7 +2,7 @@
 
 Each picture is a WebP in docs/pictures, at twice the pixels. labels.json holds the labels of the page that it shows;
 tests/release/test_screenshots.py compares them with the app, and fails when a picture has become old. The Chinese
-pictures need a Chinese font.
+pictures need a Chinese font. The folder `pages` shows every page at 1440 pixels, light and dark, and at 390.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from PIL import Image, ImageOps
 from benchmarks.browser import ROOT, chromium, serving
 from contrastive_lab.door_pictures import HEIGHT, SPHERE
 
-__all__ = ["COMMAND", "LABELS", "PICTURES", "labels", "open_picture"]
+__all__ = ["COMMAND", "LABELS", "PAGES", "PICTURES", "labels", "open_picture"]
 
 COMMAND = "python -m docs.screenshots"
 FOLDER = Path(__file__).with_name("pictures")
@@ -71,6 +71,20 @@ PICTURES = {
     "random_check": Picture("samples?example=wrong-labels&list=random", "Random check"),
     "zh_home": Picture("", "查找错误标签", language="zh"),
     "zh_loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "权重", theme="dark", language="zh"),
+}
+OF_PAGES = {name: PICTURES[name] for name in ("home", "explore", "compare", "train", "runs", "methods")} | {
+    "loss_lab": Picture("loss_lab?run=simclr-shapes", "Train with this"),
+    "samples": PICTURES["suspect"],
+}
+LOOKS = {
+    "light": {"width": 1440, "height": 900},
+    "dark": {"width": 1440, "height": 900, "theme": "dark"},
+    "phone": {"width": 390, "height": 844},
+}
+PAGES = {
+    f"pages/{name}_{look}": replace(picture, **changed)
+    for name, picture in OF_PAGES.items()
+    for look, changed in LOOKS.items()
 }
 
 
@@ -133,12 +147,12 @@ def learn(page: Any, seconds: int) -> None:
 
 def main(names: list[str]) -> None:
     """Take the pictures with these names, or all."""
-    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / "pages").mkdir(parents=True, exist_ok=True)
     stored = json.loads(LABELS.read_text("utf-8")) if LABELS.is_file() else {}
     with tempfile.TemporaryDirectory() as home, serving(ROOT / "app.py", Path(home)) as app, chromium() as browser:
-        for name in names or PICTURES:
+        for name in names or PICTURES | PAGES:
             page = browser.new_page(device_scale_factor=SCALE)
-            data, stored[name] = take(page, app, PICTURES[name])
+            data, stored[name] = take(page, app, (PICTURES | PAGES)[name])
             page.close()
             (FOLDER / f"{name}.webp").write_bytes(data)
             print(f"{name}: {len(data) / 1000:.0f} kB, {len(stored[name])} labels", flush=True)

@@ -92,7 +92,7 @@ def _heading(run: Run, status: Status) -> None:
     about = [cache.method_title(str(config.get("method") or "")), cache.loss_title(str(config.get("loss") or ""))]
     about += [] if tau is None else [f"τ {tau}"]
     about += [format.epochs(config["epochs"])] if config.get("epochs") else []
-    st.caption(format.plain(" · ".join(filter(None, about))))
+    st.caption(format.plain(" · ".join(filter(None, dict.fromkeys(about)))))
     if title := run.meta().get("title"):
         st.text(str(title))
     if changed := run.changes():

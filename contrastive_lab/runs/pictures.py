@@ -54,7 +54,7 @@ def _map(kept: Path, changed: int, space: Space, scale: int) -> str | None:
 
 
 def axis_of(score: Score | None, raw: float | None, is_dark: bool) -> str | None:
-    """A share as a dot with its interval, from 0 to 100 %; a dashed line stands where raw pixels are."""
+    """A share as a dot with its interval, from 0 to 100 %; a tick stands where raw pixels are."""
     if score is None or score.value is None:
         return None
     ink, grid, grey = ("#E3E8ED", "#2B343E", "#8D99A6") if is_dark else ("#18222D", "#E3E7EA", "#7A8794")
@@ -62,7 +62,7 @@ def axis_of(score: Score | None, raw: float | None, is_dark: bool) -> str | None
     marks = f'<path d="M{MIDDLE},{MIDDLE}h{AXIS}" stroke="{grid}" stroke-width="2"/>'
     if raw is not None:
         left = AXIS * raw + MIDDLE
-        marks += f'<path d="M{left:.1f},10v28" stroke="{grey}" stroke-width="1.5" stroke-dasharray="3 3"/>'
+        marks += f'<path d="M{left:.1f},10v28" stroke="{grey}" stroke-width="1.5"/>'
     if score.interval:
         left, right = (AXIS * end + MIDDLE for end in score.interval)
         marks += f'<path d="M{left:.1f},{MIDDLE}H{right:.1f}" stroke="{grey}" stroke-width="7" stroke-linecap="round"/>'

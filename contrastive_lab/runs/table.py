@@ -53,7 +53,7 @@ HELP = {  # of columns in per cent
         "Of runs with captions: test captions whose most similar image is their own or that of an equal caption"
     ),
 }
-OF_AXIS = N_("Dot: accuracy on the test images. Bar: 95 % interval over samples, not seeds. Dashes: raw pixels.")
+OF_AXIS = N_("Dot: accuracy on the test images. Bar: 95 % interval over samples, not seeds. Tick: raw pixels.")
 COLUMNS = {name: st.column_config.NumberColumn(format="%.1f", help=help) for name, help in HELP.items()} | {
     MAP: st.column_config.ImageColumn(width=100),
     AXIS: st.column_config.ImageColumn(width=330, help=OF_AXIS),

@@ -143,7 +143,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
     draft = Draft(data, method, card, config, [] if is_off else preview, is_off)
     if data.name and not data.download:
         adviser_card(data.name, method, config, is_quick(data.name, config))
-    with st.container(key="train-go"):
+    with st.container(key="train-next"):
         expected(config, data.name)
         look: dict[str, Any] = {"icon": ":material/play_arrow:", "width": "stretch", "help": format.plain(why)}
         go = st.button(_("Start"), type="primary", key="start", disabled=is_off, **look)

@@ -204,7 +204,7 @@ def progress(run: Run, metrics: MetricsReader) -> None:
         (st.error if now == "failed" else st.info)(format.plain(format.in_form(status.get("reason") or now)))
         if problem := training.failure(run.name):
             st.error(format.plain(_("It could not continue: {problem}").format(problem=problem)))
-    with st.container(key="train-go"):
+    with st.container(key="train-next"):
         if now in ("stopped", "failed") and not is_waiting and not run.shipped:
             icon = ":material/play_arrow:"
             if st.button(_("Resume"), icon=icon, type="primary", key="resume", width="stretch"):
