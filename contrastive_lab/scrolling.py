@@ -1,4 +1,4 @@
-"""Scroll the page to what an action brought, such as the progress of a training, where it is out of view."""
+"""Scroll the page to what an action brought, such as a panel below the stage, where it is out of view."""
 
 import time
 
@@ -10,7 +10,7 @@ KEY = "in-view"  # of the container: one on a page
 SCRIPT = """<script>setTimeout(() => {
   const place = document.querySelector(".st-key-in-view");
   if (!place) return;
-  place.style.scrollMarginTop = "4.5rem";
+  place.style.scrollMarginTop = "7rem";
   const { top } = place.getBoundingClientRect();
   if (0 > top || top > innerHeight / 2) place.scrollIntoView({ behavior: "smooth" });
 }, 500)</script>"""  # server.py permits it by its hash

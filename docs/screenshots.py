@@ -29,7 +29,7 @@ COMMAND = "python -m docs.screenshots"
 FOLDER = Path(__file__).with_name("pictures")
 LABELS = FOLDER / "labels.json"
 PATIENCE = 120  # seconds
-PAUSE = 1.0  # seconds between two looks at a page; it is ready if they see the same
+PAUSE = 2.0  # seconds between two looks at a page; it is ready if they see the same
 QUALITY = 60
 SCALE = 2  # pixels of a picture for each of the page
 BUSY = """[data-testid=stApp][data-test-script-state=running], [data-stale=true],
@@ -58,13 +58,13 @@ PICTURES = {
     "home": Picture("", "Find wrong labels"),
     "loss_lab": Picture("loss_lab?run=simclr-shapes&on=matrix", "Negatives that matter, mean"),
     "playground": Picture("loss_lab?run=simclr-shapes&on=playground", "Untrained, its neighbors", learn=60),
-    "explore": Picture("explore?run=simclr-shapes", "kNN accuracy"),
+    "explore": Picture("explore?run=simclr-shapes", "1,000 points"),
     "circle": Picture("loss_lab?on=circle&loss=sup_con&groups=4&points=48&temperature=0.2", "Trails", steps=24),
     "lesson_1": Picture("loss_lab?lesson=1", "Lesson 1 of 10"),
     "lesson_3": Picture("loss_lab?lesson=3", "Lesson 3 of 10"),
     "lesson_4": Picture("loss_lab?lesson=4", "Lesson 4 of 10"),
     "train": Picture("train?method=simclr&data=digits", "Start"),
-    "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "95 % interval over samples"),
+    "compare": Picture("compare?runs=simclr-digits,sup_con-digits", "UMAP of 360 samples"),
     "runs": Picture("runs", "See its loss"),
     "methods": Picture("methods?method=simclr", "Builds on"),
     "suspect": Picture("samples?example=wrong-labels", "Looks like"),
@@ -76,7 +76,7 @@ OF_PAGES = {name: PICTURES[name] for name in ("home", "explore", "compare", "tra
     "loss_lab": Picture("loss_lab?run=simclr-shapes", "Train with this"),
     "samples": PICTURES["suspect"],
 }
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "light": {"width": 1440, "height": 900},
     "dark": {"width": 1440, "height": 900, "theme": "dark"},
     "phone": {"width": 390, "height": 844},

@@ -31,9 +31,12 @@ def chips() -> None:
 
 def more(space: Space, rows: EmbeddingSet) -> None:
     """The panel below the stage that is asked for: all scores, each with its own view."""
-    view = query_params.current("more", VIEWS, "")
-    if not view:
-        return
+    if view := query_params.current("more", VIEWS, ""):
+        with scrolling.in_view():
+            _panel(view, space, rows)
+
+
+def _panel(view: str, space: Space, rows: EmbeddingSet) -> None:
     what = message("All scores and what they say of each sample")
     if not (answer := answer_or_wait("scores", {"space": space.values}, what)):
         return

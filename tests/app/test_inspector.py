@@ -52,6 +52,13 @@ def test_a_run_has_its_question_and_its_next_step(monkeypatch: pytest.MonkeyPatc
     assert [label for label in links(app) if label.endswith("→")] == ["Find wrong labels →"]
 
 
+def test_a_panel_below_the_stage_is_scrolled_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened("explore", monkeypatch, run="simclr-digits")
+    app.pills(key="explore-more").set_value("All scores").run()
+    assert not app.exception
+    assert any("scrollIntoView" in element.proto.body for element in app.get("html"))
+
+
 def test_a_selected_sample_has_its_vote_and_its_link(monkeypatch: pytest.MonkeyPatch) -> None:
     from contrastive_lab import state
 
