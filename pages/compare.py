@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.space import Space
 from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
@@ -70,7 +69,7 @@ def _samples(spaces: list[Space]) -> ComparedSamples | None:
         return None
     accuracies = [*comparison.correct]
     metric = query_params.current("by", accuracies, accuracies[0]) if accuracies else ""
-    return ComparedSamples(spaces[0], comparison, metric)
+    return ComparedSamples(spaces, comparison, metric)
 
 
 def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedSamples | None) -> str:
@@ -96,7 +95,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
         maps.choose(spaces, samples)
         if samples is not None and len(samples.comparison.correct) > 1:
             box, accuracies = st.segmented_control, samples.comparison.correct
-            query_params.one_of(box, _("By"), accuracies, name="by", format_func=ACCURACIES.get)
+            query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
         if checkpoints.with_towers(names):
             st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")

@@ -178,7 +178,7 @@ def compare(args: Namespace) -> None:
         lines.append(f"shared neighbors: {note}")
     for m, made_of in comparison.made_of.items():
         named = zip(comparison.names, made_of, strict=True)
-        lines += [f"{ACCURACIES[m]} of {name}: {text}" for name, text in named if text]
+        lines += [f"{comparison.titles[m]} of {name}: {text}" for name, text in named if text]
     for name, found in recalls.items():
         own, chance = (scores_from_json(found[source]) for source in ("own", "chance"))
         lines += [f"{own[key].title} of {name}: {_beside_chance(own, chance, key)}" for key in chance]

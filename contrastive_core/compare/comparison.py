@@ -19,7 +19,7 @@ from contrastive_core.spaces.space import Space
 NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
-FORM = 3  # of the answer; a change makes kept ones stale
+FORM = 4  # of the answer; a change makes kept ones stale
 CLAIMED = N_(
     "A difference is shown if its 95 % interval excludes zero and its p, corrected for the number of pairs and "
     "accuracies, is below 0.05. Trained with another seed, a run may come out differently."
@@ -103,15 +103,21 @@ class Comparison:
         return verdicts
 
     @property
+    def titles(self) -> dict[str, str]:
+        """The name of each accuracy."""
+        return {d.metric: d.title for d in self.differences}
+
+    @property
     def n_judged(self) -> int:
         """How many samples the verdict rests on; all where none is judged."""
         judged = next(iter(self.judged.values()), None)
         return len(self.ids) if judged is None else int(judged.sum())
 
     def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
-        """The difference of an accuracy between runs a and b for each class, with its own interval."""
-        assert self.labels is not None
-        right, found = self.correct[metric], []
+        """The difference of an accuracy between runs a and b for each class with its interval; [] without labels."""
+        right, found = self.correct[metric], list[ClassDifference]()
+        if self.labels is None:
+            return found
         labels = np.where(self.judged[metric], self.labels, -1)
         for label in np.unique(labels[labels >= 0]).tolist():
             first, second = right[a][labels == label], right[b][labels == label]

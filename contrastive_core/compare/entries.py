@@ -1,9 +1,11 @@
 """Two to eight spaces of the same samples: which is better, and how alike they are.
 
-Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe:
-McNemar's exact test on who is right gives p values, corrected by Holm for the number of pairs and accuracies; the 95 %
-interval of a difference is a paired bootstrap. A difference is claimed only if its interval excludes zero and its
-corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three seeds.
+Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe, or,
+where every space has two towers, of recall@1: rows that have partners need no classes, and no row votes on one of the
+other tower. McNemar's exact test on who is right gives p values, corrected by Holm for the number of pairs and
+accuracies; the 95 % interval of a difference is a paired bootstrap. A difference is claimed only if its interval
+excludes zero and its corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each
+of three seeds.
 """
 
 from collections.abc import Sequence
@@ -17,9 +19,11 @@ from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
 from contrastive_core.compare.evaluate import evaluate_sets, metric_names
 from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
+from contrastive_core.compare.towers import recall_of_rows
 from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compare_runs, paired_tests
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.towers import PAIR, towers_of
 
 MOST = 8
 NEAREST = 20  # rows by which neighborhoods are compared
@@ -67,7 +71,13 @@ def compare(
     """
     check_accuracies(metrics)
     sets = common([entry.test for entry in entries])
+    pairs = [one for rows in sets if PAIR in rows.columns and (one := towers_of(rows)) is not None]
+    pairs = pairs if len(pairs) == len(sets) else []
+    if pairs:
+        metrics = ()
     kept, scored = Graphs(device, on_progress=on_progress), metric_names(None) if every_score else metrics
+    if pairs:
+        scored = [name for name in scored if name not in ACCURACIES]
     scores: list[Scores] = []
     for entry, rows in zip(entries, sets, strict=True):
         is_whole = rows is entry.test  # what is known of an entry is of all its samples
@@ -81,8 +91,11 @@ def compare(
     names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
     taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
     values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
-    correct = {m: v == 1 for m, v in values.items()}
-    labeled = np.ones(len(sets[0]), bool) if labels is None else labels >= 0
+    recalls = recall_of_rows(pairs) if pairs else {}
+    values |= {m: hits for m, (_, hits) in recalls.items()}
+    titles = ACCURACIES | {m: title for m, (title, _) in recalls.items()}
+    correct = {m: v > 0.5 for m, v in values.items()}
+    labeled = np.ones(len(sets[0]), bool) if labels is None or pairs else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
     features = [s.features for s in sets]
@@ -97,7 +110,7 @@ def compare(
         labels=labels,
         correct=correct,
         accuracy={m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
-        differences=compare_runs(names, judged, seed),
+        differences=compare_runs(names, judged, seed, titles),
         cka=ckas(features),
         overlap=overlaps(graphs),
         procrustes=matrix(features, procrustes),
@@ -106,7 +119,7 @@ def compare(
         tests=paired_tests(names, tests) if every_score else [],
         scores=scores if every_score else [],
         seeds={m: compare_methods(groups, right) for m, right in judged.items()},
-        made_of={m: made_of for m in correct if any(made_of := [s[m].approximation for s in scores])},
+        made_of={m: made_of for m in taken if any(made_of := [s[m].approximation for s in scores])},
         recall=recall,
         judged=is_judged,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},

@@ -11,6 +11,8 @@ Both are of the same images and captions. Captions of one image depend on each o
 each with its captions (cluster bootstrap: Davison and Hinkley 1997, Bootstrap Methods, section 3.8).
 """
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +36,7 @@ from contrastive_core.ops.partner_ranks import (
 from contrastive_core.spaces.towers import PAIR, TEXT, Towers, towers_of
 
 KS = (1, 5, 10)
+SIDES = (N_("first tower"), N_("second tower"))  # where the spaces name them otherwise
 UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
 READING = N_(
@@ -152,6 +155,39 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
     except CannotScore as error:
         own["modality_gap"] = Score(N_("Modality gap"), GAP, missing=str(error))
     return own, chance, ranks
+
+
+def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64[np.ndarray, "s n"]]]:
+    """Return recall@1 of several spaces of the same n rows, of each direction whose queries all have partners of their
+    own: its title, and the probability that the most similar row is right, NaN of a row that is no query. Queries that
+    share partners, as the captions of an image do, are no independent samples of a test."""
+    names, found = spaces[0].names, {}
+    if any(one.names != names for one in spaces):
+        names = SIDES
+    for way, reverse in (("forth", False), ("back", True)):
+        a, b = names[::-1] if reverse else names
+        hits = np.full((len(spaces), len(spaces[0].rows)), np.nan)
+        for own, towers in zip(hits, spaces, strict=True):
+            groups = towers.group_b if reverse else towers.group_a
+            if len(np.unique(groups[groups >= 0])) < (groups >= 0).sum():
+                break
+            with suppress(CannotScore):
+                answers = retrieval(towers, reverse)
+                own[answers.rows] = answers.ranks.hits(1)
+        if not np.isnan(hits).all(1).any():
+            found[f"recall_1_{way}"] = message(RECALL, k=1, a=a, b=b), hits
+    return found
+
+
+def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:
+    """Return, for each of some rows, the most similar usable row of the other tower; -1 where there is none."""
+    found, unit = np.full(len(rows), -1), unit_rows(towers.rows.features)
+    (a, _), (b, _) = towers.usable_sides()
+    for own, others in ((a, b), (b, a)):
+        at = np.flatnonzero(np.isin(rows, own)) if len(others) else np.empty(0, np.int64)
+        for part in np.array_split(at, 1 + len(at) * len(others) // BLOCK):
+            found[part] = others[(unit[rows[part]] @ unit[others].T).argmax(1)] if len(part) else -1
+    return found
 
 
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:

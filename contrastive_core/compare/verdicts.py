@@ -263,6 +263,7 @@ class Difference:
     """Accuracy of `a` less that of `b` on the same samples, with interval and p values."""
 
     metric: str
+    title: str  # of the metric
     a: str
     b: str
     value: float
@@ -282,7 +283,7 @@ class Difference:
             interval=self.interval,
             basis=N_("the samples"),
             p=self.p_corrected,
-            unit=message("points of {accuracy}", accuracy=ACCURACIES[self.metric]),
+            unit=message("points of {accuracy}", accuracy=self.title),
         )
 
     @property
@@ -368,7 +369,9 @@ def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tupl
     )
 
 
-def compare_runs(names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0) -> list[Difference]:
+def compare_runs(
+    names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0, titles: Mapping[str, str] = ACCURACIES
+) -> list[Difference]:
     """All pairs of runs by all accuracies (runs, n), their p values corrected together."""
     differences = []
     for metric, right in correct.items():
@@ -377,6 +380,7 @@ def compare_runs(names: Sequence[str], correct: Mapping[str, np.ndarray], seed: 
             p = mcnemar(right[i], right[j])
             made = Difference(
                 metric=metric,
+                title=titles[metric],
                 a=names[i],
                 b=names[j],
                 value=value,

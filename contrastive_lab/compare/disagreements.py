@@ -10,7 +10,9 @@ import streamlit as st
 
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.towers import most_similar
 from contrastive_core.spaces.space import Space
+from contrastive_core.spaces.towers import TEXT
 from contrastive_lab import cache, format, pictures, query_params, stage, state
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
@@ -35,9 +37,14 @@ NEIGHBORS = N_("Neighbors")
 class ComparedSamples:
     """The samples of a comparison as rows of the first of its spaces, by their numbers in it."""
 
-    space: Space
+    spaces: Sequence[Space]
     comparison: Comparison
-    metric: str  # the accuracy by which they are judged; "" without labels
+    metric: str  # the accuracy by which they are judged; "" without one
+
+    @property
+    def space(self) -> Space:
+        """The first, whose rows they are."""
+        return self.spaces[0]
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -87,14 +94,28 @@ class ComparedSamples:
         return "–" if label < 0 else str(label) if rows is None else rows.class_name(label)
 
     def table(self, some: np.ndarray) -> list[dict[str, Any]]:
-        """Label, predictions of A and B, columns such as a text, and id of some samples."""
+        """Label, predictions or answers of A and B, columns such as a text, and id of some samples."""
         rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
+        if predicted is None:
+            said = [self.answers(space, self.ids(some)) for space in self.spaces[:2]]
+        else:
+            said = [[self.class_name(int(c)) for c in found[some]] for found in predicted[:2]]
         table = []
-        for row, name in zip(some.tolist(), self.ids(some), strict=True):
-            said = ("", "") if predicted is None else [self.class_name(int(c)) for c in predicted[:2, row]]
+        for row, name, a, b in zip(some.tolist(), self.ids(some), *said, strict=True):
             own = {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
-            table.append({"class": self.classes[row], "A says": said[0], "B says": said[1], **own, "id": name})
+            label = {} if self.comparison.labels is None else {"class": self.classes[row]}
+            table.append({**label, "A says": a, "B says": b, **own, "id": name})
         return table
+
+    def answers(self, space: Space, ids: Sequence[str]) -> list[str]:
+        """The text, or else the id, of the most similar row of the other tower in a space; "" of one tower."""
+        rows = cache.embedding(space)
+        towers = None if rows is None else cache.towers(rows)
+        if rows is None or towers is None:
+            return [""] * len(ids)
+        place, texts = {name: q for q, name in enumerate(rows.ids)}, rows.columns.get(TEXT, rows.ids)
+        found = most_similar(towers, np.array([place[name] for name in ids], np.int64))
+        return [str(texts[q]) or rows.ids[q] if q >= 0 else "" for q in found.tolist()]
 
     def ids(self, some: np.ndarray | list[int]) -> list[str]:
         return [self.comparison.ids[i] for i in some]
@@ -222,7 +243,7 @@ def _listed(samples: ComparedSamples, rows: np.ndarray, key: str) -> None:
     if not len(rows):
         st.info(_("There is no such sample."))
     elif pictures.are_decoded(samples.space):
-        cells = ([row["class"], f"{A} {row['A says']}", f"{B} {row['B says']}", row["id"]] for row in table)
+        cells = ([row.get("class", ""), f"{A} {row['A says']}", f"{B} {row['B says']}", row["id"]] for row in table)
         captions, title = ["\n".join(c) for c in cells], _("Label, predictions of A and B, id")
         picked = draw_gallery(samples.images(shown), captions, title=title, size=96, key=f"gallery-{cache.digest(key)}")
         if picked:

@@ -80,12 +80,14 @@ def scores(spaces: list[Space], comparison: Comparison) -> list[Dumbbell]:
             for source, found in beside.items()
             if metric in found and (value := found[metric].value) is not None
         }
-        rows.append(Dumbbell(NAMES.get(metric, metric), values, pair.difference, pair.interval, ticks))
+        rows.append(
+            Dumbbell(NAMES.get(metric, comparison.titles[metric]), values, pair.difference, pair.interval, ticks)
+        )
     return rows
 
 
 def classes(samples: ComparedSamples) -> list[Dumbbell]:
-    """A row for each class, the largest difference between A and B first."""
+    """A row for each class, the largest difference between A and B first; none without labels."""
     comparison, metric = samples.comparison, samples.metric
     of_all = [
         {d.label: d.accuracies[1] for d in comparison.by_class(metric, 0, q)} for q in range(len(comparison.names))

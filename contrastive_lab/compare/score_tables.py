@@ -196,8 +196,7 @@ def _test(comparison: Comparison, test: PairedTest, interval: tuple[float, float
 
 
 def classes(samples: ComparedSamples) -> None:
-    """The difference between A and B for each class, the largest first."""
-    st.header(_("By class"))
+    """The difference between A and B for each class, the largest first; nothing without labels."""
     table = [
         {
             "class": samples.class_name(d.label),
@@ -209,6 +208,9 @@ def classes(samples: ComparedSamples) -> None:
         }
         for d in samples.comparison.by_class(samples.metric, 0, 1)
     ]
+    if not table:
+        return
+    st.header(_("By class"))
     one = partial(st.column_config.NumberColumn, format="%.1f")
     formats = {"A, %": one(), "B, %": one(), "A − B, points": one(format="%+.1f")}
     draw_table(table, hide_index=True, column_config=formats)
@@ -217,5 +219,5 @@ def classes(samples: ComparedSamples) -> None:
         "samples, not seeds): about one class in twenty excludes zero by chance."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(by_chance.format(accuracy=_(ACCURACIES[samples.metric])))
+        st.caption(by_chance.format(accuracy=locale.text(samples.comparison.titles[samples.metric])))
         st.download_button(_("Table as CSV"), format.table_csv(table), "classes.csv", "text/csv", on_click="ignore")

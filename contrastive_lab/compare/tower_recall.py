@@ -8,15 +8,15 @@ import streamlit as st
 
 from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.evaluation import TOWERS
+from contrastive_core.compare.towers import SIDES
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale
-from contrastive_lab.locale import N_, _, message
+from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 
 RECALL = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
 AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
-SIDES = (N_("first tower"), N_("second tower"))
 
 
 def of_towers(space: Space, waits: bool = False) -> Scores:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from contrastive_core.compare.comparison import CLAIMED, Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES
-from contrastive_core.compare.verdicts import ACCURACIES, Contrast
+from contrastive_core.compare.verdicts import Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, changes, format, locale, state
@@ -45,7 +45,7 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
     said = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
     if metric:
         template = _("{score}, {n} samples")
-        st.caption(template.format(score=_(ACCURACIES[metric]), n=f"{comparison.n_judged:,}"))
+        st.caption(template.format(score=locale.text(comparison.titles[metric]), n=f"{comparison.n_judged:,}"))
     st.header(head)
     rests = _rests_on(comparison, spaces)
     st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), rests]))

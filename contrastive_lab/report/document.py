@@ -18,7 +18,6 @@ from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
 from contrastive_core.compare.comparison import CLAIMED, Comparison
 from contrastive_core.compare.evaluation import name_of
-from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import pack_loss_view
@@ -171,22 +170,24 @@ def _differences(comparison: Comparison) -> Html:
     for d in comparison.differences:
         value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
         claimed = "yes" if d.claimed else "no"
-        rows.append((ACCURACIES[d.metric], d.a, d.b, value, f"{low} to {high}", f"{d.p_corrected:.2g}", claimed))
+        rows.append((d.title, d.a, d.b, value, f"{low} to {high}", f"{d.p_corrected:.2g}", claimed))
     tests = len(comparison.differences)
     corrected = f"p, corrected for {tests} test{'s' if tests > 1 else ''}"
     head = ("", "A", "B", "A − B, points", "95 %", corrected, "claimed")
     return _table(head, rows, "Differences of accuracy between two runs")
 
 
-def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html:
-    """The difference between two spaces for each class. Args: named: rows that have the names of the classes."""
+def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
+    """The difference between two spaces for each class; None without labels. Args: named: has the classes' names."""
     metric, lines = next(iter(comparison.correct)), []
     for d in comparison.by_class(metric, 0, 1):
         a, b = (f"{100 * share:.1f}" for share in d.accuracies)
         value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
         lines.append((named.class_name(d.label), str(d.n), a, b, value, f"{low} to {high}"))
+    if not lines:
+        return None
     head = ("class", "n", *(f"{name}, %" for name in comparison.names), "difference, points", "95 %")
-    return _table(head, lines, f"{ACCURACIES[metric]} by class")
+    return _table(head, lines, f"{comparison.titles[metric]} by class")
 
 
 # --- one run -----------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.
     assert found.labels is not None
     rows = EmbeddingSet(np.eye(len(ids), dtype=np.float32), found.labels, ids=ids, columns={"text": texts})
     monkeypatch.setattr(cache, "embedding", lambda space: rows)
-    samples = ComparedSamples(Space("a", ""), found, "knn")
+    samples = ComparedSamples([Space("a", "")], found, "knn")
     (row,) = samples.table(np.array([3]))
     predicted = found.predicted["knn"][:, 3]
     assert row == {
@@ -191,7 +191,7 @@ def test_samples_show_their_label_text_and_both_predictions(monkeypatch: pytest.
 
 def test_disagreement_opens_where_samples_are() -> None:
     found = compared(2.0)
-    samples = ComparedSamples(Space("a", ""), found, "knn")
+    samples = ComparedSamples([Space("a", "")], found, "knn")
     assert samples.one_right == found.differences[0].only_a + found.differences[0].only_b
     assert [len(rows) for rows in samples.ways.values()] == [
         found.differences[0].only_a,
@@ -209,7 +209,7 @@ def test_references_name_the_images_that_they_are_judged_on() -> None:
 
 
 def test_colors_say_who_is_right() -> None:
-    samples = ComparedSamples(Space("a", ""), compared(2.0), "knn")
+    samples = ComparedSamples([Space("a", "")], compared(2.0), "knn")
     codes, names, colors = samples.outcomes([*samples.comparison.ids, "elsewhere"])
     assert names == ("only ● right", "only ○ right", "both wrong", "both right", "not judged")
     assert len(colors) == len(names)

@@ -1,4 +1,4 @@
-"""Compare of two pairs of towers: all rows without labels are judged, recall is side by side, and gaps have words."""
+"""Compare of two pairs of towers: all rows are judged, by recall, which stands side by side; gaps have words."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from opened_page import opened
 
 from contrastive_core.base.score import Scores
 from contrastive_core.cli.main import main
+from contrastive_core.compare.comparison import comparison_request
 from contrastive_core.compare.towers import tower_scores
+from contrastive_core.engine import answers
 from contrastive_core.engine.answers.comparisons import judged
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined, towers_of
 from contrastive_lab import locale
-from contrastive_lab.compare import tower_recall
+from contrastive_lab.compare import tower_recall, verdict
+from contrastive_lab.compare.disagreements import ComparedSamples
 
 N = 30
 
@@ -34,12 +38,39 @@ def recall(names: tuple[str, str]) -> Scores:
     return tower_scores(towers)[0]
 
 
-@pytest.mark.parametrize(("labels", "share"), [(False, 1), (True, 1 / 5)])
-def test_without_labels_no_row_teaches_and_all_are_judged(labels: bool, share: float) -> None:
+@pytest.mark.parametrize("labels", [False, True])
+def test_no_row_teaches_one_of_the_other_tower_and_all_are_judged(labels: bool) -> None:
     key = loaded_vectors.save_vectors(pair(("a", "b"), labels), "ab.npz")
     train, test = judged(Space.of_vectors(key), lambda stage, fraction: None, "cpu")
-    assert len(test) == 2 * N * share
-    assert (train is None) == (not labels)
+    assert len(test) == 2 * N
+    assert train is None
+
+
+def test_the_page_says_which_is_better_and_shows_both_answers_to_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    a, move = rng.normal(size=(N, 4)).astype(np.float32), rng.normal(size=(N, 4)).astype(np.float32)
+    texts = [np.array([f"{name} {i}" for i in range(N)]) for name in ("why", "because")]
+    keys = []
+    for noise in (0.1, 4.0):
+        sides = [EmbeddingSet(x, columns={"text": t}) for x, t in zip((a, a + noise * move), texts, strict=True)]
+        keys.append(loaded_vectors.save_vectors(joined(*sides, ("question", "answer")), f"{noise}.npz"))
+    spaces = [Space.of_vectors(key) for key in keys]
+    for every_score in (False, True):
+        answers.make("comparison", comparison_request(spaces, every_score=every_score))
+    app = opened("compare", monkeypatch, runs=",".join(space.name for space in spaces), view="Disagreements")
+    assert not app.exception
+    found = verdict.known(spaces)
+    assert found is not None
+    samples = ComparedSamples(spaces, found, "recall_1_forth")
+    rows = samples.ways["A right, B wrong"]
+    assert len(rows) > N / 2
+    for row in samples.table(rows):
+        number = row["text"].removeprefix("why ")
+        assert row["A says"] == f"because {number}" != row["B says"]
+        assert "class" not in row
+    head, below = verdict.headline(found, "recall_1_forth")
+    assert head == f"● wins by {100 * found.differences[0].value:.1f} points"
+    assert below.startswith(f"{100 * found.differences[0].interval[0]:.1f} to ")
 
 
 def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:

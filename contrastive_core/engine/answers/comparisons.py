@@ -21,6 +21,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
+from contrastive_core.spaces.towers import towers_of
 
 SNAPSHOTS = 12  # of a run that are compared at most
 
@@ -74,9 +75,10 @@ def scored(space: Space, entry: Entry, names: Sequence[str], graphs: Graphs) -> 
 
 
 def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[EmbeddingSet | None, EmbeddingSet]:
-    """Training rows and judged rows of a space; of loaded rows without labels none teaches, and all are judged."""
+    """Training rows and judged rows of a space; of loaded rows without labels or
+    with partners none teaches, and all are judged."""
     rows = rows_of(space, on_progress, device)
-    if space.is_loaded and rows.labels is None:
+    if space.is_loaded and (rows.labels is None or towers_of(rows) is not None):
         return None, rows
     train, test, _, _ = test_rows(space, rows, on_progress, device)
     return train, test

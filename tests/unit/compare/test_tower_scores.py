@@ -1,10 +1,15 @@
 """Recall against a plain loop, its chance level against draws; zero-shot accuracy and the gap of planted towers."""
 
+import json
+
 import numpy as np
 import pytest
 
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.messages import decode, encode
 from contrastive_core.compare import towers as scores
+from contrastive_core.compare.comparison import Comparison
+from contrastive_core.compare.entries import Entry, compare
 from contrastive_core.compare.towers import tower_notes
 from contrastive_core.ops.partner_ranks import RightAnswers, partner_ranks
 from contrastive_core.samples import tower_pairs
@@ -208,3 +213,47 @@ def test_recall_at_chance_and_equal_rows_are_said() -> None:
     assert both is not None
     (first, _) = tower_notes(both).notes
     assert first.startswith("2 of 300 rows of question are identical to another.")
+
+
+def blurred(noise: float, labels: np.ndarray | None = None, groups: list[int] | None = None) -> EmbeddingSet:
+    """100 questions and their answers, which lie further off with more noise."""
+    rng = np.random.default_rng(5)
+    a, move = rng.normal(size=(100, 8)).astype(np.float32), rng.normal(size=(100, 8)).astype(np.float32)
+    return joined(EmbeddingSet(a, labels), EmbeddingSet(a + noise * move, labels), NAMES, groups, groups)
+
+
+@pytest.mark.parametrize("labels", [None, np.arange(100) % 5])
+def test_spaces_of_two_towers_are_compared_by_recall_and_labels_do_not_vote_across_towers(labels) -> None:
+    sets = [blurred(noise, labels) for noise in (0.5, 1.5)]
+    found = compare([Entry(name, None, rows) for name, rows in zip("AB", sets, strict=True)], every_score=True)
+    assert [*found.accuracy] == ["recall_1_forth", "recall_1_back"]
+    for reverse, (metric, values) in enumerate(found.accuracy.items()):
+        own = [scores.retrieval(towers, bool(reverse)).recall[1].value for towers in map(towers_of, sets)]
+        assert values == pytest.approx(own)
+        difference = next(d for d in found.differences if d.metric == metric)
+        assert difference.value == pytest.approx(own[0] - own[1])
+        assert difference.claimed
+    assert found.n_judged == 100
+    assert "better than B by" in found.verdict
+    assert "points of Recall@1, question → answer" in found.verdict
+    assert "knn" not in found.scores[0]
+    again = Comparison.of(json.loads(json.dumps(encode(found.plain())), object_hook=decode), found.arrays())
+    assert again.verdict == found.verdict
+
+
+def test_queries_that_share_partners_are_no_independent_samples() -> None:
+    groups = [i // 2 for i in range(100)]
+    sets = [blurred(noise, groups=groups) for noise in (0.5, 1.5)]
+    found = compare([Entry(name, None, rows) for name, rows in zip("AB", sets, strict=True)])
+    assert not found.accuracy
+    assert "cannot tell" in found.verdict
+
+
+def test_the_most_similar_row_of_the_other_tower_is_that_of_a_plain_loop(monkeypatch) -> None:
+    monkeypatch.setattr(scores, "BLOCK", 70)  # several blocks
+    both = planted(12, 20, list(range(20)))
+    unit = both.rows.features / np.linalg.norm(both.rows.features, axis=1, keepdims=True)
+    rows = np.array([3, 31, 0])
+    others = [both.a if row in both.b else both.b for row in rows]
+    expected = [int(at[np.argmax(unit[at] @ unit[row])]) for row, at in zip(rows, others, strict=True)]
+    assert scores.most_similar(both, rows).tolist() == expected
