@@ -13,7 +13,8 @@ const WIDTH = 400;
 /** Lengths of the outlined bars (those of negatives), nearest first. */
 function drawn(kernel) {
   const lengths = [],
-    quiet = new Proxy({}, { get: (_, name) => (name === "measureText" ? () => ({ width: 10 }) : () => {}) }),
+    known = { font: "12px sans-serif", measureText: () => ({ width: 10 }) },
+    quiet = new Proxy({}, { get: (_, name) => known[name] ?? (() => {}) }),
     context = new Proxy(quiet, {
       get: (target, name) => (name === "strokeRect" ? (x, y, width) => lengths.push(width + 2) : target[name]),
       set: () => true,

@@ -2,7 +2,7 @@
 
 import { marginAngle } from "./forces.js";
 import { axisOf, course, isEven } from "./points.js";
-import { line, sizeCanvas, theme } from "../shared/canvas.js";
+import { line, sizeCanvas, sizeOf, theme } from "../shared/canvas.js";
 import { drawCourse } from "../shared/course.js";
 import { number, say } from "../shared/dom.js";
 import { drawMark, lookOf } from "../shared/group_marks.js";
@@ -22,8 +22,7 @@ const figure = (x) => number(Math.abs(x) < LEAST ? 0 : x);
 
 /** @param {CircleState} ring */
 export function place(ring) {
-  const w = ring.canvas.clientWidth,
-    h = ring.canvas.clientHeight;
+  const [w, h] = sizeOf(ring.canvas);
   return { x: w / 2, y: h / 2, r: Math.min(w, h) * 0.41 };
 }
 

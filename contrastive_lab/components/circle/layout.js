@@ -18,8 +18,7 @@ export function showStepSize(ring) {
   ring.speedShown.textContent = String(Number(stepSize(ring).toPrecision(2)));
 }
 
-/** @param {any} parent */
-export function build(parent) {
+export function build() {
   /** @type {any} */
   const ring = { running: false, step: 0, scatter: 0, timings: [], value: 1, held: -1, chosen: -1 };
   ring.canvas = el("canvas", { class: "ring", tabindex: 0, role: "img" });
@@ -38,10 +37,7 @@ export function build(parent) {
     [ring.canvas, play.root, el("p", { class: "status" }, status)],
     [ring.lesson.root, ...knobsOf(ring), ...figuresOf(ring), settingsOf(ring), foot],
   );
-  parent.append(ring.root);
   listen(ring);
-  ring.observer = new ResizeObserver(() => tick(ring));
-  ring.observer.observe(ring.root);
   return ring;
 }
 

@@ -9,12 +9,14 @@ import { showKnob } from "../shared/knob.js";
 import { showLesson } from "../shared/lesson.js";
 import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
 
-export const mount = partOf("_ring", build, (ring, { meta }) => {
+function show(ring, { meta }) {
   applyMeta(ring, meta);
   showLesson(ring.lesson, meta.lesson);
   saveAsked(ring, meta.export, { png: savePicture, csv: saveCircle });
   tick(ring);
-});
+}
+
+export const mount = partOf("_ring", build, show, tick);
 
 export default inApp(mount);
 

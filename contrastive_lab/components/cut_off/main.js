@@ -7,7 +7,7 @@ import { inApp, partOf } from "../shared/part.js";
 
 const AFTER_KEYS = 250; // milliseconds of rest before the page hears where keys moved the cut
 
-export const mount = partOf("_cutoff", build, show, (view) => clearTimeout(view.timer));
+export const mount = partOf("_cutoff", build, show, redraw, (view) => clearTimeout(view.timer));
 
 export default inApp(mount);
 
@@ -19,7 +19,7 @@ function show(view, { meta }) {
   redraw(view);
 }
 
-function build(parent) {
+function build() {
   /** @type {any} */
   const view = { given: null, sent: [], held: false, timer: 0 };
   view.canvas = el("canvas", { "aria-hidden": "true" });
@@ -45,9 +45,6 @@ function build(parent) {
   view.input.onblur = () => {
     if (view.held) report(view);
   };
-  parent.append(view.root);
-  view.observer = new ResizeObserver(() => redraw(view));
-  view.observer.observe(view.root);
   return view;
 }
 
@@ -83,7 +80,6 @@ function redraw(view) {
     at = Number(view.input.value);
   say(view.count, heads[at]);
   view.input.setAttribute("aria-valuetext", `${heads[at]}`);
-  if (!view.canvas.clientWidth) return;
   const [g, width, height] = sizeCanvas(view.canvas),
     colors = theme(view.root),
     most = Math.log1p(Math.max(1, ...counts));

@@ -12,8 +12,7 @@ import { forwardOf, stageOf } from "../shared/stage.js";
 const SHADES = { value: N_("Values"), part: N_("In the loss") };
 const VIEWS = { 0: N_("View a"), 1: N_("View b") };
 
-/** @param {any} parent */
-export function buildView(parent) {
+export function buildView() {
   /** @type {any} */
   const lab = {
     shade: "value",
@@ -52,10 +51,7 @@ export function buildView(parent) {
     [lab.lesson.root, lab.further.root, lab.sentence, lab.bar, lab.table, el("div", { class: "foot" }, lab.forward)],
   );
   lab.root.querySelector(".picture").classList.add("pair");
-  parent.append(lab.root);
   for (const matrix of [lab.samples, lab.dimensions]) listen(lab, matrix);
-  lab.observer = new ResizeObserver(() => schedule(lab));
-  lab.observer.observe(lab.root);
   return lab;
 }
 

@@ -16,7 +16,7 @@ import { checkLesson, showLesson } from "../shared/lesson.js";
 import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
 import { showForward } from "../shared/stage.js";
 
-export const mount = partOf("_lab", buildView, (lab, data) => {
+function show(lab, data) {
   const { meta } = data;
   Object.assign(lab, { redraw: () => draw(lab), meta });
   if (lab.key !== meta.content) load(lab, data);
@@ -29,7 +29,9 @@ export const mount = partOf("_lab", buildView, (lab, data) => {
   showForward(lab.forward, meta.forward);
   lab.schedule(true);
   saveAsked(lab, meta.export, { png: savePng, csv: saveCsv });
-});
+}
+
+export const mount = partOf("_lab", buildView, show, (lab) => lab.schedule());
 
 export default inApp(mount);
 

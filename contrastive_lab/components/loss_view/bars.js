@@ -43,11 +43,6 @@ export function drawBars(lab) {
     : beyond
       ? _("the nearest {count} and the positive at rank {rank}", { count: shown.length - 1, rank: beyond })
       : _("the nearest {count}", { count: shown.length });
-  say(
-    lab.barTitle,
-    _("Anchor {anchor}: {which} of {count}", { anchor: lab.meta.names[lab.anchor] ?? "", which, count: rows.length }),
-  );
-  say(lab.barLegend, legend(lab, scores));
   const isShare = !asked && !scores && lab.share, // which would tell the positive from the others
     values = gradients || isShare ? lab.out.grad : scores ? lab.S : lab.out.pair,
     total = isShare ? shares(lab).total : 1,
@@ -102,6 +97,9 @@ export function drawBars(lab) {
   });
   if (beyond) line(g, [[0, (fit - 1) * BAR], [width, (fit - 1) * BAR]], rgb(GRAY, 0.5), 1); // prettier-ignore
   if (edge >= 0) line(g, [[edge, 0], [edge, shown.length * BAR]], lab.accent, 2); // prettier-ignore
+  const anchor = lab.meta.names[lab.anchor] ?? "";
+  say(lab.barTitle, _("Anchor {anchor}: {which} of {count}", { anchor, which, count: rows.length }));
+  say(lab.barLegend, legend(lab, scores));
   if (lab.stale || !lab.bars.hasAttribute("aria-label"))
     lab.bars.setAttribute(
       "aria-label",

@@ -3,7 +3,7 @@
 import { few } from "./figures.js";
 import { isFar, isHinge, positivesOf, ranked, steadyTop } from "./pairs.js";
 import { BLUE, GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
-import { number, say } from "../shared/dom.js";
+import { number } from "../shared/dom.js";
 import { evaluate, make } from "../shared/kernels.js";
 import { fromSlider, symbolOf, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
@@ -52,11 +52,7 @@ export function alongKnob(lab) {
 
 /** @type {PanelDraw} */
 export function drawCurves(lab, g, width, height) {
-  const knob = lab.meta.knob;
-  if (!knob || !lab.kernel.knob) {
-    say(lab.panels.curves.note, _("This loss has no temperature or margin to vary."));
-    return;
-  }
+  if (!lab.meta.knob || !lab.kernel.knob) return _("This loss has no temperature or margin to vary.");
   const { points, nearest } = alongKnob(lab),
     soft = !isHinge(lab),
     [first, second] = soft ? halves(width, height) : [null, { x: 0, y: 0, width, height }];
@@ -71,7 +67,7 @@ export function drawCurves(lab, g, width, height) {
     return { name: `${name} ≤ ${few(top)}`, color: GRAY, dash: LOOKS[field], values };
   });
   within(g, second, (w, h) => plot(lab, g, lines, w, h));
-  say(lab.panels.curves.note, curveWords(lab, points, soft));
+  return curveWords(lab, points, soft);
 }
 
 function drawSoftmax(lab, g, points, nearest, width, height) {

@@ -87,10 +87,11 @@ export function differenceWords({ top, of }) {
 export function paintDifference(lab, two) {
   two.image ||= new ImageData(Math.max(1, lab.w), Math.max(1, lab.n));
   two.buffer ||= new OffscreenCanvas(Math.max(1, lab.w), Math.max(1, lab.n));
-  const pixels = new Uint32Array(two.image.data.buffer),
+  const { n, w, rows, columns } = lab,
+    pixels = new Uint32Array(two.image.data.buffer),
     bits = new Uint32Array(two.difference.buffer),
     table = divergingShades(Math.max(two.top, SAME), false, [PINK, GREEN]);
-  for (let r = 0, p = 0; r < lab.n; r++)
-    for (let c = 0; c < lab.w; c++, p++) pixels[p] = table[bits[lab.rows[r] * lab.w + lab.columns[c]] >>> BITS];
+  for (let r = 0, p = 0; r < n; r++)
+    for (let c = 0, at = rows[r] * w; c < w; c++, p++) pixels[p] = table[bits[at + columns[c]] >>> BITS];
   two.buffer.getContext("2d").putImageData(two.image, 0, 0);
 }

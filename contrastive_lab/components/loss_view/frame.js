@@ -29,14 +29,16 @@ export function draw(lab) {
     [lab.rows, lab.columns] = orderOf(lab);
     lab.isPainted = false;
   }
-  Object.assign(lab, theme(lab.root));
+  if (!lab.dragging || !lab.ink) Object.assign(lab, theme(lab.root));
+  drawSweep(lab);
+  drawStage(lab);
+  // texts come after what is drawn: to measure words on a canvas lays out the page where a text has changed
   drawFigures(lab);
   lab.sentence.setAttribute("aria-busy", String(Boolean(lab.dragging))); // read out once it is let go
   lab.hint.setAttribute("aria-busy", String(Boolean(lab.dragging)));
   say(lab.sentence, sentence(lab));
+  lab.scene.canvas.setAttribute("aria-label", lab.sentence.textContent);
   describe(lab);
-  drawStage(lab);
-  drawSweep(lab);
   drawPushes(lab);
   drawLetters(lab);
   drawTwo(lab);

@@ -3,7 +3,7 @@
 import { isHinge, ranked, steadyTop } from "./pairs.js";
 import { choose, light } from "./drag.js";
 import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.js";
-import { number, percent, say } from "../shared/dom.js";
+import { number, percent } from "../shared/dom.js";
 import { N_, _ } from "../shared/locale.js";
 
 /**
@@ -71,17 +71,15 @@ export function drawGradients(lab, g, width, height) {
   const share = (k) => percent(curve[Math.min(k, curve.length) - 1] ?? 0),
     ofHardest = { hardest: lab.meta.columnNames[hardest], share: share(1), share2: share(5) },
     values = { anchor: lab.meta.names[lab.anchor], advice: _(GRADIENTS), ...ofHardest };
-  const told =
-    total > 0
-      ? _(
-          "Of all the push on {anchor}'s negatives, the hardest one ({hardest}) gets {share}, the " +
-            "hardest 5 get {share2}, the harder half gets {curve}. {advice}",
-          { ...values, curve: share(Math.ceil(curve.length / 2)) },
-        )
-      : lab.kernel && !isHinge(lab)
-        ? _("The push on {anchor}'s negatives is close to zero. {advice}", values)
-        : _("No negative of {anchor} is pushed. {advice}", values);
-  say(lab.panels.grads.note, told);
+  if (total > 0)
+    return _(
+      "Of all the push on {anchor}'s negatives, the hardest one ({hardest}) gets {share}, the " +
+        "hardest 5 get {share2}, the harder half gets {curve}. {advice}",
+      { ...values, curve: share(Math.ceil(curve.length / 2)) },
+    );
+  return lab.kernel && !isHinge(lab)
+    ? _("The push on {anchor}'s negatives is close to zero. {advice}", values)
+    : _("No negative of {anchor} is pushed. {advice}", values);
 }
 
 /** The share of the push that the k hardest negatives have together, over k. */

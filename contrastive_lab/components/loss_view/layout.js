@@ -21,10 +21,9 @@ import { forwardOf } from "../shared/stage.js";
 /**
  * `start`: what an address asks for; what it doesn't name is as at first.
  *
- * @param {any} parent
- * @param {any} [start]
+ * @param {any} start
  */
-export function build(parent, start) {
+export function build(start) {
   const known = (names, name, otherwise) => (name in names ? name : otherwise);
   /** @type {any} */
   const lab = {
@@ -45,13 +44,10 @@ export function build(parent, start) {
   lab.empty = el("div", { class: "empty", hidden: "", role: "status" });
   const view = el("div", { class: "view staged" }, buildStage(lab), buildInspector(lab));
   lab.root = el("div", { class: "lab" }, lab.empty, el("div", { class: "frame" }, lab.lesson.root, view));
-  parent.append(lab.root);
   listen(lab);
   listenGradients(lab);
   listenMargin(lab);
   listenSweep(lab);
-  lab.observer = new ResizeObserver(() => schedule(lab));
-  lab.observer.observe(lab.root);
   return lab;
 }
 
@@ -162,7 +158,7 @@ function buildInspector(lab) {
   lab.sentence = el("p", { class: "sentence", role: "status", "aria-live": "polite" });
   lab.hint = el("p", { class: "hint", "aria-live": "polite" });
   lab.faces = el("canvas", { class: "faces", "aria-hidden": "true" });
-  lab.barPlace = el("div", { class: "barplace" });
+  lab.barPlace = el("div", { class: "barplace" }, lab.barSide);
   lab.letters = el("div", { class: "letters" });
   lab.lettersBox = el("div", { class: "in-letters" }, el("p", { class: "hint" }, _("As a formula")), lab.letters);
   lab.panels.sweep = { canvas: el("canvas", { class: "sweep", "aria-hidden": "true" }) };
@@ -179,7 +175,7 @@ function buildInspector(lab) {
     canvas: el("canvas", { role: "img", class: "two", tabindex: 0, "aria-label": _("Difference of every pair") }),
     note: el("p", { class: "hint", "aria-live": "off" }),
   };
-  lab.panelBox = el("div", { class: "panel", hidden: "" });
+  lab.panelBox = el("div", { class: "panel", hidden: "" }, lab.panels.two.canvas);
   lab.forward = forwardOf(() => tellOf(lab, { go: lab.meta.forward.number }));
   return el(
     "div",

@@ -11,9 +11,9 @@ import { readSecond } from "./second_panel.js";
 import { showLesson } from "../shared/lesson.js";
 import { inApp, partOf, saveAsked } from "../shared/part.js";
 
-const begin = (parent, data) => build(parent, metaOf(data).start);
+const begin = (data) => build(metaOf(data).start);
 
-export const mount = partOf("_lab", begin, (lab, data) => {
+function show(lab, data) {
   const meta = metaOf(data);
   lab.redraw = () => draw(lab);
   if (lab.key !== meta.content) load(lab, data);
@@ -23,6 +23,8 @@ export const mount = partOf("_lab", begin, (lab, data) => {
   showLesson(lab.lesson, meta.lesson);
   schedule(lab, true);
   saveAsked(lab, meta.export, { png: savePng, csv: saveCsv });
-});
+}
+
+export const mount = partOf("_lab", begin, show, schedule);
 
 export default inApp(mount);

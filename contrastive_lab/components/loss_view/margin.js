@@ -3,7 +3,6 @@
 import { listenDrag } from "./drag.js";
 import { isHinge, marginOf } from "./pairs.js";
 import { line, tick } from "../shared/canvas.js";
-import { say } from "../shared/dom.js";
 import { PULL, PUSH, area } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 
@@ -67,7 +66,7 @@ export function drawScores(lab, g, width, height) {
     );
   }
   lab.panels.scores.canvas.classList.toggle("fixed", lab.marginAt === null);
-  say(lab.panels.scores.note, marginWords(lab, triplet, bins));
+  return marginWords(lab, triplet, bins);
 }
 
 function marginWords(lab, triplet, bins) {

@@ -15,8 +15,9 @@ const WIDE = 5; // CSS pixels of a cell from which on its shape is seen
  * so that what is pushed has a hole.
  *
  * @param {LossViewState} lab
+ * @param {boolean} isWide
  */
-export function paintMatrix(lab) {
+function paintMatrix(lab, isWide) {
   const { n, w, S, M, pixels, out, view, rows, columns } = lab;
   const self = packed(GRAY, 0.75),
     values = view === "grad" ? out && out.grad : out && out.pair;
@@ -52,15 +53,9 @@ export function paintMatrix(lab) {
       else pixels[p] = tables[m][bits[k] >>> BITS];
     }
   }
-  lab.isPainted = true;
-  lab.hasGrain = isWide(lab);
+  Object.assign(lab, { isPainted: true, hasGrain: isWide });
   if (lab.hasGrain) paintGrain(lab, values, tables);
   else lab.buffer.getContext("2d").putImageData(lab.image, 0, 0);
-}
-
-/** Whether cells are wide enough for a shape. */
-export function isWide(lab) {
-  return lab.matrix.clientWidth >= WIDE * Math.max(lab.n, lab.w);
 }
 
 /** The same with a hole in every cell that is pushed or, where nothing moves, negative; marks tint the hole. */
@@ -87,9 +82,10 @@ function paintGrain(lab, values, tables) {
 export function drawMatrix(lab) {
   const [g, size, dpr] = sizeSquare(lab.matrix),
     strip = stripOf(lab, dpr, size),
-    side = size - strip;
+    side = size - strip,
+    isWide = size >= WIDE * dpr * Math.max(lab.n, lab.w);
   lab.plot = { strip, side };
-  if (!lab.isPainted || lab.hasGrain !== isWide(lab)) paintMatrix(lab);
+  if (!lab.isPainted || lab.hasGrain !== isWide) paintMatrix(lab, isWide);
   drawCells(g, lab.hasGrain ? lab.grainedBuffer : lab.buffer, { from: strip, side, cells: lab.w, ink: lab.ink });
   if (strip) drawAxes(lab, g, strip, side);
   const ch = side / lab.n,

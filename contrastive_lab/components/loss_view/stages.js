@@ -8,7 +8,7 @@ import { drawGradients } from "./gradients.js";
 import { drawScores } from "./margin.js";
 import { drawMatrix } from "./matrix.js";
 import { drawStar } from "./star.js";
-import { sizeCanvas } from "../shared/canvas.js";
+import { forgetSize, sizeCanvas, sizeOf } from "../shared/canvas.js";
 import { el, press, say } from "../shared/dom.js";
 import { N_, _ } from "../shared/locale.js";
 
@@ -31,7 +31,9 @@ export function buildCurves(lab) {
     panel.root = el("section", { class: `panel of-${key}` }, panel.title, panel.note, panel.canvas);
   }
   lab.worked = el("div", { class: "worked" });
-  lab.panels.formula.canvas.before(lab.worked);
+  const { canvas } = lab.panels.formula;
+  canvas.before(lab.worked);
+  canvas.ariaLabel = _("Loss of a positive and of a negative pair, and their derivatives, over the distance.");
   return el("div", { class: "curveside" }, ...Object.keys(TITLES).map((key) => lab.panels[key].root));
 }
 
@@ -52,9 +54,12 @@ export function showStage(lab, stage) {
  * @param {LossViewState} lab
  */
 export function drawStage(lab) {
-  const isBeside = lab.stage === "matrix" && lab.root.clientWidth >= NARROW,
+  const isBeside = lab.stage === "matrix" && sizeOf(lab.root)[0] >= NARROW,
     place = isBeside ? lab.picture : lab.barPlace;
-  if (lab.barSide.parentNode !== place) place.append(lab.barSide);
+  if (lab.barSide.parentNode !== place) {
+    place.append(lab.barSide);
+    forgetSize(lab.bars);
+  }
   if (lab.stage === "curves") drawAllCurves(lab);
   else if (lab.stage === "star") drawStar(lab);
   else drawMatrix(lab);
@@ -64,21 +69,19 @@ export function drawStage(lab) {
 const DRAWN = { curves: drawCurves, grads: drawGradients, scores: drawScores };
 
 function drawAllCurves(lab) {
-  for (const [key, draw] of Object.entries(DRAWN)) {
-    const { canvas, note } = lab.panels[key],
-      [g, width, height] = sizeCanvas(canvas);
+  const words = Object.entries(DRAWN).map(([key, draw]) => {
+    const [g, width, height] = sizeCanvas(lab.panels[key].canvas);
     g.fillStyle = lab.ink;
-    if (key === "scores" || (key === "grads" ? lab.out : lab.kernel)) draw(lab, g, width, height);
-    else
-      say(
-        note,
-        _(
-          "The server computes this loss when you release the slider. This panel needs a loss that the browser " +
-            "computes.",
-        ),
-      );
-    const keys = key === "grads" ? _(" Left and right walk through the anchors.") : "";
-    canvas.setAttribute("aria-label", `${lab.panels[key].title.textContent}. ${note.textContent}${keys}`);
-  }
+    if (key === "scores" || (key === "grads" ? lab.out : lab.kernel)) return draw(lab, g, width, height);
+    return _(
+      "The server computes this loss when you release the slider. This panel needs a loss that the browser computes.",
+    );
+  });
   drawFormula(lab);
+  Object.keys(DRAWN).forEach((key, k) => {
+    const { canvas, note, title } = lab.panels[key],
+      keys = key === "grads" ? _(" Left and right walk through the anchors.") : "";
+    say(note, words[k]);
+    canvas.setAttribute("aria-label", `${title.textContent}. ${words[k]}${keys}`);
+  });
 }

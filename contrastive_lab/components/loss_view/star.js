@@ -84,7 +84,6 @@ export function drawStar(lab) {
   }
   scene.marked = lab.hover?.[1] ?? -1;
   scene.ring = isHinge(lab) && isFar(lab) ? 1 - marginOf(lab).at * scaleOf(lab) : null;
-  drawScene(scene, forcesOf(lab), { sprite: lab.sprite, ...lab.meta.thumbnails });
-  scene.canvas.setAttribute("aria-label", lab.sentence.textContent);
+  drawScene(scene, forcesOf(lab), { sprite: lab.sprite, ...lab.meta.thumbnails }, lab);
   if (isMoving(scene)) schedule(lab);
 }

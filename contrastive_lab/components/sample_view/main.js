@@ -10,13 +10,18 @@ import { PULL, PUSH, mark, pointedBar } from "../shared/push_pull.js";
 import { _ } from "../shared/locale.js";
 import { inApp, partOf } from "../shared/part.js";
 
-export const mount = partOf("_why", build, (view, data) => {
-  if (view.key !== data.meta.content) load(view, data);
-});
+export const mount = partOf(
+  "_why",
+  build,
+  (view, data) => {
+    if (view.key !== data.meta.content) load(view, data);
+  },
+  redraw,
+);
 
 export default inApp(mount);
 
-function build(parent) {
+function build() {
   /** @type {any} */
   const view = {};
   view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": _("setting of the loss") });
@@ -64,13 +69,7 @@ function build(parent) {
       view.curveBox,
     ),
   );
-  parent.append(view.root);
   view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
-  view.observer = new ResizeObserver(() => {
-    drawBars(view);
-    drawCurve(view);
-  });
-  view.observer.observe(view.root);
   return view;
 }
 

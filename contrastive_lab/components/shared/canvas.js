@@ -49,6 +49,54 @@ export function theme(root) {
   };
 }
 
+const FONT = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
+
+/** Widths and heights in CSS pixels, as they were last laid out. @type {WeakMap<Element, [number, number]>} */
+const SIZES = new WeakMap();
+
+/**
+ * Call back when an element or a canvas in it has another size. Their sizes are known from then on: to ask for one in a
+ * frame that has changed texts would lay out the page once more.
+ *
+ * @param {HTMLElement} root
+ * @param {() => void} redraw
+ */
+export function watchSizes(root, redraw) {
+  const observer = new ResizeObserver((entries) => {
+    for (const { target } of entries) SIZES.set(target, [target.clientWidth, target.clientHeight]);
+    redraw();
+  });
+  for (const node of [root, ...root.querySelectorAll("canvas")]) {
+    SIZES.set(node, [0, 0]);
+    observer.observe(node);
+  }
+  return observer;
+}
+
+/**
+ * Measure an element that was moved to another place when it is drawn next.
+ *
+ * @param {Element} node
+ */
+export function forgetSize(node) {
+  if (SIZES.has(node)) SIZES.set(node, [0, 0]);
+}
+
+/**
+ * Width and height of an element in CSS pixels. What was hidden until now, or is not watched, is measured.
+ *
+ * @param {Element} node
+ * @returns {[number, number]}
+ */
+export function sizeOf(node) {
+  const known = SIZES.get(node);
+  if (known?.[0]) return known;
+  /** @type {[number, number]} */
+  const now = [node.clientWidth, node.clientHeight];
+  if (known) SIZES.set(node, now);
+  return now;
+}
+
 /**
  * A canvas at the screen's resolution, cleared: context, width and height in CSS pixels.
  *
@@ -57,8 +105,7 @@ export function theme(root) {
  */
 export function sizeCanvas(c) {
   const dpr = devicePixelRatio || 1,
-    width = c.clientWidth,
-    height = c.clientHeight;
+    [width, height] = sizeOf(c);
   const w = Math.round(width * dpr),
     h = Math.round(height * dpr);
   if (c.width !== w || c.height !== h) {
@@ -68,7 +115,7 @@ export function sizeCanvas(c) {
   const g = c.getContext("2d");
   g.setTransform(dpr, 0, 0, dpr, 0, 0);
   g.clearRect(0, 0, width, height);
-  g.font = "12px 'Source Sans', 'Source Sans Pro', sans-serif";
+  if (!g.font.startsWith("12px")) g.font = FONT; // not at each frame: it would lay out the page
   return [g, width, height];
 }
 
@@ -80,7 +127,7 @@ export function sizeCanvas(c) {
  */
 export function sizeSquare(c) {
   const dpr = devicePixelRatio || 1,
-    size = Math.round(c.clientWidth * dpr),
+    size = Math.round(sizeOf(c)[0] * dpr),
     g = c.getContext("2d");
   if (c.width !== size) c.width = c.height = size;
   g.clearRect(0, 0, size, size);

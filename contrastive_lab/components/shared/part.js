@@ -1,5 +1,6 @@
 // A part in its host: built once, shown anew with each answer, taken away at the end; and what it tells.
 
+import { watchSizes } from "./canvas.js";
 import { doneOf } from "./lesson.js";
 import { mountIn } from "./locale.js";
 import { languageOf, unpack } from "./transport.js";
@@ -8,16 +9,23 @@ import { languageOf, unpack } from "./transport.js";
  * What mounts a part in an element, from a blob of pack (transport.py); another one may follow. It returns what takes
  * the part away.
  *
- * @param {string} field of the element, where the part is kept; its `root`, `frame` and `observer` end with it
- * @param {(parent: any, data: any, host: any) => any} build
+ * @param {string} field of the element, where the part is kept; its `root` and `frame` end with it
+ * @param {(data: any, host: any) => any} build
  * @param {(part: any, data: any) => void} show
+ * @param {(part: any) => void} redraw after it, or a canvas in it, has got another size
  * @param {(part: any) => void} [end]
  * @returns {(parent: any, blob: Uint8Array, host: Host) => () => void}
  */
-export function partOf(field, build, show, end) {
+export function partOf(field, build, show, redraw, end) {
+  const begin = (parent, data, host) => {
+    const part = build(data, host);
+    parent.append(part.root);
+    part.observer = watchSizes(part.root, () => redraw(part));
+    return part;
+  };
   return (parent, blob, host) => {
     const data = unpack(blob),
-      part = (parent[field] ||= build(parent, data, host));
+      part = (parent[field] ||= begin(parent, data, host));
     part.send = host?.report;
     show(part, data);
     return () => {

@@ -112,12 +112,15 @@ interface LossViewState {
   rows: number[]; // the matrix's order
   columns: number[];
   cache: any; // what depends on the batch and the anchor, not on the knob
+  ink: string; // colors of the theme
+  paper: string;
+  accent: string;
   redraw: () => void;
   [element: string]: any;
 }
 
-/** Draws a panel of the curves. */
-type PanelDraw = (lab: LossViewState, g: CanvasRenderingContext2D, width: number, height: number) => void;
+/** Draws a panel of the curves; gives its words. */
+type PanelDraw = (lab: LossViewState, g: CanvasRenderingContext2D, width: number, height: number) => string;
 
 /** Points on a circle. */
 interface CircleState {

@@ -12,8 +12,7 @@ import { footOf, playButtons, setting, showRunning, stageOf } from "../shared/st
 const METHODS = { simsiam: "SimSiam", byol: "BYOL" };
 const SEEDS = 9999;
 
-/** @param {any} parent */
-export function build(parent) {
+export function build() {
   /** @type {any} */
   const part = { running: false, earlier: [], due: 0 };
   const choose = (field) => (value) => {
@@ -54,9 +53,6 @@ export function build(parent) {
     [part.canvas, play, el("p", { class: "status" }, about)],
     [part.lesson.root, part.switches, ...courseOf(part), settingsOf(part), foot],
   );
-  parent.append(part.root);
-  part.observer = new ResizeObserver(() => tick(part));
-  part.observer.observe(part.root);
   return part;
 }
 

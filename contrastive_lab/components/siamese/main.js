@@ -7,7 +7,7 @@ import { showFurther } from "../shared/further_knobs.js";
 import { showLesson } from "../shared/lesson.js";
 import { inApp, isOlder, partOf, saveAsked } from "../shared/part.js";
 
-export const mount = partOf("_siamese", build, (part, { meta }) => {
+function showAnswer(part, { meta }) {
   const isFirst = part.seed === undefined;
   if (isFirst) {
     Object.assign(part, meta.start);
@@ -19,6 +19,8 @@ export const mount = partOf("_siamese", build, (part, { meta }) => {
   showLesson(part.lesson, meta.lesson);
   saveAsked(part, meta.export, { png: savePicture, csv: saveCourse });
   tick(part);
-});
+}
+
+export const mount = partOf("_siamese", build, showAnswer, tick);
 
 export default inApp(mount);

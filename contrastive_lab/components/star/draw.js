@@ -2,7 +2,7 @@
 
 import { ease, radiusOf } from "./layout.js";
 import { MOVE, lay, swell, watchStrongest } from "./scene.js";
-import { BLUE, ORANGE, rgb, sizeCanvas, theme } from "../shared/canvas.js";
+import { BLUE, ORANGE, rgb, sizeCanvas } from "../shared/canvas.js";
 import { percent } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
@@ -16,10 +16,10 @@ const NAMED = 0.03, // share of the push above which an image says it
  * @param {any} scene of scene.js
  * @param {ArrayLike<number>} forces of each column: its share of the push, or below 0 of the pull
  * @param {{ sprite?: any, across: number, tile: number }} sheet the pictures
+ * @param {{ ink: string, paper: string, accent: string }} colors
  */
-export function drawScene(scene, forces, sheet) {
-  const [g, width, height] = sizeCanvas(scene.canvas),
-    colors = theme(scene.canvas);
+export function drawScene(scene, forces, sheet, colors) {
+  const [g, width, height] = sizeCanvas(scene.canvas);
   if (!width || !height || !scene.batch) return;
   lay(scene, width, height);
   watchStrongest(scene, forces);
@@ -143,6 +143,7 @@ function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }) {
   if (!isNamed || !force) return;
   const text = force === -1 ? _("pull") : percent(Math.abs(force)),
     y = now[1] + tile / 2 + 16;
+  g.save();
   g.font = "600 14px 'Source Sans', 'Source Sans Pro', sans-serif";
   g.textAlign = "center";
   g.lineJoin = "round";
@@ -151,7 +152,7 @@ function drawLabel({ tile }, g, { now, force, isNamed }, { ink, paper }) {
   g.strokeText(text, now[0], y);
   g.fillStyle = ink;
   g.fillText(text, now[0], y);
-  g.textAlign = "start";
+  g.restore();
 }
 
 function drawPicture({ g, sheet }, picture, [x, y], side, rim, width) {

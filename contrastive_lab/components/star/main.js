@@ -4,6 +4,7 @@
 import { drawScene } from "./draw.js";
 import { effective, glide, pushShares } from "./layout.js";
 import { aim, buildScene, isMoving } from "./scene.js";
+import { theme } from "../shared/canvas.js";
 import { el, percent, say } from "../shared/dom.js";
 import { knobPair, knobText, toSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
@@ -19,12 +20,13 @@ export const mount = partOf(
   "_star",
   build,
   () => {},
+  schedule,
   (star) => star.drops.abort(),
 );
 
 export default inApp(mount);
 
-function build(parent, data, host) {
+function build(data, host) {
   const { meta } = data,
     still = isStill();
   /** @type {any} */
@@ -57,14 +59,11 @@ function build(parent, data, host) {
     pull: (row, similarity) => pull(star, row, similarity),
   });
   star.root = el("div", { class: "star" }, el("div", { class: "stage" }, star.scene.canvas), wordsOf(star, host));
-  parent.append(star.root);
   star.slider.value = toSlider(KNOB, star.value);
   star.slider.onpointerdown = star.touched;
   listenForFiles(star);
   const places = new Float32Array(data.places.slice().buffer);
   choose(star, meta.anchors[0], new Map(star.pictures.map((row) => [row, places.slice(2 * row, 2 * row + 2)])));
-  star.observer = new ResizeObserver(() => schedule(star));
-  star.observer.observe(star.root);
   createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then((sprite) => {
     star.sheet.sprite = sprite;
     schedule(star);
@@ -177,7 +176,7 @@ function draw(star) {
     forces = Float32Array.from(scene.batch.mask, (role) => (role === 1 ? -1 : 0));
   negatives.forEach((row, k) => (forces[row] = shares[k]));
   scene.left = getComputedStyle(words).position === "absolute" ? words.offsetLeft + words.offsetWidth : 0;
-  drawScene(scene, forces, star.sheet);
+  drawScene(scene, forces, star.sheet, theme(star.root));
   tell(star, negatives, shares);
 }
 

@@ -8,7 +8,10 @@ import { _ } from "../../shared/locale.js";
 /**
  * Loss and ∂L/∂D over the distance, of a positive and of a negative pair; marks: the anchor's.
  *
- * @type {PanelDraw}
+ * @param {LossViewState} lab
+ * @param {CanvasRenderingContext2D} g
+ * @param {number} width
+ * @param {number} height
  */
 export function drawDerivative(lab, g, width, height) {
   const { margin, squared } = lab.kernel,

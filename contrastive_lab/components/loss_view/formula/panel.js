@@ -18,6 +18,7 @@ export function drawFormula(lab) {
     o = lab.out,
     curve = Boolean(lab.kernel) && lab.kernel.form === "pair";
   canvas.hidden = !curve;
+  if (curve) drawDerivative(lab, ...sizeCanvas(canvas));
   const lines =
     !o || !(o.weight[i] > 0)
       ? []
@@ -40,13 +41,6 @@ export function drawFormula(lab) {
   );
   const rows = lines.map(([title, formula]) => el("div", {}, el("span", {}, title), typeset(formula)));
   become(lab.worked, el("div", {}, ...rows));
-  if (!curve) return;
-  const [g, width, height] = sizeCanvas(canvas);
-  drawDerivative(lab, g, width, height);
-  canvas.setAttribute(
-    "aria-label",
-    _("Loss of a positive and of a negative pair, and their derivatives, over the distance."),
-  );
 }
 
 /**
