@@ -6,8 +6,8 @@ import { decide, kept, markOf, newLog, undo } from "./log.js";
 import { drawPicture } from "./pictures.js";
 import { newVerdict, showVerdict } from "./verdict.js";
 import { el, say } from "../shared/dom.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn, N_ } from "../shared/locale.js";
+import { _, N_ } from "../shared/locale.js";
+import { inApp, partOf } from "../shared/part.js";
 
 const WHILE_MOVING = 250; // milliseconds of rest before the page hears which sample is looked at
 const FIELDS = "input, select, textarea, [contenteditable=true]";
@@ -19,33 +19,16 @@ let isPointed = true; // no Tab since the last click
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- */
-export function mount(parent, blob, host) {
-  const data = unpack(blob),
-    view = parent._bench || (parent._bench = build(parent));
-  view.host = host;
-  load(view, data);
-  return () => {
-    clearTimeout(view.timer);
-    window.removeEventListener("keydown", view.onkey, true);
-    window.removeEventListener("pointerdown", view.onpoint, true);
-    view.root.remove();
-    parent._bench = null;
-  };
-}
+const resized = () => {}; // its pictures keep their pixels
+const mount = partOf("_bench", build, load, resized, (view) => {
+  clearTimeout(view.timer);
+  window.removeEventListener("keydown", view.onkey, true);
+  window.removeEventListener("pointerdown", view.onpoint, true);
+});
 
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
+export default inApp(mount);
 
-function build(parent) {
+function build() {
   /** @type {any} */
   const view = { of: null, at: 0, drawn: null };
   const button = (text, key, act, kind) =>
@@ -106,7 +89,6 @@ function build(parent) {
     ),
     view.keys,
   );
-  parent.append(view.root);
   view.onkey = (event) => onKey(view, event);
   view.onpoint = () => (isPointed = true);
   window.addEventListener("pointerdown", view.onpoint, true);
@@ -335,7 +317,7 @@ function step(view, by) {
 function report(view) {
   clearTimeout(view.timer);
   const item = itemAt(view);
-  view.host.report("decided", {
+  view.send("decided", {
     nonce: view.log.nonce,
     events: view.log.events,
     at: item ? item.id : "",

@@ -3,15 +3,11 @@
 import { drawGallery, pictureOf } from "./grid.js";
 import { el } from "../shared/dom.js";
 import { pointAt } from "../shared/pointed_at.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn } from "../shared/locale.js";
+import { _ } from "../shared/locale.js";
+import { inApp } from "../shared/part.js";
+import { unpack } from "../shared/transport.js";
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- */
-export function mount(parent, blob, host) {
+function mount(parent, blob, host) {
   const data = unpack(blob),
     meta = data.meta;
   const box = parent._gallery || (parent._gallery = el("div", { role: "group" }));
@@ -50,9 +46,4 @@ export function mount(parent, blob, host) {
   createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then(show);
 }
 
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
+export default inApp(mount);

@@ -20,14 +20,8 @@ export function drag(lab, v, stamp) {
   schedule(lab, true);
 }
 
-/**
- * The knob moves by something other than its slider.
- *
- * @param {LossViewState} lab
- * @param {number} v
- * @param {number} stamp
- */
-export function dragTo(lab, v, stamp) {
+/** The knob moves by something other than its slider. */
+function dragTo(lab, v, stamp) {
   lab.slider.value = toSlider(lab.meta.knob, v);
   drag(lab, v, stamp);
 }

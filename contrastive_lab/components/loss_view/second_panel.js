@@ -74,12 +74,8 @@ export function keepPinned(lab, name) {
   report(lab);
 }
 
-/**
- * The controls and the table of the panel, for the choice that is made.
- *
- * @param {LossViewState} lab
- */
-export function openTwo(lab) {
+/** The controls and the table of the panel, for the choice that is made. */
+function openTwo(lab) {
   const { canvas, note } = lab.panels.two,
     forms = formsOf(lab),
     others = lab.meta.alternatives;

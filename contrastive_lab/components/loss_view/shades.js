@@ -11,7 +11,7 @@ const MOST = 1e-38;
 // A float's sign, exponent and four digits of its mantissa choose one of 8,192 colors: a scale over
 // all magnitudes without a power per cell.
 export const BITS = 19;
-export const SHADES = 1 << (32 - BITS);
+const SHADES = 1 << (32 - BITS);
 
 function shades(colorOf) {
   const table = new Uint32Array(SHADES),

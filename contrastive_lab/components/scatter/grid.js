@@ -69,21 +69,8 @@ export function placesIn(cells, xy) {
 
 const clamp = (k, side) => Math.min(side - 1, Math.max(0, k || 0));
 
-/**
- * @param {any} cells
- * @param {number} x
- */
-export function columnOf({ side, box }, x) {
-  return clamp(Math.floor(((x - box.x0) / box.span) * side), side);
-}
-
-/**
- * @param {any} cells
- * @param {number} y
- */
-export function lineOf({ side, box }, y) {
-  return clamp(Math.floor(((y - box.y0) / box.span) * side), side);
-}
+const columnOf = ({ side, box }, x) => clamp(Math.floor(((x - box.x0) / box.span) * side), side);
+const lineOf = ({ side, box }, y) => clamp(Math.floor(((y - box.y0) / box.span) * side), side);
 
 /**
  * Where in `cells.order` the points of a rectangle stand: [from, to, from, to, …]. They are those of all cells that

@@ -12,52 +12,35 @@ import { receive } from "./more.js";
 import { glideFromLast } from "./motion.js";
 import { loadPartners, partnersButton } from "./partners.js";
 import { listen, zoomBy } from "./pointer.js";
-import { packRows, unpackRows } from "./rows.js";
+import { unpackRows } from "./rows.js";
 import { choose, drawPictures, light } from "./selection.js";
 import { arranged, columnsFor, loadMorph, morphSlider, move } from "./side_by_side.js";
 import { receiveNear } from "./ties.js";
 import { tip } from "./tip.js";
 import { schedule, seeWhole } from "./view.js";
 import { choices, el } from "../shared/dom.js";
-import { languageOf, unpack } from "../shared/transport.js";
-import { _, mountIn, N_ } from "../shared/locale.js";
+import { _, N_ } from "../shared/locale.js";
+import { inApp, partOf } from "../shared/part.js";
 
 const STACKED = 360; // pixels of each of several maps below each other
 const MODES = { lasso: N_("lasso"), box: N_("box"), pan: N_("pan") };
 const ICONS = ["◌", "▭", "✥", "⤢", "▦", "⇄"]; // of the tools where they stand on the stage
 
-/**
- * @param {any} parent the element that it fills
- * @param {Uint8Array} blob what pack of shared/transport.py gives; another one may follow
- * @param {Host} host where it stands
- * @returns {() => void} takes it away
- */
-export function mount(parent, blob, host) {
-  const data = unpack(blob);
-  const map = parent._map || (parent._map = build(parent));
-  map.send = (rows) => host.report("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
-  map.redraw = () => draw(map);
-  load(map, data);
+export const mount = partOf("_map", build, load, fit, (map) => {
+  clearTimeout(map.resting);
+  clearTimeout(map.dwelling);
+  map.ignore();
+});
+
+export default inApp(mount);
+
+/** In a place of another size. */
+function fit(map) {
+  if (!map.moved) map.view = null;
   schedule(map, true);
-  return () => {
-    cancelAnimationFrame(map.frame);
-    clearTimeout(map.resting);
-    clearTimeout(map.dwelling);
-    map.ignore();
-    map.observer.disconnect();
-    map.root.remove();
-    parent._map = null;
-  };
 }
 
-/**
- * @param {PartArguments} component
- */
-export default function ({ parentElement, data, setStateValue }) {
-  return mountIn(mount, parentElement, data, languageOf(data), { report: setStateValue });
-}
-
-function build(parent) {
+function build() {
   /** @type {any} */
   const map = {
     view: null,
@@ -73,6 +56,7 @@ function build(parent) {
     wanted: [],
     withImages: true,
   };
+  map.redraw = () => draw(map);
   map.canvas = el("canvas", { tabindex: 0, role: "img" });
   map.over = el("canvas", { "aria-hidden": "true", class: "over" });
   map.tip = el("div", { class: "tip", hidden: "" });
@@ -141,7 +125,6 @@ function build(parent) {
     el("div", { class: "zoom" }, nearer("−", _("zoom out"), 0.8), nearer("+", _("zoom in"), 1.25)),
     map.gallery,
   );
-  parent.append(map.root);
   listen(map);
   const save = (e) => {
     if (!map.meta.fits) return;
@@ -159,11 +142,6 @@ function build(parent) {
     ignoreNear();
     window.removeEventListener(SAVE, save);
   };
-  map.observer = new ResizeObserver(() => {
-    if (!map.moved) map.view = null;
-    schedule(map, true);
-  });
-  map.observer.observe(map.stage);
   return map;
 }
 
@@ -235,4 +213,5 @@ function load(map, data) {
       { title: meta.title, rows: map.rows },
     ),
   );
+  schedule(map, true);
 }

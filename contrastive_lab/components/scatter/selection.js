@@ -4,6 +4,7 @@ import { idOf } from "./ids.js";
 import { picture, tileOf } from "./pictures.js";
 import { drawGallery } from "../gallery/grid.js";
 import { nearOf } from "./near.js";
+import { packRows } from "./rows.js";
 import { schedule } from "./view.js";
 
 /**
@@ -25,7 +26,7 @@ export function light(map, rows) {
 export function choose(map, rows) {
   map.missed = "";
   light(map, rows);
-  map.send(rows);
+  map.send("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
 }
 
 /**

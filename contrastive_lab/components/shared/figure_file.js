@@ -2,7 +2,7 @@
 
 import { offer } from "./download.js";
 
-export const NS = "http://www.w3.org/2000/svg";
+const NS = "http://www.w3.org/2000/svg";
 export const FAMILIES = {
   Helvetica: "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif",
   Times: "'Times New Roman', Times, 'Liberation Serif', serif",

@@ -41,7 +41,7 @@ export function partOf(field, build, show, redraw, end) {
 /**
  * The part for Streamlit.
  *
- * @param {ReturnType<typeof partOf>} mount
+ * @param {(parent: any, blob: Uint8Array, host: Host) => (() => void) | void} mount
  */
 export function inApp(mount) {
   /** @param {PartArguments} component */

@@ -22,13 +22,8 @@ const SPEED = /** @type {any} */ ({ low: 1, high: 500, log: true }), // steps a 
  */
 export const speedOf = (part) => fromSlider(SPEED, Number(part.speedSlider.value));
 
-/**
- * The part's settings as a step takes them.
- *
- * @param {any} part
- * @returns {Settings}
- */
-export function settingsOf({ method, predictor, stopGradient, further }) {
+/** The part's settings as a step takes them. @returns {Settings} */
+function settingsOf({ method, predictor, stopGradient, further }) {
   const { rate, predictor_rate: predictorRate, momentum } = further.values;
   return { method, predictor, stopGradient, rate, predictorRate, momentum };
 }

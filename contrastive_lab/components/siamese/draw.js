@@ -53,12 +53,8 @@ function drawCircle(g, color, [x, y], r) {
   g.stroke();
 }
 
-/**
- * Where the training stands.
- *
- * @param {any} part
- */
-export function inWords({ training, spread, resultant, collapsedAt }) {
+/** Where the training stands. */
+function inWords({ training, spread, resultant, collapsedAt }) {
   const values = { step: training.step, spread: number(spread), length: number(resultant), at: collapsedAt };
   if (!training.step)
     return _("At the start: spread {spread}, mean resultant length {length}. Press Run or Step.", values);
