@@ -29,7 +29,7 @@ def test_the_better_run_is_named_with_an_interval_that_holds_the_truth_and_its_i
     assert 0 < low < 10 < high < 20
     page.get_by_role("button", name=f"Look at the {WRONG} disagreements").click()
     page.get_by_text(f"{WRONG} of 360 samples").wait_for(timeout=SLOW)
-    listed = page.locator(".gallery button")
+    listed = page.get_by_role("group", name="Label, predictions of A and B, id").locator("button")
     listed.nth(WRONG - 1).wait_for(timeout=SLOW)
     ids = sorted(text.split()[-1] for text in listed.all_inner_texts())
     assert tuple(ids) == planted.wrong
