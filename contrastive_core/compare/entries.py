@@ -8,6 +8,7 @@ excludes zero and its corrected p is below 0.05. That is said of these encoders;
 of three seeds.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
+from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
 from contrastive_core.compare.evaluate import evaluate_sets, metric_names
@@ -26,6 +28,7 @@ from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.towers import PAIR, towers_of
 
 MOST = 8
+TWICE = N_("{name} has the id {id} {times} times; samples are matched by their ids, so each needs one of its own")
 NEAREST = 20  # rows by which neighborhoods are compared
 
 
@@ -44,10 +47,14 @@ class Entry:
 def common(sets: Sequence[EmbeddingSet]) -> list[EmbeddingSet]:
     """The sets, cut to the samples that all have, in the order of the first.
 
-    Raises: ValueError for fewer than two or more than eight sets, or nothing in common.
+    Raises: ValueError for fewer than two or more than eight sets, nothing in common, or an id that two rows have.
     """
     if not 2 <= len(sets) <= MOST:
         raise ValueError(message("two to {most} runs can be compared; got {sets}", most=MOST, sets=len(sets)))
+    for rows in sets:
+        if len({*rows.ids}) < len(rows.ids):
+            name, (twice, times) = rows.provenance.get("file"), Counter(rows.ids).most_common(1)[0]
+            raise ValueError(message(TWICE, name=name or N_("A space"), id=printable(twice, 80), times=times))
     shared = set.intersection(*(set(s.ids) for s in sets))
     if len(shared) < 2:
         raise ValueError(NOTHING_IN_COMMON)

@@ -116,6 +116,12 @@ def _npz(file: BinaryIO, path: Path) -> EmbeddingSet:
         raise UnusableEmbedding("{name} cannot be used: {why}", name=path.name, why=why) from None
 
 
+def check_rows(rows: int, path: Path) -> None:
+    """Raises UnusableEmbedding where there are none."""
+    if not rows:
+        raise UnusableEmbedding("{name} has no rows", name=path.name)
+
+
 def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
     """Refuse what would take too much memory. Raises UnusableEmbedding where `total` bytes are more than `limit`, or
     stand for so few in the file that it can only be an attack."""
@@ -127,13 +133,13 @@ def check_size(total: int, limit: int, file: BinaryIO, path: Path) -> None:
 
 
 def _vector_arrays(heads: Mapping[str, Head], path: Path) -> list[str]:
-    """Names of the arrays of vectors: of our own files `features`; one with a usual name; two of fractions are those
-    of two towers; else the only one."""
+    """Names of the arrays of vectors: of our own files `features`; one with a usual name; two of fractions, or two of
+    whole numbers where there are no others, are those of two towers; else the only one."""
     wide = [k for k, (shape, _, dtype) in heads.items() if len(shape) == 2 and dtype.kind in "fiu"]
     known = [k for k in (("features",) if "meta" in heads else USUAL) if k in wide]
-    of_fractions = [k for k in wide if heads[k][2].kind == "f"]
-    if "meta" not in heads and len(of_fractions) == 2 and not {*USUAL} & {*heads}:
-        return of_fractions
+    of_towers = [k for k in wide if heads[k][2].kind == "f"] or wide
+    if "meta" not in heads and len(of_towers) == 2 and not {*USUAL} & {*heads}:
+        return of_towers
     if not known and ("meta" in heads or len(wide) != 1):
         got = printable(", ".join(f"{k} {shape}" for k, (shape, _, _) in heads.items()), 200)
         raise UnusableEmbedding(NO_VECTORS, name=path.name, usual=" or ".join(USUAL), got=got)
@@ -192,8 +198,7 @@ def _set_of(
     features: np.ndarray, columns: Mapping[str, np.ndarray], provenance: JsonObject, path: Path
 ) -> EmbeddingSet:
     """An `EmbeddingSet` of vectors (n, d) and what else is known per row, by name."""
-    if not len(features):
-        raise UnusableEmbedding("{name} has no rows", name=path.name)
+    check_rows(len(features), path)
     for name, column in columns.items():
         if len(column) != len(features):
             values = {"name": path.name, "column": f"{printable(name, 80)!r}"}

@@ -48,6 +48,7 @@ def read_csv(file: BinaryIO, path: Path, leave_out: Sequence[str] = (), batch: i
     for frame in pd.read_csv(file, low_memory=False, chunksize=batch or BATCH):
         frame.columns = frame.columns.astype(str)
         if not rest:
+            file_formats.check_rows(len(frame), path)
             kinds = _kinds(frame, path)
             series = _vector_columns([k for k, v in kinds.items() if v == "number"], kinds, path, leave_out)
             taken = [name for names in series.values() for name in names]
@@ -133,13 +134,13 @@ def read_parquet(file: BinaryIO, path: Path, leave_out: Sequence[str] = ()) -> T
     schema = pq.ParquetFile(file).schema_arrow
     texts = [f.name for f in schema if types.is_string(f.type) or types.is_large_string(f.type)]
     table = pq.ParquetFile(file, read_dictionary=texts, buffer_size=BUFFER)
+    file_formats.check_rows(n := table.metadata.num_rows, path)
     lists = _list_columns(schema, leave_out)
     names = [f.name for f in schema if _is_column(f.type)]
     numbers = [f.name for f in schema if _is_number(f.type)]
     series = {} if lists else _vector_columns(numbers, names, path, leave_out)
     taken = [name for columns in series.values() for name in columns]
     others = [name for name in names if name not in {*lists, *taken}]
-    n = table.metadata.num_rows
     _check_counts(n, table.metadata.num_columns, path)
     # by how many rows there are: to ask for more of a column ends the whole process where the file is damaged
     check_size(4 * n * len(taken), file_formats.VECTORS, file, path)

@@ -256,6 +256,9 @@ def test_only_common_samples_are_compared() -> None:
         compare.common([a, other])
     with pytest.raises(ValueError, match="two to 8"):
         compare.common([a])
+    twice = dataclasses.replace(a, ids=("x", *a.ids[1:19], "x"), provenance={"file": "b.csv"})
+    with pytest.raises(ValueError, match=r"b\.csv has the id x 2 times"):
+        compare.common([a, twice])
 
 
 def test_paired_intervals_hold_the_truth_as_often_as_they_say() -> None:

@@ -137,7 +137,7 @@ def test_partners_of_rows_that_are_left_out_are_told_of(tmp_path: Path) -> None:
         ("text.npy", TEXT[:5], "image has 6 rows and text 5; towers of different size need a column"),
         ("text.npy", b"", r"text\.npy does not begin as a \.npy file does"),
         ("text.csv", b"", r"text\.csv cannot be read"),
-        ("text.csv", b"d0,d1,d2,d3\n", r"text\.csv needs two or more columns"),
+        ("text.csv", b"d0,d1,d2,d3\n", r"text\.csv has no rows"),
         ("text.parquet", b"PAR1 and no more", r"text\.parquet cannot be read"),
         ("text.txt", b"hello", "vectors are read from"),
     ],
@@ -164,6 +164,15 @@ def test_a_second_file_that_is_not_there_or_has_two_towers_is_refused(tmp_path: 
     np.savez(b := tmp_path / "both.npz", image=IMAGE, text=TEXT)
     with pytest.raises(UnusableEmbedding, match=r"both\.npz already has two towers"):
         opened(a, b)
+
+
+def test_two_arrays_of_whole_numbers_are_two_towers_as_two_of_fractions_are(tmp_path: Path) -> None:
+    eight_bits = [np.round(20 * x).astype(np.int8) for x in (IMAGE, TEXT)]
+    np.savez(path := tmp_path / "both.npz", image=eight_bits[0], text=eight_bits[1])
+    towers = towers_of(rows := file_formats.read(path))
+    assert towers is not None
+    assert towers.names == ("image", "text")
+    np.testing.assert_array_equal(rows.features, np.concatenate(eight_bits))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

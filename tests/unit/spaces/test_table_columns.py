@@ -116,12 +116,13 @@ def test_a_column_that_turns_to_text_below_is_text(
         file_formats.read(path)
 
 
+@pytest.mark.parametrize("columns", [3, 1])
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_table_without_rows_says_so(tmp_path: Path, ending: str) -> None:
-    empty = pd.DataFrame(X[:0], columns=["d0", "d1", "d2"])
+def test_a_table_without_rows_says_so(tmp_path: Path, ending: str, columns: int) -> None:
+    empty = pd.DataFrame(X[:0, :columns], columns=["d0", "d1", "d2"][:columns])
     path = tmp_path / f"mine.{ending}"
     empty.to_csv(path, index=False) if ending == "csv" else empty.to_parquet(path)
-    with pytest.raises(UnusableEmbedding, match=r"no rows|two or more columns"):
+    with pytest.raises(UnusableEmbedding, match="has no rows"):
         file_formats.read(path)
 
 
