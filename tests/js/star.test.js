@@ -14,7 +14,7 @@ import {
   radiusOf,
   similarityAt,
 } from "../../contrastive_lab/components/star/layout.js";
-import { swell, watchStrongest } from "../../contrastive_lab/components/star/scene.js";
+import { lay, swell, watchStrongest } from "../../contrastive_lab/components/star/scene.js";
 import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const S = Float32Array.from({ length: 64 }, (_, j) => (j ? Math.cos(j * 1.7) : 1)),
@@ -54,6 +54,15 @@ test("images do not overlap, and their distance is the dissimilarity alone", () 
   for (let k = 1; k < byScore.length; k++) assert.ok(byScore[k][1] >= byScore[k - 1][1]);
   for (const s of [1, 0.5, scale.least]) assert.ok(Math.abs(similarityAt(radiusOf(s, scale), scale) - s) < 1e-9);
   assert.deepEqual([similarityAt(0, scale), similarityAt(1000, scale)], [1, scale.least]); // no farther than any image
+});
+
+test("where the words take all of the width no image stands behind the anchor", () => {
+  for (const left of [0, 290, 500]) {
+    const scene = /** @type {any} */ ({ batch: { scores: S, mask: M }, left, before: new Map() });
+    lay(scene, 300, 600);
+    for (const { radius } of scene.images) assert.ok(radius > 0);
+    assert.ok(Math.abs(similarityAt(radiusOf(0.5, scene.scale), scene.scale) - 0.5) < 1e-9);
+  }
 });
 
 test("the temperature glides from 0.5 to 0.1 and back", () => {

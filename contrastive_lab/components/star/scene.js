@@ -113,7 +113,8 @@ export function lay(scene, width, height) {
     columns = [...positives, ...shown],
     similarity = columns.map((column) => batch.scores[column]),
     least = Math.min(...similarity, 0),
-    scale = { inner: 1.9 * tile + 12, outer: size / 2 - 0.8 * tile - 16, least, tile: 1.25 * tile },
+    inner = 1.9 * tile + 12, // a page that is being laid out may leave no room between them
+    scale = { inner, outer: Math.max(inner + tile, size / 2 - 0.8 * tile - 16), least, tile: 1.25 * tile },
     at = places(similarity, scale);
   const center = [(left + width) / 2, height / 2];
   for (const [column, [x, y]] of scene.from ?? []) scene.before.set(column, [(x * size) / 2, (y * size) / 2]);
