@@ -80,18 +80,10 @@ def compare(
     sets = common([entry.test for entry in entries])
     pairs = [one for rows in sets if PAIR in rows.columns and (one := towers_of(rows)) is not None]
     pairs = pairs if len(pairs) == len(sets) else []
-    if pairs:
-        metrics = ()
-    kept, scored = Graphs(device, on_progress=on_progress), metric_names(None) if every_score else metrics
-    if pairs:
-        scored = [name for name in scored if name not in ACCURACIES]
-    scores: list[Scores] = []
-    for entry, rows in zip(entries, sets, strict=True):
-        is_whole = rows is entry.test  # what is known of an entry is of all its samples
-        if is_whole and entry.scores.keys() >= set(scored):
-            scores.append({name: entry.scores[name] for name in scored})
-        else:
-            scores.append(evaluate_sets(scored, entry.train, rows, kept))
+    metrics = () if pairs else metrics
+    asked = metric_names(None) if every_score else metrics
+    kept = Graphs(device, on_progress=on_progress)
+    scores = _scores(entries, sets, [name for name in asked if not (pairs and name in ACCURACIES)], kept)
     on_progress(N_("how alike they are"), None)
     graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
     labels = sets[0].labels
@@ -131,6 +123,18 @@ def compare(
         judged=is_judged,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
     )
+
+
+def _scores(
+    entries: Sequence[Entry], sets: Sequence[EmbeddingSet], names: Sequence[str], graphs: Graphs
+) -> list[Scores]:
+    """The scores of each entry on the common samples; what is known of an entry is of all its own."""
+    return [
+        {name: entry.scores[name] for name in names}
+        if rows is entry.test and entry.scores.keys() >= {*names}
+        else evaluate_sets(names, entry.train, rows, graphs)
+        for entry, rows in zip(entries, sets, strict=True)
+    ]
 
 
 def check_accuracies(metrics: Sequence[str]) -> None:
