@@ -181,12 +181,12 @@ def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64
 
 def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:
     """Return, for each of some rows, the most similar usable row of the other tower; -1 where there is none."""
-    found, unit = np.full(len(rows), -1), unit_rows(towers.rows.features)
+    x, lengths, found = towers.rows.features, towers.rows.lengths, np.full(len(rows), -1)
     (a, _), (b, _) = towers.usable_sides()
     for own, others in ((a, b), (b, a)):
         at = np.flatnonzero(np.isin(rows, own)) if len(others) else np.empty(0, np.int64)
         for part in np.array_split(at, 1 + len(at) * len(others) // BLOCK):
-            found[part] = others[(unit[rows[part]] @ unit[others].T).argmax(1)] if len(part) else -1
+            found[part] = others[(x[rows[part]] @ x[others].T / lengths[others]).argmax(1)] if len(part) else -1
     return found
 
 

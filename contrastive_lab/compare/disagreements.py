@@ -227,8 +227,13 @@ def _about(samples: ComparedSamples, way: str) -> None:
     counts = {"count": f"{len(rows):,}", "judged": f"{judged:,}"}
     st.markdown(text.format(question=format.plain(question), **counts))
     if len(rows):
-        file = format.table_csv(samples.table(rows))
-        st.download_button(_("These samples as CSV"), file, "disagree.csv", "text/csv", on_click="ignore")
+        st.download_button(  # made when it is asked for: the answers to many queries take seconds
+            _("These samples as CSV"),
+            lambda: format.table_csv(samples.table(rows)),
+            "disagree.csv",
+            "text/csv",
+            on_click="ignore",
+        )
         label = _("Select all of these on the maps")
         with st.container(key="compare-next"):
             st.button(label, on_click=samples.select, args=(rows,), type="primary", width="stretch")

@@ -8,14 +8,14 @@ import streamlit as st
 
 from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.evaluation import TOWERS
-from contrastive_core.compare.towers import SIDES
+from contrastive_core.compare.towers import RECALL, SIDES
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, locale
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import answer_or_wait
 
-RECALL = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
+KEY = re.compile(r"recall_(?P<k>\d+)_(?P<way>forth|back)")  # keys of scores
 AT_1 = ("recall_1_forth", "recall_1_back")  # in the verdict
 
 
@@ -53,11 +53,11 @@ def side_by_side(scores: Sequence[Scores]) -> list[Scores]:
 
 def _title(key: str) -> str:
     """The title of recall by its key, with the towers as first and second; "" of another score."""
-    found = RECALL.fullmatch(key)
+    found = KEY.fullmatch(key)
     if found is None:
         return ""
     a, b = SIDES if found["way"] == "forth" else SIDES[::-1]
-    return message("Recall@{k}, {a} → {b}", k=found["k"], a=a, b=b)
+    return message(RECALL, k=found["k"], a=a, b=b)
 
 
 def directions(names: Sequence[str], scores: Sequence[Scores]) -> str:

@@ -35,8 +35,8 @@ def _knobs(kind: Literal["methods", "losses"], name: str) -> dict[str, Knob]:
 
 
 def sliders(run: Run) -> None:
-    """A slider for each setting, at the value that was asked for last. A change from elsewhere makes a new one; its own
-    leaves it as it is, so that it keeps the focus."""
+    """A slider for each setting, at the value that was asked for last. A change from elsewhere makes a new slider; one
+    that was moved itself stays, and keeps the focus."""
     taken = {change["id"] for change in run.logged_changes()}
     asked = [*run.changes(), *(one for one in run.requests() if one["id"] not in taken)]
     for name, setting in live_of(run).items():
