@@ -1,6 +1,8 @@
 // Layers of a small network on a batch of rows: forward, backward, and Adam. Hidden layers are ReLU. A test holds
 // outputs, gradients and a step to PyTorch's.
 
+import { addProduct, matrix, turned } from "./product.js";
+
 const BETAS = [0.9, 0.999]; // Adam's, and its ε: torch.optim's defaults
 const EPS = 1e-8;
 
@@ -26,78 +28,6 @@ function layersOf(sizes) {
     at += (sizes[k] + 1) * outputs;
     return layer;
   });
-}
-
-/** A matrix in an array: the cell (i, k) stands at `at` + i·down + k·across. */
-export const matrix = (of, at, down, across = 1) => ({ of, at, down, across });
-export const turned = ({ of, at, down, across }) => matrix(of, at, across, down);
-
-const SIZE = 1 << 17, // cells of B at most
-  TILE = 8; // columns that are summed at a time
-// Constants of doubles: V8 multiplies them twice as fast as arrays that a variable holds, or as floats.
-const table = new Float64Array(SIZE), // B, row by row
-  places = new Int32Array(SIZE), // of the rows of B that a row of A needs,
-  factors = new Float64Array(SIZE), // and its cells
-  columns = new Int32Array(SIZE), // that are wanted
-  sums = new Float64Array(TILE);
-
-/** Adds A (n·inner) times B (inner·width) to C, without zeros of A and cells where `kept` (n·width) is 0. */
-export function addProduct(A, B, C, [n, inner, width], kept = null) {
-  if (inner * width > SIZE) throw new RangeError("the matrix is too large");
-  for (let k = 0; k < inner; k++)
-    for (let q = 0; q < width; q++) table[k * width + q] = B.of[B.at + k * B.down + q * B.across];
-  for (let i = 0; i < n; i++) {
-    let count = 0,
-      wide = 0;
-    for (let k = 0; k < inner; k++) {
-      const x = A.of[A.at + i * A.down + k * A.across];
-      places[count] = k * width;
-      factors[count] = x;
-      count += Number(x !== 0); // without a branch: of a hidden layer half are 0
-    }
-    for (let q = 0; q < width; q++) {
-      columns[wide] = q;
-      wide += Number(!kept || kept[i * width + q] !== 0);
-    }
-    columns.fill(0, wide, wide + TILE);
-    for (let q = 0; q < wide; q += TILE) {
-      sumTile(count, q);
-      for (let r = Math.min(TILE, wide - q) - 1; r >= 0; r--)
-        C.of[C.at + i * C.down + columns[q + r] * C.across] += sums[r];
-    }
-  }
-}
-
-function sumTile(count, q) {
-  const at = columns[q],
-    bt = columns[q + 1],
-    ct = columns[q + 2],
-    dt = columns[q + 3],
-    et = columns[q + 4],
-    ft = columns[q + 5],
-    gt = columns[q + 6],
-    ht = columns[q + 7];
-  let a = 0,
-    b = 0,
-    c = 0,
-    d = 0,
-    e = 0,
-    f = 0,
-    g = 0,
-    h = 0;
-  for (let t = 0; t < count; t++) {
-    const x = factors[t],
-      row = places[t];
-    a += x * table[row + at];
-    b += x * table[row + bt];
-    c += x * table[row + ct];
-    d += x * table[row + dt];
-    e += x * table[row + et];
-    f += x * table[row + ft];
-    g += x * table[row + gt];
-    h += x * table[row + ht];
-  }
-  [sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]] = [a, b, c, d, e, f, g, h];
 }
 
 /** The rows of every layer, the inputs X (n·inputs) first and the outputs last. */
@@ -133,10 +63,11 @@ export function backward({ sizes, w }, rows, slope, n, wantsInputs = false) {
       D = matrix(slope, 0, outputs),
       bias = at + inputs * outputs;
     for (let i = 0; i < n; i++) for (let q = 0; q < outputs; q++) gradient[bias + q] += slope[i * outputs + q];
-    addProduct(turned(D), matrix(from, 0, inputs), turned(matrix(gradient, at, outputs)), [outputs, n, inputs]);
+    addProduct(turned(matrix(from, 0, inputs)), D, matrix(gradient, at, outputs), [inputs, n, outputs]);
     if (k === 0 && !wantsInputs) return { gradient, slope: null };
     slope = new Float32Array(n * inputs);
-    addProduct(D, turned(matrix(w, at, outputs)), matrix(slope, 0, inputs), [n, outputs, inputs], k > 0 ? from : null);
+    addProduct(D, turned(matrix(w, at, outputs)), matrix(slope, 0, inputs), [n, outputs, inputs]);
+    if (k > 0) for (let q = 0; q < slope.length; q++) if (from[q] === 0) slope[q] = 0;
   }
   return { gradient, slope };
 }

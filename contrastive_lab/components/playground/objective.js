@@ -1,7 +1,8 @@
 // Losses on the rows of a batch, and their gradients. Softmax, hinge and VICReg's terms are those of the Loss Lab. Rows
 // stand image by image: 2·i and 2·i + 1 are the views of image i.
 
-import { addProduct, matrix, throughUnit, turned, unitRows } from "./network.js";
+import { throughUnit, unitRows } from "./network.js";
+import { addProduct, matrix, turned } from "./product.js";
 import { centered, deviationOf, dimensionsOf, termsOf } from "../shared/dimensions.js";
 import { evaluate } from "../shared/kernels.js";
 

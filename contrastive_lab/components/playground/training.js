@@ -2,6 +2,7 @@
 
 import { adam, backward, descend, forward, network, unitRows } from "./network.js";
 import { compare, crossCosine, vicReg } from "./objective.js";
+import { addProduct, matrix, turned } from "./product.js";
 import { drawView } from "./views.js";
 import { generator } from "../shared/random.js";
 
@@ -169,15 +170,16 @@ export function accuracy(Z, { labels, learned }) {
   if (!labels) return NaN;
   const n = labels.length,
     d = Z.length / n,
+    S = new Float32Array((n - learned) * learned),
     near = new Float64Array(NEIGHBORS),
     classes = new Int16Array(NEIGHBORS),
     votes = new Int32Array(1 + Math.max(...labels));
+  addProduct(matrix(Z, learned * d, d), turned(matrix(Z, 0, d)), matrix(S, 0, learned), [n - learned, d, learned]);
   let right = 0;
   for (let i = learned; i < n; i++) {
     near.fill(-Infinity);
     for (let j = 0; j < learned; j++) {
-      let s = 0;
-      for (let k = 0; k < d; k++) s += Z[i * d + k] * Z[j * d + k];
+      const s = S[(i - learned) * learned + j];
       let at = NEIGHBORS;
       for (; at > 0 && near[at - 1] < s; at--);
       if (at === NEIGHBORS) continue;
