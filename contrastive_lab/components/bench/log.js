@@ -5,9 +5,7 @@
  * @typedef {{seq: number, what: string, id?: string, label?: string}} Event
  */
 
-/**
- * @param {string} nonce names this window, so that its numbers are no other's
- */
+/** @param {string} nonce names this window, so that its numbers are no other's */
 export function newLog(nonce) {
   return {
     nonce,

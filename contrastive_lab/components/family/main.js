@@ -4,9 +4,7 @@ import { el } from "../shared/dom.js";
 import { shape } from "../shared/figure_file.js";
 import { unpack } from "../shared/transport.js";
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data, setStateValue }) {
   const { meta } = unpack(data),
     focused = parentElement.querySelector("a:focus")?.dataset.name,

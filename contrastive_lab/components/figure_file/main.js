@@ -8,9 +8,7 @@ import { unpack } from "../shared/transport.js";
 
 const SOON = 250; // milliseconds until the map is told again that is still on its way
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ parentElement, data }) {
   const { meta } = unpack(data),
     host = /** @type {any} */ (parentElement.getRootNode()).host ?? parentElement;

@@ -17,9 +17,7 @@ const UNTOLD = { color: GRAY, hollow: false }, // neither a positive nor a negat
 const BAR = 22, // height of a bar in CSS pixels
   TOLD = 0.58; // of the width that words take where bars are long
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawBars(lab) {
   const [g, width, height] = sizeCanvas(lab.bars),
     at = lab.anchor * lab.w,

@@ -63,9 +63,7 @@ export function fillTable(lab, two, a, b) {
   lab.tableOf = i;
 }
 
-/**
- * @param {any} parts
- */
+/** @param {any} parts */
 export function differenceWords({ top, of }) {
   if (!(top > SAME)) return _("Both put the same weight and the same gradient on every pair.");
   const largestOne = _("the largest difference is {top}", { top: number(top) });

@@ -65,9 +65,7 @@ export function turnFurther(lab, stamp, knob) {
   schedule(lab, true);
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function report(lab) {
   tellOf(lab, {});
   schedule(lab); // without what is lit during a drag; and a goal counts once nothing is dragged

@@ -5,9 +5,7 @@ import { cellAt } from "./matrix.js";
 import { isAcross, partnersOf, ranked } from "./pairs.js";
 import { isWrong } from "./question.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function listen(lab) {
   const { matrix, bars } = lab;
   const leave = (e) => {

@@ -7,9 +7,7 @@ import { isHinge, isPlainSoftmax, positivesOf } from "./pairs.js";
 import { number, say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {number} x
- */
+/** @param {number} x */
 export function few(x) {
   return x > 0 && x < 0.05 ? "< 0.1" : x < 9.95 ? x.toFixed(1) : x.toFixed(0);
 }
@@ -47,9 +45,7 @@ export function pullOf(o, M, i, w) {
   return pull;
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawFigures(lab) {
   const { out: o, anchor: i, meta } = lab,
     hinge = isHinge(lab),

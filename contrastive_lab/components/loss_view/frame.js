@@ -18,9 +18,7 @@ import { say } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
 import { checkLesson } from "../shared/lesson.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function draw(lab) {
   if (!lab.S || !lab.root.isConnected) return;
   if (lab.stale) {

@@ -6,9 +6,7 @@ import { GRAY, ORANGE, halves, line, rgb, tick, within } from "../shared/canvas.
 import { number, percent } from "../shared/dom.js";
 import { N_, _ } from "../shared/locale.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function listenGradients(lab) {
   const { canvas } = lab.panels.grads;
   canvas.tabIndex = 0;

@@ -76,9 +76,7 @@ function paintGrain(lab, values, tables) {
   lab.grainedBuffer.getContext("2d").putImageData(lab.grained, 0, 0);
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawMatrix(lab) {
   const [g, size, dpr] = sizeSquare(lab.matrix),
     strip = stripOf(lab, dpr, size),

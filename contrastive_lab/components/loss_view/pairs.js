@@ -2,9 +2,7 @@
 
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function isHinge(lab) {
   return Boolean(lab.kernel) && lab.kernel.family === "hinge";
 }

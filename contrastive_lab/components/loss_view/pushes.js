@@ -42,9 +42,7 @@ export function hardestShares(S, M, kernel) {
   });
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function buildPushes(lab) {
   lab.pushes = Object.entries(LOSSES).map(([name, [title]]) => {
     const fill = el("i", {}),
@@ -65,9 +63,7 @@ export function buildPushes(lab) {
   return lab.pushBox;
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawPushes(lab) {
   lab.pushBox.hidden = isFar(lab);
   if (lab.pushBox.hidden) return;

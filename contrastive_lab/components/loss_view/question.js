@@ -2,9 +2,7 @@
 
 import { say } from "../shared/dom.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function isAsked(lab) {
   const { lesson, done } = lab.lesson;
   return !done && Boolean(lesson?.wrong) && lab.anchor === lesson.first;

@@ -6,9 +6,7 @@ import { offerCsv, offerPicture } from "../shared/download.js";
 import { knobText, symbolOf } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function savePng(lab) {
   const curves = ["curves", "grads", "scores"].map((key) => [lab.panels[key].canvas]);
   const { knob, title, names } = lab.meta,
@@ -30,9 +28,7 @@ export function savePng(lab) {
   );
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function saveCsv(lab) {
   const head = "anchor candidate relation score weight gradient anchor_loss anchor_weight anchor_effective_negatives",
     /** @type {any[][]} */

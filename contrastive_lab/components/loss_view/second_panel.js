@@ -148,9 +148,7 @@ function knobOfTwo(lab, two) {
   return [el("span", {}, symbolOf(knob)), pair.slider, pair.readout];
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawTwo(lab) {
   if (!lab.pinned || !lab.two) return;
   const { canvas, note } = lab.panels.two,

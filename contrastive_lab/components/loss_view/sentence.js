@@ -11,9 +11,7 @@ const NEARLY_ALL = 0.9; // of the negatives that count
 const HARDLY = 0.01; // of 1/τ, the largest gradient of a pair: where all negatives get less, hardly any is pushed
 const ALIKE = 2; // times an equal share: what the hardest gets less than where all are pushed about alike
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function sentence(lab) {
   const o = lab.out,
     i = lab.anchor;

@@ -77,9 +77,7 @@ export function overlaid(table, mask) {
   }));
 }
 
-/**
- * @param {Float32Array} values
- */
+/** @param {Float32Array} values */
 export function largest(values) {
   let top = 0;
   for (let k = 0; k < values.length; k++) {

@@ -50,9 +50,7 @@ export function showStage(lab, stage) {
   press(lab.viewBar.children, lab.stage === "matrix" ? lab.view : "");
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawStage(lab) {
   const isBeside = lab.stage === "matrix" && sizeOf(lab.root)[0] >= NARROW,
     place = isBeside ? lab.picture : lab.barPlace;

@@ -9,9 +9,7 @@ import { drawScene } from "../star/draw.js";
 import { toSlider } from "../shared/knob.js";
 import { aim, buildScene, isMoving } from "../star/scene.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function buildStar(lab) {
   lab.scene = buildScene({
     redraw: () => light(lab, lab.scene.marked < 0 ? null : [lab.anchor, lab.scene.marked]),
@@ -72,9 +70,7 @@ function forcesOf(lab) {
   return forces;
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawStar(lab) {
   const { scene } = lab,
     of = `${lab.key} ${lab.anchor} ${isAsked(lab)}`;

@@ -7,9 +7,7 @@ import { GRAY, sizeCanvas } from "../shared/canvas.js";
 import { fromSlider } from "../shared/knob.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawSweep(lab) {
   const { canvas } = lab.panels.sweep;
   canvas.hidden = !lab.meta.knob || !lab.kernel?.knob;
@@ -21,9 +19,7 @@ export function drawSweep(lab) {
   plot(lab, g, [{ name: `${name} ≤ ${top}`, color: GRAY, dash: [], values }], width, height);
 }
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function listenSweep(lab) {
   const { canvas } = lab.panels.sweep;
   listenDrag(lab, canvas, (e) => {

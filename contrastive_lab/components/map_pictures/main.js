@@ -7,9 +7,7 @@ import { unpack } from "../shared/transport.js";
 
 let turn = 0;
 
-/**
- * @param {PartArguments} component
- */
+/** @param {PartArguments} component */
 export default function ({ data, setStateValue }) {
   const { meta, thumbnails } = unpack(data);
   if (meta.similarity) {

@@ -32,9 +32,7 @@ export function rankAt(view, v) {
   return above + 1;
 }
 
-/**
- * @param {SampleViewState} view
- */
+/** @param {SampleViewState} view */
 export function drawCurve(view) {
   const { meta } = view;
   if (!meta || !meta.grid.length || !view.curve.clientWidth) return;

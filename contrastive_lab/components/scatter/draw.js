@@ -16,9 +16,7 @@ import { _ } from "../shared/locale.js";
 
 const RINGED = 40; // selected points that are ringed: so few are lost among the others
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function draw(map) {
   if (!map.xy || !map.root.isConnected || !map.stage.clientWidth) return;
   if (map.stale) {

@@ -9,9 +9,7 @@ import { _ } from "../shared/locale.js";
 
 const REST = 300; // milliseconds between two moves
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function epochStrip(map) {
   const play = el("button", { type: "button" }),
     slider = el("input", { type: "range", min: 0, step: 1, "aria-label": _("epoch of the map") }),

@@ -32,9 +32,7 @@ export function bounds(map, xy = map.xy) {
   map.box = { x0: (x0 + x1 - span) / 2, y0: (y0 + y1 - span) / 2, span, wide, high };
 }
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function grid(map) {
   map.cells = sortIntoCells(map.xy, map.box, map.mixed);
   colorCells(map);

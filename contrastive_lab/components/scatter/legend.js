@@ -7,9 +7,7 @@ import { _, N_ } from "../shared/locale.js";
 
 const ABOUT = N_("Click: this one alone. Shift and click: show or hide it.");
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function drawLegend(map) {
   map.legend.hidden = map.meta.names.length < 2;
   const counts = new Uint32Array(map.meta.names.length);

@@ -6,9 +6,7 @@ import { placeTip, tip } from "./tip.js";
 import { clampedScale, outline, schedule, seeWhole, view } from "./view.js";
 import { _ } from "../shared/locale.js";
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function listen(map) {
   const c = map.canvas;
   c.addEventListener(

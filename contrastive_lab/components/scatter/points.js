@@ -6,9 +6,7 @@ import { fromHex, packed, sizeCanvas } from "../shared/canvas.js";
 export const PALE = 0.3; // alpha of what is not selected
 export const DENSE = 50_000; // points in view, above which their density is drawn
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function pointSize(map) {
   const n = map.n > DENSE ? map.shown : map.n; // of very many those in view
   const least = map.meta.palette.length > COLORS ? 5 : 2; // shapes need pixels

@@ -29,9 +29,7 @@ export function choose(map, rows) {
   map.send("selection", { ...packRows(rows, map.rows), turn: ++map.turn });
 }
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function drawPictures(map) {
   drawGallery(
     map.gallery,

@@ -4,9 +4,7 @@ const PLAIN = 40, // pixels at both edges together
   NAMED = 112,
   BAR = 56; // of the slider between maps, which lies on the stage, or of the strip of epochs
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function view(map) {
   const w = map.stage.clientWidth,
     h = map.stage.clientHeight - (map.meta.fits && (map.target || map.meta.frameNames?.length) ? BAR : 0);
@@ -60,9 +58,7 @@ export function schedule(map, stale) {
     });
 }
 
-/**
- * @param {ScatterState} map
- */
+/** @param {ScatterState} map */
 export function outline(map) {
   if (map.mode !== "box") return map.path;
   const [x0, y0] = map.path[0],

@@ -28,9 +28,7 @@ export function packed(color, alpha) {
   return ((a << 24) | (color[2] << 16) | (color[1] << 8) | color[0]) >>> 0;
 }
 
-/**
- * @param {string} text
- */
+/** @param {string} text */
 export function fromHex(text) {
   return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16));
 }

@@ -7,6 +7,7 @@
 // constants are those of contrastive_core/losses; a test holds the values to the library's.
 
 import { unitRows } from "../playground/network.js";
+import { addProduct, matrix, turned } from "../playground/product.js";
 
 export const MOST_SHOWN = 512; // dimensions of a matrix that is painted: more are smaller than pixels, and slow
 const CORRELATION_EPS = 1e-5; // beside the variance, as in the library
@@ -124,14 +125,9 @@ export function deviationOf(variance) {
  * @param {number} d
  */
 export function cosines(Z, m, d) {
-  const { Z: unit } = unitRows(Z, d),
-    S = new Float32Array(m * m);
-  for (let i = 0; i < m; i++)
-    for (let k = 0; k <= i; k++) {
-      let dot = 0;
-      for (let j = 0; j < d; j++) dot += unit[i * d + j] * unit[k * d + j];
-      S[i * m + k] = S[k * m + i] = dot;
-    }
+  const S = new Float32Array(m * m),
+    unit = matrix(unitRows(Z, d).Z, 0, d);
+  addProduct(unit, turned(unit), matrix(S, 0, m), [m, d, m]);
   return S;
 }
 

@@ -73,9 +73,7 @@ export function showLesson(panel, lesson) {
   if (lesson.focus) requestAnimationFrame(() => panel.root.getRootNode().activeElement || panel.root.focus());
 }
 
-/**
- * A setting of the page as buttons. All settings are told: a second press may replace the report of the first.
- */
+/** A setting of the page as buttons. All settings are told: a second press may replace the report of the first. */
 function group(panel, choice) {
   const { name, label, options, chosen } = choice;
   const buttons = choices(options, chosen, (value) => {

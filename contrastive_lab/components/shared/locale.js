@@ -3,9 +3,7 @@
 /** @type {Record<string, string>} */
 let messages = {};
 
-/**
- * @param {Record<string, string> | undefined} catalog undefined for English
- */
+/** @param {Record<string, string> | undefined} catalog undefined for English */
 export function setMessages(catalog) {
   messages = catalog || {};
 }

@@ -5,9 +5,7 @@
 
 import { colorsOf, whenColorsChange } from "./surroundings.js";
 
-/**
- * @param {(parent: any, blob: Uint8Array, host: Host) => () => void} mount
- */
+/** @param {(parent: any, blob: Uint8Array, host: Host) => () => void} mount */
 export function inNotebook(mount) {
   /** @param {{ model: any, el: HTMLElement }} widget */
   const render = ({ model, el }) => {

@@ -2,9 +2,7 @@
 
 import { setMessages } from "./locale.js";
 
-/**
- * @param {Uint8Array} blob
- */
+/** @param {Uint8Array} blob */
 export function unpack(blob) {
   const { length, meta, places } = headerOf(blob);
   setMessages(meta.messages);
@@ -27,9 +25,7 @@ export function languageOf(blob) {
   return headerOf(blob).meta.language;
 }
 
-/**
- * @param {Uint8Array} blob
- */
+/** @param {Uint8Array} blob */
 function headerOf(blob) {
   const length = new DataView(blob.buffer, blob.byteOffset, 8).getUint32(0, true);
   return { length, ...JSON.parse(new TextDecoder().decode(blob.subarray(8, 8 + length))) };

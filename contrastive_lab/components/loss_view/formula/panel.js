@@ -9,9 +9,7 @@ import { sizeCanvas } from "../../shared/canvas.js";
 import { el, say } from "../../shared/dom.js";
 import { _ } from "../../shared/locale.js";
 
-/**
- * @param {LossViewState} lab
- */
+/** @param {LossViewState} lab */
 export function drawFormula(lab) {
   const { canvas, note } = lab.panels.formula,
     i = lab.anchor,
