@@ -43,7 +43,6 @@ INCLUDED = {
     "../CONTRIBUTING.md": "/contributing.md",
     "../SECURITY.md": "/security_policy.md",
     "../CHANGELOG.md": "/changelog.md",
-    "../benchmarks/RESULTS.md": "/benchmarks.md",
     "../README.md": "/index.md",
 }
 # A section of a docstring whose text starts on the same line, as in "Raises: ValueError for …".

@@ -1,4 +1,4 @@
-"""Pages that are made from the code at each build: losses, methods, metrics, commands, settings and notebooks.
+"""Pages that are made at each build: losses, methods, metrics, encoders, commands, settings and notebooks.
 
 `write_all(folder)` writes Markdown, and the playground. A file is written only if its text has changed, which keeps
 later builds short.
@@ -16,9 +16,11 @@ from pathlib import Path
 import figures
 from gradients import GRADIENTS
 
-from contrastive_core import losses, methods, metrics
+from contrastive_core import losses, methods, metrics, runs
+from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.cli.main import COMMANDS, COMMON, PROGRAM, parser
+from contrastive_core.compare.evaluation import Evaluation, read_evaluation
 from contrastive_core.data.dataset import KNOWN
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.data.small_images import load_small
@@ -51,6 +53,7 @@ def write_all(folder: Path) -> None:
         "commands.md": commands(),
         "settings.md": settings(),
         "metrics.md": metric_list(),
+        "encoders.md": encoders(),
         **_section("losses", "Losses", losses.names(), loss_page),
         **_section("methods", "Methods", methods.names(), method_page),
         "site/playground.html": page(kernels(), load_small("digits"), "digits"),
@@ -241,6 +244,43 @@ def defaults(usual) -> str:
             value = ", ".join(f"{k}={v}" for k, v in value.items()) or "none"
         rows.append(f"| `{key}` | {cell(value)} | {cell(why)} |")
     return "\n".join(rows)
+
+
+def encoders() -> str:
+    """The shipped encoders with their scores on test images, by data set, the most accurate first."""
+    runs_of: dict[str, list[tuple[float, str]]] = {name: [] for name in DATA_SETS}
+    beside = {}
+    for run in map(runs.load, sorted(path.name for path in SHIPPED.iterdir() if path.is_dir())):
+        found, kept = read_evaluation(run), run.manifest
+        method = f"[{methods.get(kept['method']).card.title}](methods/{kept['method']}.md)"
+        row = f"| `{run.name}` | {method} | {kept['config']['epochs']} | {accuracies(found, 'h')} |"
+        runs_of[kept["dataset"]].append((found.value("h", "knn"), row))
+        beside[kept["dataset"]] = f"| raw pixels | | | {accuracies(found, 'raw')} |"
+    parts = [f"# Encoders that come with the app\n{ENCODERS}"]
+    for dataset, rows in runs_of.items():
+        head = "| run | method | epochs | kNN accuracy, % | linear probe, % |\n|---|---|---:|---:|---:|"
+        lines = [row for _, row in sorted(rows, reverse=True)]
+        parts.append(f"## {dataset}\n\n" + "\n".join([head, *lines, beside[dataset]]) + "\n")
+    return "\n".join(parts)
+
+
+ENCODERS = """
+Scores are of test images, by the encoder's output h, with 95 % intervals over images. The page is made from the stored
+results. Open an encoder with `contrastive-lab simclr-shapes`.
+
+Each has one seed, so a row says nothing about its method in general. [Which method?](../choose/which_method.md)
+compares methods over seeds. `contrastive-lab sweep checkpoints/shipped.toml` trains all of these again.
+"""
+
+
+def accuracies(found: Evaluation, source: str) -> str:
+    """Two cells: kNN and linear probe accuracy in % with their intervals."""
+    cells = []
+    for name in ("knn", "linear_probe"):
+        score = found.score(source, name)
+        low, high = (100 * x for x in score.interval)
+        cells.append(f"{100 * score.value:.1f} [{low:.1f}, {high:.1f}]")
+    return " | ".join(cells)
 
 
 def metric_list() -> str:

@@ -2,7 +2,8 @@
 
 Each picture is a WebP in docs/pictures, at twice the pixels. labels.json holds the labels of the page that it shows;
 tests/release/test_screenshots.py compares them with the app, and fails when a picture has become old. The Chinese
-pictures need a Chinese font. The folder `pages` shows every page at 1440 pixels, light and dark, and at 390.
+pictures need a Chinese font. The folder `pages` shows every page at 1440 pixels, light and dark, and at 390. The one
+moving picture, `drag`, has a frame for each temperature: the star, the matrix and the slider of the Loss Lab.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from PIL import Image, ImageOps
 from benchmarks.browser import ROOT, chromium, serving
 from contrastive_lab.door_pictures import HEIGHT, SPHERE
 
-__all__ = ["COMMAND", "LABELS", "PAGES", "PICTURES", "labels", "open_picture"]
+__all__ = ["COMMAND", "LABELS", "MOVING", "PAGES", "PICTURES", "labels", "open_picture"]
 
 COMMAND = "python -m docs.screenshots"
 FOLDER = Path(__file__).with_name("pictures")
@@ -86,6 +87,9 @@ PAGES = {
     for name, picture in OF_PAGES.items()
     for look, changed in LOOKS.items()
 }
+MOVING = "drag"
+TEMPERATURES = (1, 0.8, 0.65, 0.5, 0.4, 0.32, 0.25, 0.2, 0.16, 0.13, 0.1, 0.08, 0.065, 0.05, 0.04, 0.03)
+STILL, STEP = 1400, 130  # milliseconds of the first and the last frame, and of the others
 PAGES["pages/compare_phone"] = replace(PAGES["pages/compare_phone"], ready="○ 2")  # its map has no status there
 
 
@@ -146,13 +150,51 @@ def learn(page: Any, seconds: int) -> None:
     ImageOps.fit(sphere, (SCALE * HEIGHT, SCALE * HEIGHT)).save(SPHERE, "WEBP", quality=QUALITY, method=6)
 
 
+def drag(page: Any, app: str) -> bytes:
+    """The star and the matrix of one batch side by side, while the temperature falls."""
+    frames = [Image.new("RGB", (0, 0))] * len(TEMPERATURES)
+    for stage, selector in (("star", "canvas.starry"), ("matrix", "canvas.matrix")):
+        open_picture(page, app, Picture(f"loss_lab?run=simclr-shapes&on={stage}", "Train with this", 700, 1000))
+        ready_labels(page)
+        field = page.get_by_role("spinbutton", name="τ, temperature, as a number")
+        for number, value in enumerate(TEMPERATURES):
+            field.fill(str(value))
+            field.press("Enter")
+            field.blur()
+            page.wait_for_timeout(500)
+            shots = [Image.open(io.BytesIO(page.locator(s).first.screenshot())) for s in (selector, ".held")]
+            frames[number] = frame(frames[number], *(shot.convert("RGB") for shot in shots))
+    out, still = io.BytesIO(), [STILL, *[STEP] * (len(frames) - 2), STILL]
+    frames[0].save(
+        out, "WEBP", save_all=True, append_images=frames[1:], duration=still, loop=0, quality=QUALITY, method=6
+    )
+    return out.getvalue()
+
+
+def frame(before: Image.Image, stage: Image.Image, slider: Image.Image) -> Image.Image:
+    """A stage as a square above its slider, or the second stage beside the first."""
+    edge, low = SCALE * 440, slider.height
+    square = ImageOps.fit(stage, (edge, edge))
+    made = Image.new("RGB", (2 * edge + low // 2, edge + low), slider.getpixel((2, low // 2)))
+    if before.width:
+        made.paste(before)
+        made.paste(square, (made.width - edge, 0))
+    else:
+        made.paste(square)
+        made.paste(slider, ((made.width - slider.width) // 2, edge))
+    return made
+
+
 def main(names: list[str]) -> None:
     """Take the pictures with these names, or all."""
     (FOLDER / "pages").mkdir(parents=True, exist_ok=True)
     stored = json.loads(LABELS.read_text("utf-8")) if LABELS.is_file() else {}
     with tempfile.TemporaryDirectory() as home, serving(ROOT / "app.py", Path(home)) as app, chromium() as browser:
-        for name in names or PICTURES | PAGES:
+        for name in names or [*PICTURES, *PAGES, MOVING]:
             page = browser.new_page(device_scale_factor=SCALE)
+            if name == MOVING:
+                (FOLDER / f"{name}.webp").write_bytes(drag(page, app))
+                continue
             data, stored[name] = take(page, app, (PICTURES | PAGES)[name])
             page.close()
             (FOLDER / f"{name}.webp").write_bytes(data)

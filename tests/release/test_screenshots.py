@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE
 
 from benchmarks import browser as real
-from docs.screenshots import COMMAND, LABELS, PAGES, PICTURES, labels, open_picture
+from docs.screenshots import COMMAND, LABELS, MOVING, PAGES, PICTURES, labels, open_picture
 
 STORED = json.loads(LABELS.read_text("utf-8"))
 
@@ -37,6 +37,7 @@ def test_each_picture_is_stored() -> None:
     assert list(STORED) == list(PICTURES)
     folder = LABELS.parent
     files = {path.relative_to(folder).as_posix()[:-5]: path.stat().st_size for path in folder.rglob("*.webp")}
-    assert set(files) == {*PICTURES, *PAGES}, f"run `{COMMAND}`"
+    assert set(files) == {*PICTURES, *PAGES, MOVING}, f"run `{COMMAND}`"
     assert sum(files[name] for name in PICTURES) < 2_000_000
     assert sum(files[name] for name in PAGES) < 3_500_000
+    assert files[MOVING] < 1_500_000
