@@ -90,7 +90,7 @@ def caption(drawn_map: DrawnMap, of: str = "") -> None:
 
 
 def agreement(space: Space, map_settings: Mapping[str, Any]) -> None:
-    """Whether three seeds give the same neighbors on the map, once it is asked for."""
+    """Return whether three seeds give the same neighbors on the map, once it is asked for."""
     values = question(space, "umap", map_settings)
     ask = f"three {sorted(values['space'].items())} {sorted(map_settings.items())}"
     if cache.result("agreement", values) is None and not st.session_state.get(ask):

@@ -28,12 +28,12 @@ Neighbors = tuple[np.ndarray, np.ndarray, float | None]
 
 
 def fits_csv(rows: int, columns: int) -> bool:
-    """Whether so much is offered as CSV."""
+    """Return whether so much is offered as CSV."""
     return rows * columns <= CSV_UP_TO
 
 
 def about_neighbors(rows: EmbeddingSet) -> tuple[bool, float | None]:
-    """Whether a table of these rows has neighbors, known or soon found, and their recall if approximate."""
+    """Return whether a table of these rows has neighbors, known or soon found, and their recall if approximate."""
     found = nearest.kept_graph(rows, min(K, len(rows) - 1))
     if found is None:
         return len(rows) <= nearest.EXACT_UP_TO, None

@@ -82,7 +82,7 @@ def map_of(settings: Mapping[str, Any], of: str = "") -> str:
 
 
 def quality_of(quality: Mapping[str, float]) -> str:
-    """How far a map can be believed, as a sentence; "" where it was not judged."""
+    """Return how far a map can be believed, as a sentence; "" where it was not judged."""
     if "trustworthiness" not in quality:
         return ""
     recall = recall_text(quality.get("recall"))

@@ -30,7 +30,7 @@ def is_own(client: Address | None, server: Address | None) -> bool | None:
 
 
 def is_supported() -> bool:
-    """Whether the system says whose connections are."""
+    """Return whether the system says whose connections are."""
     return CONNECTIONS[0].exists()
 
 

@@ -19,7 +19,7 @@ SIDE = 48  # pixels of an image in a gallery
 
 
 def are_decoded(space: Space) -> bool:
-    """Whether there are images to be shown; while they are being made the page says so."""
+    """Return whether there are images to be shown; while they are being made the page says so."""
     run = space.run
     if run is None:
         return cache.images(space) is not None

@@ -63,7 +63,7 @@ def choose_step(run: Run, kind: str, steps: list[int]) -> int:
 
 
 def follows_newest(run: Run, place: Recorded, kinds: Kinds) -> bool:
-    """Whether the page follows the newest step of a growing recording."""
+    """Return whether the page follows the newest step of a growing recording."""
     return run.is_alive() and _chosen_step(run, place.kind, kinds[place.kind]) == NEWEST
 
 
@@ -76,7 +76,7 @@ def _key(run: Run, kind: str) -> str:
 
 
 def has_rows(run: Run) -> bool:
-    """Whether a page can show a run: it has weights, or is a recording with rows."""
+    """Return whether a page can show a run: it has weights, or is a recording with rows."""
     return run.weights.exists() or (run.is_recording and bool(kinds_of(run)))
 
 

@@ -131,7 +131,7 @@ def decide_settings(evidence: Evidence) -> Verdict:
 
 
 def decide_start(evidence: Evidence) -> Verdict:
-    """Whether to train: one of SAID, or why that is not decided."""
+    """Return whether to train: one of SAID, or why that is not decided."""
     trials = dict(zip((SCRATCH, CONTINUE), evidence.trials, strict=False))
     planned = {name: t.scores for name, t in trials.items() if not t.failure}
     if lacking := [one.label for one in planned.values() if not one.is_repeated]:

@@ -173,7 +173,7 @@ def fitting_methods(dataset: Dataset, named: Sequence[str] = ()) -> tuple[list[s
 
 
 def is_labeled(dataset: Dataset) -> bool:
-    """Whether there are images of two classes."""
+    """Return whether there are images of two classes."""
     return len(np.unique(dataset.labels[dataset.labels >= 0])) > 1
 
 

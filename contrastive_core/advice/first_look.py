@@ -197,7 +197,7 @@ def pixels(images: np.ndarray) -> np.ndarray:
 
 
 def _copies(train: Dataset, test: Dataset, rows: np.ndarray, device: str) -> Facts:
-    """How often an image stands twice: equal to the last bit, or nearly so across the split."""
+    """Return how often an image stands twice: equal to the last bit, or nearly so across the split."""
     first = np.random.default_rng(SEED).permutation(len(test))[:ASKED]
     asked = pixels(np.asarray(test.images[np.sort(first)]))
     asked = asked[asked.any(1)]

@@ -54,7 +54,7 @@ def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
 
 
 def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> np.ndarray:
-    """Whether the vote of all other rows names each held-out row's class: (n), NaN without a label."""
+    """Return whether the vote of all other rows names each held-out row's class: (n), NaN without a label."""
     rest = every.take(np.setdiff1d(np.arange(len(every)), rows))
     right = metrics.create("knn")(rest, every.take(rows), Graphs(device)).per_sample
     assert right is not None
@@ -62,7 +62,7 @@ def right_rows(every: EmbeddingSet, rows: np.ndarray, device: str = "auto") -> n
 
 
 def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> np.ndarray:
-    """Whether a run that is done has each held-out image right: (n)."""
+    """Return whether a run that is done has each held-out image right: (n)."""
     return right_rows(embed_run(run, "train", "h", device), rows, device)
 
 

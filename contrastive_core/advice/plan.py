@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def is_start(self) -> bool:
-        """Whether it asks if training is worth it at all."""
+        """Return whether it asks if training is worth it at all."""
         return self.choose == (START,)
 
     @property
@@ -182,7 +182,7 @@ def adviser_of(run: str) -> str | None:
 
 
 def is_trial(run: str) -> bool:
-    """Whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
+    """Return whether a run of that name is one of an adviser's tries: many, and rarely looked at."""
     return adviser_of(run) is not None
 
 

@@ -129,7 +129,7 @@ class Search:
         return sum(s.seconds for t in self.trials for s in t.by_seed.values())
 
     def _has_time_for(self, count: int) -> bool:
-        """Whether the time that is left suffices for so many trainings, by what those before took."""
+        """Return whether the time that is left suffices for so many trainings, by what those before took."""
         took = [s.seconds for t in self.trials for s in t.by_seed.values() if not s.failure]
         each = sum(took) / len(took) if took else self.plan.seconds + OVERHEAD
         return self.beside + self.spent + count * each <= self.plan.budget
@@ -230,7 +230,7 @@ class Search:
 
 
 def score_test_images(name: str, device: str = "auto") -> np.ndarray:
-    """Whether kNN gives each test image of a run its class: (n)."""
+    """Return whether kNN gives each test image of a run its class: (n)."""
     run = runs.load(name)
     train, test = (embed_run(run, split, "h", device) for split in ("train", "test"))
     right = metrics.create("knn")(train, test).per_sample

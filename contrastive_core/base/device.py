@@ -75,7 +75,7 @@ def describe(device: torch.device) -> str:
 
 
 def wants_bf16(device: torch.device) -> bool:
-    """Whether bf16 autocast is worth switching on there."""
+    """Return whether bf16 autocast is worth switching on there."""
     if device.type == "cuda":
         return torch.cuda.get_device_capability(device) >= (8, 0)
     tiles = getattr(torch.cpu, "_is_amx_tile_supported", None)  # x86 builds of torch have it
@@ -83,7 +83,7 @@ def wants_bf16(device: torch.device) -> bool:
 
 
 def is_free_to_read(x: torch.Tensor) -> bool:
-    """Whether the host reads numbers of a tensor without waiting for a device, and outside a compiled graph."""
+    """Return whether the host reads numbers of a tensor without waiting for a device, and outside a compiled graph."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 

@@ -159,7 +159,7 @@ def _wrong(value: Any, schema: Schema, depth: int) -> str:
 
 
 def _is_unicode(value: str) -> bool:
-    """Whether text can be written as UTF-8: half a surrogate pair cannot."""
+    """Return whether text can be written as UTF-8: half a surrogate pair cannot."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:

@@ -79,7 +79,7 @@ def rows_of_sample(n: int, most: int, seed: int = 0) -> np.ndarray:
 
 
 def sample_text(count: int, n: int, what: str = "rows") -> str:
-    """How many of how many, "1,000 of 50,000 rows"; "" where none was left out."""
+    """Return how many of how many, "1,000 of 50,000 rows"; "" where none was left out."""
     return f"{count:,} of {n:,} {what}" if count < n else ""
 
 
@@ -94,6 +94,6 @@ def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def in_common(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Whether each neighbor of a (n, k) is one of b too (n, k)."""
+    """Return whether each neighbor of a (n, k) is one of b too (n, k)."""
     parts = (slice(start, start + BLOCK) for start in range(0, len(a), BLOCK))
     return np.concatenate([(a[part, :, None] == b[part, None]).any(2) for part in parts])  # of (r, k, k)

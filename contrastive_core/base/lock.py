@@ -70,7 +70,7 @@ def lock(path: str | Path, wait: float = 0.0) -> Iterator[None]:
 
 
 def is_locked(path: str | Path) -> bool:
-    """Whether a process holds a lock, on this machine or another that shares the folder."""
+    """Return whether a process holds a lock, on this machine or another that shares the folder."""
     holder = _holder(_text_path(Path(path)))  # without a text the lock is not tried: that keeps others from it
     if holder is not None and sys.platform == "win32":  # its processes are all seen
         return is_process(holder["pid"], holder["started"])
@@ -105,7 +105,7 @@ def _own_text_path(path: Path) -> Path:
 
 
 def _is_held(path: str | Path) -> bool:
-    """Whether the system holds the lock for some process."""
+    """Return whether the system holds the lock for some process."""
     import fcntl
 
     try:

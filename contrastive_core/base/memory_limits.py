@@ -43,7 +43,7 @@ def most_memory() -> int:
 
 
 def has_data_limit() -> bool:
-    """Whether a worker can limit itself."""
+    """Return whether a worker can limit itself."""
     return HAS_LIMITS and not any(Path(driver).exists() for driver in DRIVERS)
 
 

@@ -116,6 +116,6 @@ def decode(node: dict[str, Any]) -> Any:
 
 
 def _is_plain(parts: Iterable[tuple[str, str | None, str | None, str | None]], values: Mapping[str, object]) -> bool:
-    """Whether a template has bare names only, and values are texts, numbers or None."""
+    """Return whether a template has bare names only, and values are texts, numbers or None."""
     are_bare = all(name is None or (name.isidentifier() and not spec and not how) for _, name, spec, how in parts)
     return are_bare and all(value is None or isinstance(value, (str, int, float)) for value in values.values())

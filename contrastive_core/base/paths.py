@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the folder that the packages lie i
 
 
 def is_checkout() -> bool:
-    """Whether this is the project's own folder, and not a place where it was installed."""
+    """Return whether this is the project's own folder, and not a place where it was installed."""
     return (ROOT / "app.py").is_file() and (ROOT / "pyproject.toml").is_file()
 
 
@@ -41,5 +41,5 @@ def _user_data() -> Path:
 
 
 def follow_links() -> bool:
-    """Whether links inside image folders are followed: where $CONTRASTIVE_LAB_FOLLOW_LINKS is 1."""
+    """Return whether links inside image folders are followed: where $CONTRASTIVE_LAB_FOLLOW_LINKS is 1."""
     return os.environ.get("CONTRASTIVE_LAB_FOLLOW_LINKS") == "1"

@@ -86,13 +86,13 @@ def knob(
     choices: tuple[str, ...] = (),
     log: bool = False,
 ) -> Any:
-    """A dataclass field that is also a slider. `log` asks for a logarithmic scale."""
+    """Return a dataclass field that the app shows as a slider. `log` asks for a logarithmic scale."""
     entry = Knob(default, low, high, tuple(choices), help, log)
     return dataclasses.field(default=default, metadata={"knob": entry})
 
 
 def knobs_of(cls: type) -> dict[str, Knob]:
-    """The knobs of a registered class, in the order of its fields."""
+    """Return the knobs of a registered class, in the order of its fields."""
     fields = dataclasses.fields(cls)
     return {f.name: f.metadata["knob"] for f in fields if "knob" in f.metadata}
 
@@ -106,13 +106,13 @@ class Registry(Generic[T]):
         self._cache: dict[str, type[T]] = {}
 
     def names(self) -> list[str]:
-        """Keys of all entries, sorted; reads file names only, imports nothing heavy."""
+        """Return the keys of all entries, sorted, from their file names, without importing them."""
         path = importlib.import_module(self.package).__path__
         modules = (m.name for m in pkgutil.iter_modules(path))
         return sorted(n for n in modules if not n.startswith("_"))
 
     def get(self, name: str) -> type[T]:
-        """The class registered under `name`. Raises UnknownName."""
+        """Return the class registered under `name`. Raises UnknownName."""
         if name not in self._cache:
             if name not in (names := self.names()):
                 values = {"what": self.what, "name": repr(name), "choices": ", ".join(names)}
@@ -127,11 +127,11 @@ class Registry(Generic[T]):
         return self._cache[name]
 
     def knobs(self, name: str) -> dict[str, Knob]:
-        """The knobs of entry `name`."""
+        """Return the knobs of entry `name`. Raises UnknownName."""
         return knobs_of(self.get(name))
 
     def create(self, name: str, **settings: Any) -> T:
-        """An instance of entry `name` with checked settings. Raises UnknownName, BadSetting."""
+        """Return an instance of entry `name` with checked settings. Raises UnknownName, BadSetting."""
         knobs = self.knobs(name)
         for key in settings.keys() - knobs.keys():
             values = {"what": self.what, "name": repr(name), "key": repr(key), "choices": ", ".join(knobs) or "none"}

@@ -75,12 +75,12 @@ def stored_bytes(about: os.stat_result) -> int:
 
 
 def expands(size: int, stored: int) -> bool:
-    """Whether so few stored bytes become so many that they can only be an attack on the memory."""
+    """Return whether so few stored bytes become so many that they can only be an attack on the memory."""
     return size > max(UNCHECKED, EXPANSION * stored)
 
 
 def is_regular(path: str | Path) -> bool:
-    """Whether there is an ordinary file, links followed; False for whatever cannot be looked at."""
+    """Return whether there is an ordinary file, links followed; False for whatever cannot be looked at."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except (OSError, ValueError):  # a zero byte in the name is a ValueError

@@ -19,7 +19,7 @@ BESIDE = ("labels", "ids", "temperature", "bias")
 
 
 def check_loop(args: Namespace) -> int:
-    """Print what explains the loss and the gradient of the file; 1 if that is a fault. Raises ValueError."""
+    """Print what explains the loss and gradient of the file: a setting, or a fault (1). Raises ValueError."""
     if not args.file or not args.loss:
         raise ValueError("doctor loop needs a file and --loss: doctor loop step.safetensors --loss nt_xent")
     knobs = dict(entry.partition("=")[::2] for entry in args.set)

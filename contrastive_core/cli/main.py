@@ -373,5 +373,5 @@ def stopped(number: int, frame: object) -> NoReturn:
 
 
 def _speaks() -> bool:
-    """Whether this process reports a signal that all processes of the command get."""
+    """Return whether this process reports a signal that all processes of the command get."""
     return os.environ.get("RANK", "0") == "0"

@@ -101,7 +101,7 @@ def audit_labels(table: SampleTable, file: Path, checks: int, request: SampleReq
 
 
 def _answers(file: Path) -> dict[str, float]:
-    """Whether the label of each id is wrong, NaN where it was not answered."""
+    """Return whether the label of each id is wrong, NaN where it was not answered."""
     answers = {}
     for line in read_table(file, "id", "wrong")[1]:
         given = (line["wrong"] or "").strip().lower()

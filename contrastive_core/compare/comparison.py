@@ -109,7 +109,7 @@ class Comparison:
 
     @property
     def n_judged(self) -> int:
-        """How many samples the verdict rests on; all where none is judged."""
+        """Return how many samples the verdict rests on; all where none is judged."""
         judged = next(iter(self.judged.values()), None)
         return len(self.ids) if judged is None else int(judged.sum())
 

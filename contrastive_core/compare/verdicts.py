@@ -288,7 +288,7 @@ class Difference:
 
     @property
     def claimed(self) -> bool:
-        """Whether the data show a difference."""
+        """Return whether the data show a difference."""
         return bool(self.contrast.sign)
 
 

@@ -102,7 +102,7 @@ def gaussian_blur(
 
 
 def solarize(x: Float[Tensor, "b c h w"], above: Float[Tensor, " b"]) -> Tensor:
-    """Invert what is as bright as each image's `above` (0 to 1), or brighter."""
+    """Invert the values of each image that are at least its `above` (0 to 1)."""
     return torch.where(x >= above[:, None, None, None], 1 - x, x)
 
 

@@ -164,7 +164,7 @@ def read_captions(path: Path) -> CaptionFile:
 
 
 def _is_inside(root: Path, file: str) -> bool:
-    """Whether a name is that of a file below a folder."""
+    """Return whether a name is that of a file below a folder."""
     plain = os.path.normpath(file)
     leads_out = os.path.isabs(plain) or plain.split(os.sep)[0] == os.pardir or "\0" in file
     return not leads_out and os.path.isfile(root / plain)

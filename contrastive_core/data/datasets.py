@@ -118,12 +118,12 @@ def of_config(
 
 
 def is_streamed(config: Mapping[str, Any]) -> bool:
-    """Whether a run's images are decoded in training."""
+    """Return whether a run's images are decoded in training."""
     return config.get("cache") == "stream" and is_files(str(config.get("dataset")))
 
 
 def is_files(name: str) -> bool:
-    """Whether a data set is made of files of images, which have no size of their own."""
+    """Return whether a data set is made of files of images, which have no size of their own."""
     return name.startswith(image_sets.PREFIXES)
 
 

@@ -112,7 +112,7 @@ def common_channels(files: list[ImageFile], on_progress: OnProgress = ignore_pro
 
 
 def made_channels(folder: Path) -> int | None:
-    """How many channels decoded images have; None where there are none."""
+    """Return how many channels decoded images have; None where there are none."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(np.load(folder / "images.npy", mmap_mode="r").shape[1])
     return None

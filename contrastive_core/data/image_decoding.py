@@ -53,7 +53,7 @@ def open_image(source: str | Path | bytes) -> Iterator[Image.Image]:
         try:
             opened = Image.open(file, formats=FORMATS)
         except UnidentifiedImageError:
-            raise Damaged("no picture in one of the formats {formats}", formats=", ".join(FORMATS)) from None
+            raise Damaged("not an image in one of the formats {formats}", formats=", ".join(FORMATS)) from None
         with opened as image:
             if image.width * image.height > MAX_PIXELS:
                 values = {"width": f"{image.width:,}", "height": f"{image.height:,}", "max_pixels": f"{MAX_PIXELS:,}"}
@@ -253,7 +253,7 @@ def decode_sandboxed(sandbox: Sandbox, file: str, start: int, paths: list[str], 
 
 
 def processes() -> int:
-    """How many processes may run at once."""
+    """Return how many processes may run at once."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -155,7 +155,7 @@ def _parts(root: Path, endings: set[str]) -> tuple[dict[str, Path], tuple[str, .
 
 
 def _has_images(folder: Path, endings: set[str]) -> bool:
-    """Whether it is a folder with files of these endings at any depth."""
+    """Return whether it is a folder with files of these endings at any depth."""
     return _is_folder(folder) and any(_ending(name) in endings for *_, names in os.walk(folder) for name in names)
 
 
@@ -215,7 +215,7 @@ def _images(folder: Path, prefix: str, label: int, listing: Listing, endings: se
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder or a link to one; not so a link in a circle."""
+    """Return whether it is a folder or a link to one; not so a link in a circle."""
     return os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()
 
 

@@ -24,7 +24,7 @@ def _folder(root: str | None) -> Path:
 
 
 def is_there(name: str, root: str | None) -> bool:
-    """Whether the files are on this machine, in `root` or in `torchvision` beside the cache."""
+    """Return whether the files are on this machine, in `root` or in `torchvision` beside the cache."""
     return any((_folder(root) / file).exists() for file in SETS[name][2])
 
 

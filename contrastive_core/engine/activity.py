@@ -66,7 +66,7 @@ class Activity:
 
     @property
     def is_live(self) -> bool:
-        """Whether it changes without anybody's doing."""
+        """Return whether it changes without anybody's doing."""
         return bool(self.at_work) or any(not waits.why for waits in self.waiting)
 
 

@@ -54,7 +54,7 @@ def read() -> Catalog:
 
 
 def is_ready() -> bool:
-    """Whether the catalog of the present files is on disk."""
+    """Return whether the catalog of the present files is on disk."""
     asked = values()
     return _built(asked["sources"]) is not None or results.path(KIND, asked).exists()
 

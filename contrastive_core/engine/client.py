@@ -100,7 +100,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def is_busy(self) -> bool:
-        """Whether a request waits for its outcome."""
+        """Return whether a request waits for its outcome."""
         return bool(self._calls)
 
     def end(self) -> None:

@@ -82,7 +82,7 @@ class Job:
         return self.result_path.exists()
 
     def progress(self) -> Progress | None:
-        """How far it is; None while nothing is at it."""
+        """Return how far it is; None while nothing is at it."""
         if asked := self._in_worker:
             return asked.progress
         if process.pid_of(self.key) is None:

@@ -272,7 +272,7 @@ def _has_due() -> bool:
 
 
 def _has_begun(job: Waiting) -> bool:
-    """Whether the run was started already, by a process that was killed before it could say so."""
+    """Return whether the run was started already, by a process that was killed before it could say so."""
     if process.pid_of(job.name):
         return True
     try:

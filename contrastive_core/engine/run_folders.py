@@ -111,7 +111,7 @@ def own_run(folder: Path) -> Run:
 
 
 def _is_copy(run: Run, folder: Path, manifest: Manifest) -> bool:
-    """Whether a run has the settings and the weights of a folder."""
+    """Return whether a run has the settings and the weights of a folder."""
     if {**run.manifest, "name": None} != {**manifest, "name": None}:
         return False
     return all(_stamp(run.path / name) == _stamp(folder / name) for name in GROWING)

@@ -30,7 +30,7 @@ EARLIER = "~"  # between a name and the number of an attempt that failed before 
 
 
 def gpus() -> int:
-    """How many NVIDIA GPUs this machine has; asked without torch."""
+    """Return how many NVIDIA GPUs this machine has; asked without torch."""
     return len(list(Path("/dev").glob("nvidia[0-9]*")))
 
 
@@ -66,7 +66,7 @@ def stop(name: str) -> None:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a run of that name exists, or its process is about to make it."""
+    """Return whether a run of that name exists, or its process is about to make it."""
     return any((home / name).exists() for home in (runs_home(), SHIPPED)) or process.pid_of(name) is not None
 
 
@@ -84,7 +84,7 @@ def check_resumable(name: str) -> None:
 
 
 def at_work(run: Run) -> bool:
-    """Whether a process works on a run, or is about to. One that has had its last word gets a moment to end."""
+    """Return whether a process works on a run, or is about to. One that has had its last word gets a moment to end."""
     end = time.monotonic() + PATIENCE
     while process.pid_of(run.name) and not run.is_claimed() and not _is_silent(run) and time.monotonic() < end:
         time.sleep(0.1)
@@ -92,7 +92,7 @@ def at_work(run: Run) -> bool:
 
 
 def _is_silent(run: Run) -> bool:
-    """Whether its process lives, and has not written the run's status since it was started."""
+    """Return whether its process lives, and has not written the run's status since it was started."""
     record = process.record_of(run.name)
     is_older = record is not None and float(run.status().get("updated") or 0.0) <= record["time"]
     return is_older and process.pid_of(run.name) is not None

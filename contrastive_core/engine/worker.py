@@ -104,7 +104,7 @@ class Worker:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the process may not take more memory: torch says so in words only."""
+    """Return whether the process may not take more memory: torch says so in words only."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
 
 

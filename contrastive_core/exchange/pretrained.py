@@ -125,7 +125,7 @@ class Wanted:
 
 
 def is_model(name: str) -> bool:
-    """Whether a name is that of a library's model, not a file's."""
+    """Return whether a name is that of a library's model, not a file's."""
     return name.startswith(("torchvision:", "timm:"))
 
 

@@ -90,7 +90,7 @@ def _layers(names: set[str], prefix: str, shapes: Shapes) -> list[Fold]:
 
 
 def _fit(layers: Sequence[Fold], shapes: Shapes) -> bool:
-    """Whether every tensor has the shape that its place asks for."""
+    """Return whether every tensor has the shape that its place asks for."""
     width = None
     for layer in layers:
         weight = shapes.get(f"{layer.linear}weight", ())

@@ -16,7 +16,7 @@ names, get, knobs = _registry.names, _registry.get, _registry.knobs
 
 
 def create(name: str, **settings: Any) -> Loss:
-    """The loss `name` with its settings checked; call it on `Pairs`, see `contrastive_core.pairs`.
+    """Return the loss `name` with checked settings. Call it on `Pairs` of `contrastive_core.pairs`.
 
     Raises: UnknownName, and ValueError for a setting that it does not have or cannot take.
 

@@ -47,12 +47,12 @@ class Loss(ABC):
 
     @property
     def normalize(self) -> bool:
-        """Whether unit rows are compared; most losses have it as a knob."""
+        """Return whether unit rows are compared; most losses have it as a knob."""
         return False
 
     @property
     def needs_whole_batch(self) -> bool:
-        """Whether an anchor's loss depends on which other rows are anchors."""
+        """Return whether an anchor's loss depends on which other rows are anchors."""
         return False
 
     @property
@@ -220,7 +220,7 @@ class Loss(ABC):
 
 
 def rows_at_once(pairs: Pairs) -> int:
-    """How many anchors' scores are held at once."""
+    """Return how many anchors' scores are held at once."""
     gathered = 1 if pairs.columns is None else max(1, pairs.anchors.shape[1] // 8)  # rows (n, k, d)
     return max(1, BLOCK // (pairs.width * gathered))
 

@@ -53,7 +53,7 @@ def negative_margin_knob() -> Any:
 
 
 class LogitLoss(Loss):
-    """A loss over logits ℓ = ±s/τ, and what explains it."""
+    """A loss over logits ℓ = ±s/τ, with its gradient on each score."""
 
     @property
     def temperature(self) -> float:
@@ -206,11 +206,11 @@ class FormulaLoss(LogitLoss):
 
     @property
     def lists_positives(self) -> bool:
-        """Whether the formula asks for the logit of each positive, and not for their mean alone."""
+        """Return whether the formula asks for the logit of each positive, and not for their mean alone."""
         return False
 
     def is_tiled(self, pairs: Pairs) -> bool:
-        """Whether the loss of these pairs is computed tile by tile, without the matrix."""
+        """Return whether the loss of these pairs is computed tile by tile, without the matrix."""
         least = TILED_FROM if pairs.anchors.device.type == "cpu" else BLOCK
         if len(pairs) * pairs.width < least or self.score != "dot" or not pairs.by_id:
             return False
@@ -224,7 +224,7 @@ class FormulaLoss(LogitLoss):
         """The loss (n) of the anchors for which it is defined; of others any number."""
 
     def is_defined(self, logits: MatrixLogits) -> Tensor:
-        """Whether each anchor has a loss (n): by default where it has a positive."""
+        """Return whether each anchor has a loss (n): by default where it has a positive."""
         return logits.positive_number() > 0
 
     def per_anchor(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Result:

@@ -38,7 +38,7 @@ class World:
 
     @property
     def is_rank0(self) -> bool:
-        """Whether this is the process that writes files."""
+        """Return whether this is the process that writes files."""
         return self.rank == 0
 
 
@@ -132,7 +132,7 @@ def destroy_process_group() -> None:
 
 
 def is_single_process() -> bool:
-    """Whether there is no other process."""
+    """Return whether there is no other process."""
     return not dist.is_initialized() or dist.get_world_size() == 1
 
 
@@ -236,7 +236,7 @@ def _patient_group(world: dist.ProcessGroup | None) -> Any:
 
 
 def any_process(flag: bool) -> bool:
-    """Whether the flag is set on any process: one small message, fit for every step."""
+    """Return whether the flag is set on any process: one small message, fit for every step."""
     return flag if is_single_process() else any(is_set for (is_set,) in all_gather_ints(int(flag)))
 
 

@@ -85,7 +85,7 @@ class RightAnswers:
 
     @cached_property
     def _has_one_row_each(self) -> bool:
-        """Whether the contents of the other tower are its rows, in their order."""
+        """Return whether the contents of the other tower are its rows, in their order."""
         return bool((self.other_content == np.arange(len(self.other_content))).all())
 
 

@@ -92,7 +92,7 @@ class Tiles:
 
     @property
     def size(self) -> int:
-        """How many entries all tiles have."""
+        """Return how many entries all tiles have."""
         return sum(len(i) * len(j) for i, columns in self.stripes for j in columns)
 
     def logits(self, a: Tensor, c: Tensor, i: Stripe, j: Stripe, bias: Tensor | None = None) -> Tensor:

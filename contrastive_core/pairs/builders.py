@@ -22,7 +22,7 @@ DIRECTIONS = ("both", "a_to_b", "b_to_a")
 
 
 def from_views(z: Float[Tensor, "b v d"], labels: Int[Tensor, " b"] | None = None, anchors: str = "all") -> Pairs:
-    """Pairs of a multi-view batch: all views of an image (or of a class) are positives.
+    """Return the pairs of a multi-view batch: all views of an image (or of a class) are positives.
 
     Args:
         z: embeddings (images, views, d).
@@ -57,7 +57,7 @@ def from_labels(
     ref: Float[Tensor, "m d"] | None = None,
     ref_labels: Int[Tensor, " m"] | None = None,
 ) -> Pairs:
-    """Pairs of a labeled batch with one view per image; label -1 belongs to no group.
+    """Return the pairs of a labeled batch with one view per image; label -1 belongs to no group.
 
     Args:
         z: (n, d), the anchors; labels: (n) whole numbers.
@@ -85,7 +85,7 @@ def from_queue(
     queue: Float[Tensor, "k d"],
     queue_groups: Int[Tensor, " k"] | None = None,
 ) -> Pairs:
-    """MoCo's pairs: the key of the same image is the positive, the queue alone is negative.
+    """Return MoCo's pairs: the key of the same image is the positive, the queue holds the negatives.
 
     Args:
         queries, keys: (n, d), row i of both is image i.
@@ -116,7 +116,7 @@ def from_bank(
     noise: Int[Tensor, "n k"] | None = None,
     log_z: float | None = None,
 ) -> Pairs:
-    """Inst Disc's pairs: the bank slot of the same image is the positive, other slots negatives.
+    """Return Inst Disc's pairs: the bank slot of the same image is the positive, other slots are negatives.
 
     Args:
         features: (n, d); index: (n) each image's slot; bank: (m, d).
@@ -137,7 +137,7 @@ def from_bank(
 
 
 def from_pairs(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"], same: Bool[Tensor, " n"]) -> Pairs:
-    """Pairs of an explicit list (A, B, y): row i of `a` meets row i of `b` only.
+    """Return the pairs of two lists: row i of `a` is compared with row i of `b` only.
 
     Args: a, b: (n, d); same: (n), true (or 1) where the two belong together.
     Raises: ValueError when the shapes do not match.
@@ -158,7 +158,7 @@ def from_mask(
     positive: Bool[Tensor, "n m"],
     negative: Bool[Tensor, "n m"],
 ) -> Pairs:
-    """Pairs with explicit masks. A pair in neither mask is not compared.
+    """Return pairs with explicit masks. A pair in neither mask is not compared.
 
     When `anchors is candidates`, the diagonal is a self pair.
 
@@ -189,7 +189,7 @@ def from_towers(
     groups_b: Int[Tensor, " m"] | None = None,
     direction: str = "both",
 ) -> Pairs:
-    """Pairs between the rows of two encoders, such as images and captions (CLIP, arXiv 2103.00020).
+    """Return the pairs between the rows of two encoders, such as images and captions (CLIP, arXiv 2103.00020).
 
     Anchors and candidates are the n + m rows together, `a` first (view 0, then view 1). Only rows of the other tower
     are compared. The value of a loss is the mean of both directions, also where n and m differ.

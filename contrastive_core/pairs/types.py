@@ -39,7 +39,7 @@ class Masks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Anchors, candidates, and who relates to whom.
+    """Anchors, candidates, and the masks of their positives and negatives.
 
     A candidate is a positive of an anchor if both are in the same group and it is `as_positive`;
     a negative if both are in some group, not the same one, and it is `as_negative`. Equal row ids
@@ -115,8 +115,8 @@ class Pairs:
 
     @property
     def group_keys(self) -> tuple[Tensor, Tensor]:
-        """Numbers (n) and (m) that are equal where anchor and candidate share a group; across towers: that of the
-        other."""
+        """Return group numbers (n) of anchors and (m) of candidates, equal where both share a group. Across towers they
+        are equal for a row and its partner."""
         if not self.across:
             return self.anchor_groups.contiguous(), self.candidate_groups
         return 2 * self.anchor_groups + 1 - self.anchor_views, 2 * self.candidate_groups + self.candidate_views

@@ -261,7 +261,7 @@ class _Judge:
         return self.value is None or abs(self.value - self.declared.value) <= tolerance
 
     def _is_scaled(self) -> bool:
-        """Whether the gradient is that of the declared loss times a number."""
+        """Return whether the gradient is that of the declared loss times a number."""
         assert self.grad is not None
         tolerance = self.tolerances(self.case.declared, self.declared)[1]
         return self.factor > 0 and _distance(self.grad, self.factor * self.declared.grad) <= tolerance

@@ -84,7 +84,7 @@ class Case:
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether first views alone are anchors."""
+        """Return whether first views alone are anchors."""
         return self.rows.queue is not None or self.positives == "keys"
 
 

@@ -305,7 +305,7 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     together."""
     sizes = (len(copy.views[0]), len(copy.views[1]))
     if copy.queue is not None:
-        omissions.add(N_("rows of the queue"), N_("two towers have none"), len(copy.queue))
+        omissions.add(N_("rows of the queue"), N_("two towers have no queue"), len(copy.queue))
     both = [zip(values or (None, None), sizes, strict=True) for values in (copy.labels, copy.losses)]
     labels = np.concatenate([_labels(x, n, 1, omissions) for x, n in both[0]])
     losses = [_losses(x, n, 1, False, omissions) for x, n in both[1]]

@@ -42,7 +42,7 @@ def watch(
     accumulate: int = 1,
     **knobs: Any,
 ) -> Watch:
-    """Record somebody else's training: `with watch("my-run", loss="nt_xent") as w: ... w.step(z, labels=y, ids=index)`.
+    """Record a training loop: `with watch("my-run", loss="nt_xent") as w: ... w.step(z, labels=y, ids=index)`.
     It draws nothing, and never stops the training.
 
     Args:
@@ -190,7 +190,7 @@ class Watch:
 
     @property
     def records_next(self) -> bool:
-        """Whether the next step, numbered by this object, will be recorded."""
+        """Return whether the next step, numbered by this object, will be recorded."""
         return self._recorder is not None and self._is_due(self._steps + 1)
 
     def _is_due(self, step: int) -> bool:

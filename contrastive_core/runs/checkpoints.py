@@ -82,7 +82,7 @@ def _hashes(manifest: Path) -> dict[str, str]:
 
 
 def has_begun(run: Run) -> bool:
-    """Whether there is anything to go on from, whole or damaged; without, a run starts anew."""
+    """Return whether there is anything to go on from, whole or damaged; without, a run starts anew."""
     return run.weights.exists() or bool(state_manifests(run))
 
 
@@ -124,7 +124,7 @@ def load_weights(run: Run) -> dict[str, Tensor]:
     except (SafetensorError, ValueError) as error:
         raise Damaged("{path} is damaged: {error}", path=path, error=error) from None
     if recorded_hash != _digest(tensors):
-        raise Damaged("{path} is damaged: its content is not what was written", path=path)
+        raise Damaged("{path} is damaged: its checksum does not match", path=path)
     return {k: v.float() if v.dtype == torch.float16 else v for k, v in tensors.items()}
 
 

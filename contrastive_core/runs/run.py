@@ -172,12 +172,12 @@ class Run(ChangeLog):
 
     @property
     def is_recording(self) -> bool:
-        """Whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
+        """Return whether `watch` writes it, from somebody else's training loop: rows, but no weights."""
         return "recording" in self.manifest
 
     @property
     def has_towers(self) -> bool:
-        """Whether it has a text tower too: it was trained on captions."""
+        """Return whether it has a text tower too: it was trained on captions."""
         return bool(self.manifest.get("captions"))
 
     @property
@@ -271,7 +271,7 @@ class Run(ChangeLog):
             return {"status": "failed", "reason": str(error).removeprefix(f"{self.path}/")}
 
     def _is_worked_on(self, status: Status) -> bool:
-        """Whether a process trains it, or the one that made it is about to."""
+        """Return whether a process trains it, or the one that made it is about to."""
         pid = status.get("pid") if status["status"] == "queued" else None
         return self.is_alive() or bool(pid and is_process(pid, status.get("started")))
 
@@ -284,11 +284,11 @@ class Run(ChangeLog):
         self.write("status.json", json_files.json_bytes(now))
 
     def is_alive(self) -> bool:
-        """Whether a living process works on the run."""
+        """Return whether a living process works on the run."""
         return is_locked(self.path / "lock")
 
     def is_claimed(self) -> bool:
-        """Whether a living process works on the run, or has made it and is about to."""
+        """Return whether a living process works on the run, or has made it and is about to."""
         return self._is_worked_on(self._read_status())
 
     @contextmanager

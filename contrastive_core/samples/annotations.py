@@ -136,7 +136,7 @@ def labels_csv(by_split: Mapping[str, Marks]) -> str:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a training without what was marked reads."""
+    """Files for a training that leaves out dropped samples and uses corrected labels."""
 
     files: dict[str, bytes]  # contents by the option of `train` that reads them; those that are not empty
     dropped: int  # by the marks, beside what the run left out itself

@@ -75,7 +75,7 @@ def _by_another(inputs: SampleInputs, name: str, split: str, device: str, on_pro
     every = embed_run(by, split, "h", device, on_fraction)
     at = {name: i for i, name in enumerate(every.ids)}
     if missing := next((one for one in inputs.features.ids if one not in at), None):
-        raise BadSetting("{name} is a run on other images: it has no {missing}", name=name, missing=missing)
+        raise BadSetting("{name} is a run on different images and has no {missing}", name=name, missing=missing)
     rows = every.take([at[one] for one in inputs.features.ids])
     other = None if inputs.other is None else embed_run(by, far, "h", device, on_fraction)
     return dataclasses.replace(inputs, features=dataclasses.replace(rows, labels=inputs.features.labels), other=other)
@@ -148,7 +148,7 @@ def rows_of(
 
 
 def is_paired_by_class(run: Run, rows: EmbeddingSet) -> bool:
-    """Whether rows are paired by class: the method does so, and there are classes."""
+    """Return whether rows are paired by class: the method does so, and there are classes."""
     return rows.labels is not None and methods.get(str(run.config["method"])).card.needs_labels
 
 

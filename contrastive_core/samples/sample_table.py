@@ -299,7 +299,7 @@ class SampleRequest:
 
 
 def request_of(name: str, split: str, loss: str = "", by: str = "", pairs: bool = False) -> SampleRequest:
-    """By the name of a run, of a recording, or of loaded vectors; rows of the last two need not be of any split."""
+    """Return the request for a run, a recording or loaded vectors; recordings have no split."""
     space = Space(name, "" if Space(name).is_recording else split)
     return SampleRequest(space, loss, by, pairs)
 

@@ -67,7 +67,7 @@ class EmbeddingSet:
 
     @property
     def largest_class(self) -> int:
-        """How many rows the largest class has, 1 at least."""
+        """Return how many rows the largest class has, 1 at least."""
         return 1 if self.labels is None else int(np.bincount(self.labels[self.labels >= 0]).max(initial=1))
 
     @cached_property

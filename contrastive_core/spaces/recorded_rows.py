@@ -96,7 +96,7 @@ class Recorded:
         return self._set(rows.z[at], rows.labels[at], numbered(rows.ids[at]), columns)
 
     def has_h(self) -> bool:
-        """Whether the probe set has rows h that are not z."""
+        """Return whether the probe set has rows h that are not z."""
         if self.kind != PROBE:
             return False
         arrays = self._read(self.run.snapshot)
@@ -183,7 +183,7 @@ class StepRows:
 
     @property
     def has_views(self) -> bool:
-        """Whether some image has two rows."""
+        """Return whether some image has two rows."""
         return len(np.unique(self.image)) < len(self.image)
 
 

@@ -79,7 +79,7 @@ class Space:
 
     @property
     def is_file(self) -> bool:
-        """Whether the rows are of a file of vectors."""
+        """Return whether the rows are of a file of vectors."""
         return self.name.startswith(loaded_vectors.PREFIX)
 
     @property
@@ -88,7 +88,7 @@ class Space:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether these rows are all there is: no encoder made them here, or can make others."""
+        """Return whether these rows are all there is: no encoder made them here, or can make others."""
         return self.is_file or self.is_recording
 
     @property

@@ -52,7 +52,7 @@ class Towers:
 
     @property
     def without_partner(self) -> tuple[int, int]:
-        """How many rows of a and of b have no partner."""
+        """Return how many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
 
     def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:
@@ -83,7 +83,7 @@ def plain_rank(rank: float) -> int | float:
 
 
 def are_tower_names(names: object) -> TypeGuard[Sequence[str]]:
-    """Whether these are two different names."""
+    """Return whether these are two different names."""
     if not isinstance(names, (tuple, list)) or len(names) != 2 or not all(isinstance(one, str) for one in names):
         return False
     return names[0] != names[1] and all(one.strip() for one in names)

@@ -200,7 +200,7 @@ def compute_step(setup: TrainSetup, batch: Batch, looks: bool = True) -> StepOut
 
 
 def should_log(device: torch.device, step: int) -> bool:
-    """Whether to read the figures of this step: on a device not of every one, since reading waits for it."""
+    """Return whether to read the figures of this step: on a device not of every one, since reading waits for it."""
     return device.type == "cpu" or step % LOG_EVERY_DEVICE == 0
 
 

@@ -153,7 +153,7 @@ class StateWriter:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no write is in progress."""
+        """Return whether no write is in progress."""
         return self._last is None or self._last.done()
 
     def wait(self) -> None:
@@ -228,7 +228,7 @@ def resume(setup: TrainSetup, run: Run, totals: Tensor) -> tuple[TrainPosition, 
             tensors[name] = state
 
     def is_same(name: str) -> bool:
-        """Whether a buffer of the method is that of the state, if both have it."""
+        """Return whether a buffer of the method is that of the state, if both have it."""
         before, now = tensors.get(f"method.{name}"), setup.method.state_dict().get(name)
         return before is None or now is None or torch.equal(before.cpu(), now.cpu())
 

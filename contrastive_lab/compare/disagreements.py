@@ -80,7 +80,7 @@ class ComparedSamples:
 
     @property
     def one_right(self) -> int:
-        """How many samples A and B disagree on: exactly one of them is right."""
+        """Return how many samples A and B disagree on: exactly one of them is right."""
         return sum(len(rows) for way, rows in self.ways.items() if way != "Both wrong")
 
     @cached_property
@@ -216,7 +216,7 @@ def _choose_way(samples: ComparedSamples) -> str:
 
 
 def _about(samples: ComparedSamples, way: str) -> None:
-    """How many samples they are, their file, and the way to select them."""
+    """Return how many samples they are, their file, and the way to select them."""
     rows, (first, second) = samples.ways[way], samples.comparison.names[:2]
     question = _("{first} and {second} both wrong").format(first=first, second=second)
     if way != "Both wrong":

@@ -24,7 +24,7 @@ class Dumbbell:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the interval of the difference excludes 0."""
+        """Return whether the interval of the difference excludes 0."""
         return self.interval is not None and (self.interval[0] > 0 or self.interval[1] < 0)
 
 

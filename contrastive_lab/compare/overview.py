@@ -115,7 +115,7 @@ def without_pair(names: list[str]) -> None:
 
 
 def without_common(reason: str, names: list[str], ready: list[Run]) -> None:
-    """What stands in place of a comparison of runs of several data sets, with a run that A can be compared with."""
+    """Say that the runs have different data sets, and offer a run that A can be compared with."""
     space_picker.say_left_out()
     with maps.empty(_("No samples in common"), reason):
         data = {run.name: run.data_key for run in ready}

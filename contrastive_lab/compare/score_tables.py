@@ -118,7 +118,7 @@ def table(spaces: list[Space], comparison: Comparison) -> None:
 
 
 def needs_labels(run: Run) -> bool:
-    """Whether its method learns from labels; of recordings nobody knows."""
+    """Return whether its method learns from labels; of recordings nobody knows."""
     methods = cache.catalog()["methods"] if catalog.is_ready() else {}
     return bool(methods.get(str(run.config.get("method")), {}).get("needs_labels"))
 

@@ -63,7 +63,7 @@ def describe() -> str:
 
 
 def has_display() -> bool:
-    """Whether a window can be shown at all; asked where the system says so."""
+    """Return whether a window can be shown at all; asked where the system says so."""
     if not sys.platform.startswith("linux"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -44,7 +44,7 @@ def about_vectors(space: Space) -> None:
 
 
 def _labels(space: Space) -> str:
-    """Whether all rows have a label, or how many have none."""
+    """Return whether all rows have a label, or how many have none."""
     rows = cache.embedding(space)
     missing = 0 if rows is None or rows.labels is None else int((rows.labels < 0).sum())
     if rows is None or not missing:
@@ -77,7 +77,7 @@ def left_out(run: Run, split: str) -> None:
 
 
 def about_recording(run: Run, kinds: recordings.Kinds) -> None:
-    """How far a recording is, what is known of it, and what it does not hold."""
+    """Return how far a recording is, what is known of it, and what it does not hold."""
     if run.is_alive():
         recordings.follow(run.name, kinds)
     else:

@@ -96,7 +96,7 @@ def _ranks(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> dict[s
 def out(space: Space, rows: EmbeddingSet, xy: np.ndarray, picked: list[int]) -> None:
     """Selection, coordinates and neighbors, vectors, as files for other tools; each is made when it is asked for."""
     name, n, chosen = space.title.rsplit(".", 1)[0], f"{len(rows):,}", f"{len(picked):,}"
-    selected = _("What is selected: {picked} of {rows} (.{ending})")
+    selected = _("Selected rows: {picked} of {rows} (.{ending})")
     text = _("Map, neighbors and columns (.{ending})")
     tables: dict[str, tuple[str, list[int] | None]] = {"map": (text, None), "selection": (selected, picked)}
     with st.popover(_("Export"), icon=":material/download:", width="content", key="explore-export"):

@@ -80,7 +80,7 @@ class Bar:
 
 
 def split_and_layer(space: Space) -> None:
-    """The controls of both."""
+    """Draw the controls that choose the split and the layer."""
     if space.splits:
         label = _("Rows") if space.is_loaded or space.layer == TOWERS else _("Images")
         query_params.one_of(st.segmented_control, label, space.splits, name="split", width="content")

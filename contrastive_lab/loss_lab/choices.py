@@ -112,7 +112,7 @@ def _choose_pairing(place: Any, directions: Mapping[str, str], paired: str | Non
 
 
 def _choose_size(are_rows: bool, has_towers: bool) -> tuple[int, int]:
-    """How many rows, and which batch."""
+    """Return how many rows, and which batch."""
     columns = _("Candidates: columns of the matrix.")
     other = _("Another number draws other images and other augmentations.")
     label = _("Images (views)")

@@ -139,7 +139,7 @@ def hear(key: str) -> None:
 
 
 def is_pressed(number: int) -> bool:
-    """Whether the button of this number was pressed since the last time; asked once."""
+    """Return whether the button of this number was pressed since the last time; asked once."""
     return st.session_state.get(ONWARD) == number and st.session_state.pop(ONWARD) == number
 
 
@@ -152,7 +152,7 @@ def next_step() -> dict[str, Any]:
 
 
 def number_done() -> int:
-    """How many lessons were done on this computer."""
+    """Return how many lessons were done on this computer."""
     return len(_kept()[0])
 
 

@@ -241,7 +241,7 @@ LESSONS = (
             N_("Barlow Twins, share off the diagonal: {now}. Goal: above 50 %."),
         ),
         said=N_(
-            "The hinge ignores a dimension that varies more than γ. The cells off the diagonal charge two dimensions "
+            "The hinge ignores a dimension that varies more than γ. The cells off the diagonal penalize two dimensions "
             "that vary together."
         ),
         concept=N_(

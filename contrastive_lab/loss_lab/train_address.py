@@ -12,7 +12,7 @@ from contrastive_lab import cache, path_input
 
 
 def can_train(run: Run) -> bool:
-    """Whether Train has the run's method and data: not of recordings, imported runs and two towers."""
+    """Return whether Train has the run's method and data: not of recordings, imported runs and two towers."""
     data = str(run.config.get("dataset"))
     is_other = run.is_recording or run.has_towers or "imported" in run.manifest
     is_known = str(run.config.get("method")) in cache.catalog()["methods"] and (

@@ -80,7 +80,7 @@ def under_the_loss(run: Run) -> None:
 
 
 def nothing() -> None:
-    """Without any run: how to come to one."""
+    """Say that there are no runs, and link to Train."""
     st.info(_("No runs yet. The first one takes less than a minute on digits."))
     st.page_link("pages/train.py", label=_("Go to Train"), icon=":material/play_circle:")
 

@@ -202,7 +202,7 @@ def begin(name: str, arguments: Sequence[str]) -> None:
 
 
 def follow_imports() -> None:
-    """How far they are, or why the one that was begun here failed; its run, once it is made."""
+    """Return how far they are, or why the one that was begun here failed; its run, once it is made."""
     mine, job = query_params.kept_value("importing"), None
     with suppress(ValueError):  # no name that a run can have
         job = training.import_of(runs.checked_name(mine)) if mine else None

@@ -161,7 +161,7 @@ def as_csv(some_runs: Sequence[Run], sought: str) -> str:
 
 
 def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) -> None:
-    """How many there are, and what is listed separately."""
+    """Return how many there are, and what is listed separately."""
     tries = 0 if "show:" in sought else sum(is_trial(run.name) for run in some_runs)
     more = ngettext(
         " {count} try of the adviser is listed separately (search for show:tries).",
@@ -173,7 +173,7 @@ def _below(rows: list[dict[str, Any]], some_runs: Sequence[Run], sought: str) ->
 
 
 def passes(r: dict[str, Any], sought: str, titles: dict[str, str]) -> bool:
-    """Whether a row has all words of a search; a word like status:failed,stopped asks for one of these."""
+    """Return whether a row has all words of a search; a word like status:failed,stopped asks for one of these."""
     words = sought.lower().split()
     asked = dict(word.split(":", 1) for word in words if word.startswith(("status:", "method:", "show:")))
     origin = asked.get("show", ALL)
@@ -228,7 +228,7 @@ def row(run: Run) -> dict[str, Any]:
     epoch = epochs if status["status"] == "done" else status.get("epoch", 0)
     imported, trained = run.manifest.get("imported"), "here"
     if imported:
-        trained = _("no: random") if imported.get("random") else _("not here")
+        trained = _("no, random weights") if imported.get("random") else _("not here")
     return {
         "name": run.name,
         "title": str(meta.get("title") or ""),

@@ -147,7 +147,7 @@ def _neighbors(
 
 
 def is_probably_wrong(table: SampleTable, row: int) -> bool:
-    """Whether another class is likelier than the label."""
+    """Return whether another class is more likely than the label."""
     return "suggested" in table.extra and bool(table.columns["mislabeled"][row] > 0.5)
 
 

@@ -38,8 +38,8 @@ Near = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]  # rows, cosines, an
 
 
 def evidence_of(findings: Findings, part: np.ndarray) -> dict[int, list[Group]]:
-    """What stands beside each row of a stretch. For likely wrong labels: the nearest of the suggested class, of its
-    own, and of all; without the rows of an embedding the surest of each class."""
+    """Return the groups of samples shown beside each row. For likely wrong labels: the nearest of the suggested class,
+    of its own class and of all; without an embedding, the surest of each class."""
     found: dict[int, list[Group]] = {}
     one, of_all, of_class = findings.list, *map(locale.text, NEAREST[findings.pictures.kind])
     for request, table, first in findings.parts():

@@ -84,7 +84,7 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
 
 
 def estimate(audit: LabelAudit | None) -> str | None:
-    """How many labels are wrong, with an interval; None before the first random check."""
+    """Return how many labels are wrong, with an interval; None before the first random check."""
     if audit is None or not (checks := audit.found.checked):
         return None
     low, high = audit.found.interval
@@ -98,7 +98,7 @@ def estimate(audit: LabelAudit | None) -> str | None:
 
 
 def say_stop(audit: LabelAudit) -> str:
-    """Whether a person may stop, or the way there."""
+    """Return whether a person may stop, or the way there."""
     if audit.found.bound < label_audit.CLEAN:
         return _("Stop here: 95 % sure that fewer than 1 % of labels are wrong, with your decisions applied.")
     return advice(audit.found, audit.left)

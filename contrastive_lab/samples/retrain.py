@@ -29,7 +29,7 @@ MANY = "samples-many"  # of the session: how often many were decided on at once
 
 
 def show_progress(findings: Findings, rows: np.ndarray) -> None:
-    """How many rows of the list are decided, in words and as a bar."""
+    """Return how many rows of the list are decided, in words and as a bar."""
     count, total = int(np.isin(rows, findings.marked_rows).sum()), max(1, len(rows))
     text = _("{count} of {total} decided").format(count=f"{count:,}", total=f"{len(rows):,}")
     st.caption(text)

@@ -226,7 +226,7 @@ def _start(plan: Plan) -> None:
 
 @st.fragment(run_every=2.0)
 def _show_progress(name: str) -> None:
-    """How far it is, and what it has found so far."""
+    """Return how far it is, and what it has found so far."""
     plan, answer, job = load_plan(name), read_answer(name), running_advisers.job_of(name)
     assert plan is not None
     is_done = answer is not None and answer["done"]

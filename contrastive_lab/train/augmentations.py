@@ -91,7 +91,7 @@ def draw(values: dict[str, Any] | None, card: MethodEntry) -> None:
 
 
 def is_quick(data: str, config: TrainConfig | None) -> bool:
-    """Whether the images are there without decoding a folder first."""
+    """Return whether the images are there without decoding a folder first."""
     form = form_of(config.to_dict()) if config else USUAL_FORM
     try:
         return data in GENERATED or datasets.made_path(data, "train", form).exists()

@@ -87,7 +87,7 @@ def about_captions(meta: dict[str, Any]) -> str:
 
 
 def is_folder(path: str) -> bool:
-    """Whether there is a folder, or a list of images, perhaps with the name of its column."""
+    """Return whether there is a folder, or a list of images, perhaps with the name of its column."""
     try:
         return any(
             place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv")
@@ -107,7 +107,7 @@ def with_change(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(meta: dict[str, Any]) -> str:
-    """How many images it has, of which classes and sizes, how they are split, and what is left out:
+    """Return how many images it has, of which classes and sizes, how they are split, and what is left out:
     "450 images · 3 classes · 32×32 · 360 train, 90 test · 1 unreadable: notes.png"."""
     train, test = (sum(count[part] for count in meta["counts"]) for part in (0, 1))
     n, left_out = len(meta["classes"]), meta["left_out"]

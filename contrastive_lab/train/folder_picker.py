@@ -143,7 +143,7 @@ def show_left_out(folder: str) -> None:
 
 
 def _summary(names: list[str]) -> str:
-    """How many files, in which folders."""
+    """Return how many files, in which folders."""
     counts = Counter(parts[-2] for name in names if len(parts := parts_of(name)) > 1)
     listed = ", ".join(f"{name} {n:,}" for name, n in counts.most_common(6))
     more = _(" and {counts} more").format(counts=len(counts) - 6) if len(counts) > 6 else ""

@@ -161,7 +161,7 @@ def not_yet(name: str, error: Exception) -> None:
 
 
 def in_line(name: str) -> bool:
-    """Whether a run waits: then behind which others, and a way out."""
+    """Return whether a run waits: then behind which others, and a way out."""
     waiting = [job.name for job in queue.queue()]
     if name not in waiting:
         return False

@@ -38,7 +38,7 @@ def loss_view(
     anchor: int = 0,
     **knobs: Any,
 ) -> LossViewWidget:
-    """A loss on rows, live: drag the knob and every pair answers.
+    """Show a loss on rows: drag the knob to see the weight and gradient of every pair.
 
     Args:
         z: rows (n, d), or views (images, views, d): arrays, tensors or lists, at most 1,024 rows.
@@ -61,7 +61,7 @@ def loss_view(
 
 
 class LossViewWidget(KnobWidget):
-    """`temperature` or `margin`, and `anchor`, are what was last let go, and can be set."""
+    """Read or set `temperature` or `margin`, and `anchor`: the values when the mouse was last released."""
 
     anchor = traitlets.Int(0).tag(sync=True)
 
@@ -148,7 +148,7 @@ LIMITS = {"groups": (1, 20), "points": (2, 400)}
 
 
 def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter: int = 0, **knobs: Any) -> CircleWidget:
-    """Points on a circle under a loss: run them, drag one, turn the knob.
+    """Show points on a circle that follow the gradient of a loss.
 
     Args:
         points: 2 to 400. groups: of positives, 1 to 20. scatter: another number begins elsewhere.
@@ -162,7 +162,7 @@ def circle(loss: str = "nt_xent", *, points: int = 24, groups: int = 2, scatter:
 
 
 class CircleWidget(KnobWidget):
-    """`temperature` or `margin` is what was last let go, and can be set."""
+    """Read or set `temperature` or `margin`: the value when the mouse was last released."""
 
     def __init__(self, loss: str, knobs: dict[str, Any], start: CircleStart) -> None:
         super().__init__("circle", loss, knobs)
@@ -197,7 +197,7 @@ def scatter(
     title: str = "map",
     height: int = 520,
 ) -> ScatterWidget:
-    """A map: lasso, box, zoom, pictures on hover, search; at most 1,000,000 rows.
+    """Show a map with lasso, box, zoom, images on hover and search, of at most 1,000,000 rows.
 
     Args:
         z: places (n, 2); of wider rows (n, d) the two leading principal components.
@@ -233,7 +233,7 @@ def scatter(
 
 
 class ScatterWidget(LabWidget):
-    """`selection`: the rows that are lit, a list of numbers; it can be set."""
+    """Read or set `selection`, the list of row numbers that are highlighted."""
 
     selection: Any = traitlets.List()  # travels within `reported` and `data`, packed
 

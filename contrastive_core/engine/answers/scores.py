@@ -186,7 +186,7 @@ def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Gra
 
 
 def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """How many of the nearest points on a map are the same with two other seeds."""
+    """Return the share of nearest points that maps of two more seeds have in common with this one."""
     seeds = [int(values["seed"]) + q for q in range(SEEDS)]
     maps = []
     for number, seed in enumerate(seeds, 1):

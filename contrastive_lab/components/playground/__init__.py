@@ -13,7 +13,7 @@ from contrastive_lab.components.shared.transport import pack
 
 @dataclass(frozen=True, eq=False)
 class PlaygroundView:
-    """Images that are learned from, and those that are held out."""
+    """The training images of the playground, and its held-out images."""
 
     images: np.ndarray  # (n, side, side) uint8
     labels: np.ndarray | None  # (n) int16

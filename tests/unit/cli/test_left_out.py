@@ -39,7 +39,7 @@ def test_the_sentence_counts_each_reason(folder: str) -> None:
     text = datasets.load(folder, "train").left_out
     assert text.startswith("Files left out of the training images: 3, the first ")
     assert "2 × a link, which is followed only where " in text
-    assert "1 × no picture in one of the formats" in text
+    assert "1 × not an image in one of the formats" in text
     assert text.endswith(".")
     assert text.isprintable()
     assert datasets.load(folder, "test").left_out == ""

@@ -104,7 +104,7 @@ def test_what_is_left_out_is_named(place: Path, tmp_path: Path) -> None:
     assert reasons[2:5] == ["there is no such file", *2 * ["it is outside the list's folder"]]
     assert reasons[5].startswith("a link, which is followed only")
     assert reasons[6:8] == ["its split is 'val', neither train nor test", "no file is named"]
-    assert reasons[8].startswith("no picture in one of the formats")
+    assert reasons[8].startswith("not an image in one of the formats")
     assert "Files left out of the training images: 9" in train.left_out
 
 

@@ -138,7 +138,7 @@ def test_large_steps_are_thinned_alike(monkeypatch) -> None:
         ([rows(4), rows(5)], {"ids": ([1, 2, 3, 4], [5, 6, 7, 8, 9])}, "no row of one tower shares its id"),
         ([rows(4), rows(4)], {"labels": ([1.5] * 4, [0] * 4)}, "whole numbers"),
         ([rows(4) * torch.nan, rows(4)], {}, "none of its rows is finite"),
-        ([rows(4), rows(4)], {"queue": rows(9)}, "two towers have none"),
+        ([rows(4), rows(4)], {"queue": rows(9)}, "two towers have no queue"),
     ],
 )
 def test_what_are_no_towers(views: list, given: dict, why: str) -> None:
