@@ -3,16 +3,17 @@ it while its own is made."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core.base.errors import Damaged, UnusableEmbedding
+from contrastive_core.base.json_files import read_npz
 from contrastive_core.compare.representation_similarity import procrustes_chain
 from contrastive_core.data import datasets
 from contrastive_core.data.image_form import form_of
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import MAX_SNAPSHOT, NOW, SNAPSHOT, Run
 from contrastive_core.spaces.pca import pca
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
@@ -21,6 +22,7 @@ from contrastive_lab.locale import _
 
 UNREADABLE = (Damaged, UnusableEmbedding, OSError)
 MOST_FRAMES = 40  # epochs that the strip goes through, spread over all
+AT_A_STEP = {name: SNAPSHOT[name] for name in ("index", "labels", "z")} | {"step": ("iu", 0)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,36 +33,43 @@ class Forming:
     maps: list[np.ndarray]  # (n, 2) each
     labels: np.ndarray  # (n)
     index: np.ndarray  # (n) rows in the training split
+    step: int = 0  # of the last map, where it is one of no epoch's end
 
 
-def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}) -> None:
+def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}, is_running: bool = False) -> None:
     """The newest map, with a strip of those before it or with images; why not, where its rows cannot be read.
-    Args: changed: settings that changed in an epoch, by the epoch."""
+    Args: changed: settings that changed in an epoch, by the epoch; is_running: the map of this moment too."""
     try:
-        found = forming(run)
+        found = forming(run, is_running)
     except UNREADABLE as error:
         st.warning(format.plain(error))
         return
-    xy, epoch, index, labels = found.maps[-1], found.epochs[-1], found.index, found.labels
+    if not found.maps:
+        st.caption(_("The map appears once the training has taken some steps."))
+        return
+    xy, index, labels = found.maps[-1], found.index, found.labels
+    names = _names(found.epochs, changed) + [_("step {step}").format(step=f"{found.step:,}")] * bool(found.step)
     images = _images(run, index) if with_images else None
     shown = sorted({round(k) for k in np.linspace(0, len(found.maps) - 1, MOST_FRAMES)})
     has_strip = len(shown) > 1 and not with_images
     text = _("PCA of z, {count} training images, each epoch aligned to the one before (Procrustes)")
+    title = _("PCA of z at step {step}") if found.step else _("PCA of z after epoch {epoch}")
+    title = title.format(step=f"{found.step:,}", epoch=(found.epochs or [0])[-1])
     if not has_strip:
-        text = _("PCA of z after epoch {epoch}, {count} training images")
+        text = _("{title}, {count} training images")
     data = ScatterData(
         xy,
         [str(i) for i in index],
-        cache.digest(run.name, epoch, images is not None, xy.tobytes()),
+        cache.digest(run.name, names[-1], images is not None, xy.tobytes()),
         labels if (labels >= 0).any() else None,
         run.manifest.get("classes") or [],
         rows_key=f"forming {run.name}",
-        title=_("PCA of z after epoch {epoch}").format(epoch=epoch),
-        note=text.format(epoch=epoch, count=f"{len(xy):,}"),
+        title=title,
+        note=text.format(title=title, count=f"{len(xy):,}"),
         thumbnails=thumbnail_sheet(images),
         medoids=[] if images is None else cache.medoids(cache.digest(xy.tobytes()), xy),
         frames=np.stack([found.maps[k] for k in shown]) if has_strip else None,
-        frame_names=_names([found.epochs[k] for k in shown], changed) if has_strip else [],
+        frame_names=[names[k] for k in shown] if has_strip else [],
     )
     draw_scatter(data, fits=True, key="forming")
 
@@ -74,14 +83,29 @@ def _names(epochs: Sequence[int], changed: Mapping[int, str]) -> list[str]:
     return names
 
 
-def forming(run: Run) -> Forming:
-    """The maps of all epochs that can be read. Raises what `Run.snapshot` and `pca` raise of the newest."""
-    return _forming(str(run.path), (run.path / "snapshots").stat().st_mtime_ns, run)
+def forming(run: Run, is_running: bool = False) -> Forming:
+    """The maps of all epochs that can be read, and one of a step since where the training writes it. Raises what
+    `Run.snapshot` and `pca` raise of the newest epoch."""
+    epochs, found = run.snapshots(), Forming([], [], np.empty(0), np.empty(0))
+    if epochs:
+        found = _forming(str(run.path), epochs[-1], run.snapshot_path(epochs[-1]).stat().st_mtime_ns, run)
+    if is_running:
+        with contextlib.suppress(*UNREADABLE):
+            now = read_npz(run.path / NOW, MAX_SNAPSHOT, shapes=AT_A_STEP)
+            xy = pca(now["z"].astype(np.float32))
+            if not found.maps:
+                found = replace(found, labels=now["labels"], index=now["index"])
+            if np.array_equal(now["index"], found.index):
+                key = f"forming {run.path}"  # of the session: the last look in the first epoch
+                before = found.maps[-1:] or [st.session_state.get(key, xy)]
+                st.session_state[key] = xy = procrustes_chain([*before, xy])[-1]
+                return replace(found, maps=[*found.maps, xy], step=int(now["step"]))
+    return found
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _forming(path: str, changed: int, _run: Run) -> Forming:
-    *before, newest = _run.snapshots()
+def _forming(path: str, newest: int, changed: int, _run: Run) -> Forming:
+    before = [epoch for epoch in _run.snapshots() if epoch < newest]
     last, labels, index = _map_of(_run, newest)
     epochs, maps = [], []
     for epoch in before:

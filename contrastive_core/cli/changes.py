@@ -1,5 +1,5 @@
 """`change`: settings of a run while it trains, and its changes as a schedule for another. `branch`: runs that go on
-from its last saved epoch with other values."""
+from a saved epoch with other values."""
 
 from argparse import Namespace
 
@@ -33,7 +33,7 @@ def change(args: Namespace) -> None:
 def branch(args: Namespace) -> None:
     """Make the branches and put them into the queue. Raises: BadSetting; ValueError where no state is kept."""
     run = runs.load(args.run)
-    made = branch_off(run, *(changes.settings_of(text.split(",")) for text in args.settings))
+    made = branch_off(run, *(changes.settings_of(text.split(",")) for text in args.settings), epoch=args.epoch)
     for one in made:
         queue.resume(one.name)
     names = [one.name for one in made]

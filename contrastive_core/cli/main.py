@@ -124,9 +124,10 @@ COMMANDS = {
     ),
     "branch": Command(
         "changes.branch",
-        "go on from the last saved epoch of a run with other values, as runs of their own in the queue",
+        "go on from a saved epoch of a run with other values, as runs of their own in the queue",
         RUN,
         _option("settings", nargs="+", metavar="KEY=VALUE", help="of each branch, comma-separated: lr=0.01 or more"),
+        _option("--epoch", type=int, metavar="N", help="go on from the state after this epoch (default: the newest)"),
     ),
     "embed": Command(
         "inspect.embed",

@@ -76,11 +76,11 @@ def damage_of(run: Run) -> list[str]:
 
 
 @in_worker
-def branch(run: Run, *every: JsonObject) -> list[Run]:
-    """A run that goes on from the newest state of another with other values. Raises: ValueError."""
+def branch(run: Run, epoch: int | None, *every: JsonObject) -> list[Run]:
+    """Runs that go on from a state of another with other values. Raises: ValueError."""
     from contrastive_core.runs import branch
 
-    return branch.branch(run, *every)
+    return branch.branch(run, *every, epoch=epoch)
 
 
 @in_worker

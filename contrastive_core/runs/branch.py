@@ -1,5 +1,4 @@
-"""Runs that branch off another: they have the settings and the last saved state of the other, and changes from there
-on."""
+"""Runs that branch off another: they have the settings and a saved state of the other, and changes from there on."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from contrastive_core.base.errors import Damaged
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.changes import checked, live_settings
+from contrastive_core.runs.changes import checked, live_settings, saved_epochs
 from contrastive_core.runs.run import Run
 
 OWN = (  # entries of run.json that `create` makes
@@ -21,15 +20,18 @@ OWN = (  # entries of run.json that `create` makes
 ).split()
 
 
-def branch(run: Run, *every: Mapping[str, Any]) -> list[Run]:
-    """Make runs that go on from the newest state of `run` before its end, all from the same one, each with other values
-    from the next step on. They are stopped: a resume trains them. Args: every: values by name, of each. Raises:
-    BadSetting for values that cannot be changed; ValueError where no such state is kept."""
+def branch(run: Run, *every: Mapping[str, Any], epoch: int | None = None) -> list[Run]:
+    """Make runs that go on from a state of `run` before its end, all from the same one, each with other values from the
+    next step on. They are stopped: a resume trains them. Args: every: values by name, of each; epoch: the state after
+    it; None: the newest. Raises: BadSetting for values that cannot be changed; ValueError where no such state is kept.
+    """
     config = run.config
     knobs = losses.knobs(str(config.get("loss"))), methods.knobs(str(config.get("method")))
     live = live_settings(config, *knobs)
     checked_values = [{name: checked(live, name, to) for name, to in values.items()} for values in every]
-    for manifest in reversed(checkpoints.state_manifests(run)):
+    kept = saved_epochs(run)
+    states = checkpoints.state_manifests(run) if epoch is None else [kept[epoch]] if epoch in kept else []
+    for manifest in reversed(states):
         try:
             data, plain = checkpoints.read_state(manifest)
         except Damaged:  # or replaced by a newer one meanwhile
@@ -39,7 +41,9 @@ def branch(run: Run, *every: Mapping[str, Any]) -> list[Run]:
     text = N_("{name} keeps no state from before its end to branch from; train again with --schedule")
     if run.status()["status"] in ("running", "queued"):
         text = N_("{name} has saved no epoch yet; try again after its next epoch")
-    raise ValueError(message(text, name=run.name))
+    if epoch is not None:
+        text = N_("{name} keeps no whole state after epoch {epoch}; choose among these: {kept}")
+    raise ValueError(message(text, name=run.name, epoch=epoch, kept=", ".join(map(str, kept)) or "–"))
 
 
 def _made(run: Run, new: Mapping[str, float], data: bytes, plain: JsonObject) -> Run:

@@ -6,6 +6,7 @@ A page or a command adds lines to `requests.jsonl`. The training process reads t
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from contrastive_core.base.json_files import MAX_RECORD, JsonObject
 from contrastive_core.base.json_schema import Schema, fields, list_of, number, schema_of, text, whole
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import Knob
+from contrastive_core.base.safe_files import FileCache
 
 if TYPE_CHECKING:
     from contrastive_core.runs.run import Run
@@ -63,6 +65,20 @@ class ChangeLog:
     def append_changes(self, changes: Iterable[Change]) -> None:
         """Add to the log. Raises OSError."""
         json_files.append_lines(self.path / "changes.jsonl", map(dict, changes))
+
+
+def saved_epochs(run: Run) -> dict[int, Path]:
+    """Files of the states that are kept of ends of epochs before the last, by the epoch, rising."""
+    found, epochs = {}, int(run.config.get("epochs") or 0)
+    for path in sorted((run.path / "state").glob("*.sha256")):
+        with contextlib.suppress(Damaged, OSError, KeyError, TypeError):
+            place = _places(path.with_suffix(".json"))
+            if not place["batch"] and 0 < place["epoch"] < epochs:
+                found[place["epoch"]] = path
+    return found
+
+
+_places = FileCache(lambda path: json_files.read_object(path, limit=MAX_RECORD)["place"], 1000)  # pages ask each second
 
 
 def _lines(path: Path, schema: Schema) -> list[JsonObject]:

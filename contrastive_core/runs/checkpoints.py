@@ -1,14 +1,16 @@
 """What a run keeps of its model: states to go on from, and weights to use. safetensors and JSON.
 
 A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of both in the form of
-`sha256sum`. The last two are kept, so a damaged or half-written one leaves the one before. The weights, which
-are replaced by one rename, carry the hash of their tensors in their own header.
+`sha256sum`. The last two are kept, so a damaged or half-written one leaves the one before, and some before these, which
+other runs can branch off. The weights, which are replaced by one rename, carry the hash of their tensors in their own
+header.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from contrastive_core.base.safe_files import read_regular
 from contrastive_core.runs.run import Run
 
 KEPT = 2
+MOST = 8  # states of a run, spread over its training
+ROOM = 512 << 20  # bytes that they take, the last two aside; and at most a tenth of what is free on the disk
 MAX_STATE = 64 << 30  # bytes of a state, or of weights
 PARTS = (".safetensors", ".json")  # of a state, in the order of its manifest
 HASH = "sha256"  # key of the weights' own hash in their header
@@ -39,12 +43,23 @@ def save_state(run: Run, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]
         run.write(f"state/{name}", data)
     lines = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in files.items())
     run.write(f"state/{number:06d}.sha256", "".join(lines).encode())
-    for path in state_manifests(run)[:-KEPT]:
-        path.unlink(missing_ok=True)  # first: without it the others are no state
+    room = min(ROOM, shutil.disk_usage(run.path).free // 10) // sum(map(len, files.values()))
+    manifests = {int(path.stem): path for path in state_manifests(run) if path.stem.isdigit()}
+    for number in manifests.keys() - thinned(list(manifests), min(MOST, KEPT + room)):
+        manifests[number].unlink(missing_ok=True)  # first: without it the others are no state
     complete_states = {path.stem for path in state_manifests(run)}
     for path in (run.path / "state").glob("[0-9]*.[js]*"):
         if path.stem not in complete_states:
             path.unlink(missing_ok=True)
+
+
+def thinned(numbers: Sequence[int], most: int) -> list[int]:
+    """The last KEPT of rising numbers, and as many as may be kept of those before them, spread evenly."""
+    kept = list(numbers)
+    while len(kept) > max(KEPT, most):
+        gaps = [after - before for before, after in zip([0, *kept], kept[1 : 1 - KEPT], strict=False)]
+        del kept[gaps.index(min(gaps))]
+    return kept
 
 
 def state_manifests(run: Run) -> list[Path]:

@@ -151,6 +151,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 NOT_STARTED: Status = {"status": "queued", "reason": ""}  # of a run without a status.json
+NOW = "snapshots/now.npz"  # the embedding of the fixed sample since the last snapshot, while it trains
 MAX_SNAPSHOT = 128 << 20  # bytes: 15,000 rows of 4,096 numbers in float16
 SNAPSHOT = {"index": ("iu", 1), "labels": ("iu", 1), "h": ("f", 2), "z": ("f", 2)}
 
@@ -339,6 +340,7 @@ class Run(ChangeLog):
         h, z = h.astype(np.float16), z.astype(np.float16)
         data = json_files.npz_bytes(index=index, labels=labels, h=h, z=z, **more)
         self.write(f"snapshots/{self._snapshot_name(epoch)}", data)
+        (self.path / NOW).unlink(missing_ok=True)
 
     def snapshots(self) -> list[int]:
         """Epochs (of a recording: steps) of which there is a snapshot, rising."""

@@ -84,7 +84,7 @@ def _train(
         position, note, saved_changes = resume_state(setup, run, totals)
     withdrawn = changes.start(position.step, saved_changes)
     log.start(position, join(". ", filter(None, [note, withdrawn])))
-    saved = time.monotonic()
+    looks, saved = monitor.Looks(setup, run), -math.inf  # the first epoch is saved, so that runs can branch off
     method.train()
     while position.epoch < config.epochs:
         order = loader.epoch(position.epoch)  # the rows of each batch
@@ -110,6 +110,7 @@ def _train(
                     spread = monitor.spread_of(output.pairs, setup.loss, method.card.needs_captions)
                     log.step(position, {**figures, **method.step_metrics(), **spread})
                 writer.check()
+                looks.after(position.step)
                 if position.batch < steps and should_stop(stop, changes, position.step):
                     log.flush()
                     save(setup, run, position, totals, writer, changes.taken)

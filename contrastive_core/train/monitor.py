@@ -11,15 +11,19 @@ shrink while their directions still differ, and become copies of few dimensions 
 on digits and shapes.
 """
 
+from __future__ import annotations
+
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from contrastive_core.base import json_files
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import message
 from contrastive_core.base.registry import knobs_of
@@ -36,10 +40,16 @@ from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops import collectives
 from contrastive_core.ops.partner_ranks import RightAnswers, contents, gap_of_means, partner_ranks, unit_rows
 from contrastive_core.pairs.types import Pairs
+from contrastive_core.runs.run import NOW, Run
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 
+if TYPE_CHECKING:
+    from contrastive_core.train.setup import TrainSetup
+
+PACE = 33.0  # seconds of training to one of looks between two epochs: 3 % of the time
+PAUSE = 1.0  # seconds between two looks, at least: pages are drawn again as often
 ALIGNED = 256  # images whose two views measure alignment
 CHUNK = 500  # images per forward pass, at most
 CAPTIONS = 5  # of an image of the sample, at most
@@ -104,6 +114,29 @@ def embed_sample(method: Method, sample: MonitoredSample, amp: bool = False) -> 
     """`h` and `z` of the sample, and `text_z` and `text_of` if it has captions."""
     h, z = embed(method, sample.images, amp)
     return {"h": h, "z": z, **embed_captions(method, sample, amp)}
+
+
+class Looks:
+    """z of the fixed sample between two epochs, for a map that moves, at a pace that costs 1 / PACE of the time."""
+
+    def __init__(self, setup: TrainSetup, run: Run) -> None:
+        self.setup, self.run = setup, run
+        self._first = self._due = 0.0
+        if setup.world.is_rank0:
+            (run.path / NOW).unlink(missing_ok=True)
+
+    def after(self, step: int) -> None:
+        """Look, if it is time. Only the first process does."""
+        now, setup, sample = time.monotonic(), self.setup, self.setup.sample
+        if not self._due and self._first:  # a look is shorter than steps with as many images
+            steps = len(sample.index) / (setup.config.batch_size or 1)
+            self._due = now + PACE * steps * (now - self._first)
+        self._first = self._first or now
+        if setup.world.is_rank0 and 0 < self._due < now:
+            z = embed(setup.method, sample.images, bool(setup.config.amp))[1].astype(np.float16)
+            data = json_files.npz_bytes(step=np.array(step), index=sample.index, labels=sample.labels, z=z)
+            self.run.write(NOW, data)
+            self._due = time.monotonic() + max(PAUSE, PACE * (time.monotonic() - now))
 
 
 def tower_scores(z: np.ndarray, text_z: np.ndarray, text_of: np.ndarray) -> dict[str, float]:

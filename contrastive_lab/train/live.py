@@ -98,12 +98,13 @@ def not_taken(run: Run) -> None:
 
 
 def branch_form(run: Run) -> str:
-    """Branches of a run from its last saved epoch; returns the first one's name once they have been started."""
+    """Branches of a run from a saved epoch; returns the first one's name once they have been started."""
     names: list[str] = []
     with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
-        st.caption(
-            _("Each line goes on from the last saved epoch as a run of its own. Compare opens when all have ended.")
-        )
+        st.caption(_("Each line goes on from a saved epoch as a run of its own. Compare opens when all have ended."))
+        kept = [None, *reversed(live_changes.saved_epochs(run))]
+        help = _("At most eight states are kept, spread over the training.")
+        epoch = st.selectbox(_("From"), kept, format_func=_from, key=f"branch-epoch-{run.name}", help=help)
         example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
         text = st.text_area(_("Other values, one branch a line"), placeholder=example)
         pressed = st.form_submit_button(_("Start the branches"), icon=":material/fork_right:")
@@ -111,7 +112,7 @@ def branch_form(run: Run) -> str:
             if pressed:
                 lines = [line.split(",") for line in text.splitlines() if line.strip()]
                 every = [live_changes.settings_of(line) for line in lines]
-                names = [made.name for made in calls.branch(run, *every)]
+                names = [made.name for made in calls.branch(run, epoch, *every)]
                 for name in names:
                     queue.resume(name)
                 st.session_state[BRANCHES] = [run.name, *names]
@@ -120,6 +121,10 @@ def branch_form(run: Run) -> str:
             text = _("Started: {names}. Choose one at the top to follow it.")
             st.info(format.plain(text.format(names=", ".join(started[1:]))))
     return names[0] if names else ""
+
+
+def _from(epoch: int | None) -> str:
+    return _("the newest state") if epoch is None else _("epoch {epoch}").format(epoch=epoch)
 
 
 def ended_branches() -> list[str]:

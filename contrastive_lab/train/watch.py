@@ -109,7 +109,7 @@ def live(name: str, view: str) -> None:
         run = runs.load(name)
     except (ValueError, OSError) as error:
         with picture:
-            st.caption(_("The map appears after the first epoch."))
+            st.caption(_("The map appears once the training has taken some steps."))
         with inspector:
             st.subheader(format.plain(name))
             not_yet(name, error)
@@ -130,10 +130,8 @@ def live(name: str, view: str) -> None:
         progress(run, metrics)
     with picture, st.container(key=f"train-{view}"):
         if view == "map":
-            if run.snapshots():
-                forming_map.draw(run, changed=changes.by_epoch(changed, metrics.epochs))
-            else:
-                st.caption(_("The map appears after the first epoch."))
+            is_running = run.status()["status"] == "running"
+            forming_map.draw(run, changed=changes.by_epoch(changed, metrics.epochs), is_running=is_running)
         elif view == "curves":
             curves(run, metrics, changes.marks_of(changed, metrics.epochs))
         elif view == "monitors":

@@ -10,7 +10,8 @@ import streamlit as st
 from opened_page import opened
 
 from contrastive_core import runs
-from contrastive_core.runs.run import Run
+from contrastive_core.base import json_files
+from contrastive_core.runs.run import NOW, Run
 from contrastive_core.spaces.pca import pca
 from contrastive_lab import forming_map
 from contrastive_lab.components.scatter import ScatterData
@@ -60,6 +61,34 @@ def test_a_damaged_epoch_is_left_out() -> None:
     assert found.epochs == [1, 3]
     first, last = found.maps
     np.testing.assert_allclose(first, last, atol=0.01)
+
+
+def test_the_map_of_a_step_since_is_the_last_while_the_run_trains() -> None:
+    """Aligned to the epoch before; before there is one to the last look."""
+    rng, about = np.random.default_rng(2), {"index": np.arange(30), "labels": np.zeros(30, np.int64)}
+    run = runs.create("mine", {"method": "simclr", "dataset": "digits"})
+    z = (rng.normal(size=(30, 3)) * [3.0, 2.0, 0.01]).astype(np.float16)
+    assert forming_map.forming(run, is_running=True).maps == []
+    look(run, 3, z, about)
+    first = forming_map.forming(run, is_running=True)
+    look(run, 5, z @ TURN.astype(np.float16), about)
+    second = forming_map.forming(run, is_running=True)
+    assert (first.step, second.step, second.epochs) == (3, 5, [])
+    np.testing.assert_allclose(second.maps[-1], first.maps[-1], atol=0.02)
+    run.save_snapshot(1, h=z, z=z, **about)
+    assert forming_map.forming(run, is_running=True).step == 0
+    look(run, 9, z @ TURN.astype(np.float16), about)
+    found = forming_map.forming(run, is_running=True)
+    assert (found.step, found.epochs, len(found.maps)) == (9, [1], 2)
+    np.testing.assert_allclose(found.maps[1], found.maps[0], atol=0.02)
+    assert len(forming_map.forming(run).maps) == 1
+    for data in (b"no", json_files.npz_bytes(step=np.array(9), z=z, labels=z, index=z)):
+        run.write(NOW, data)
+        assert len(forming_map.forming(run, is_running=True).maps) == 1
+
+
+def look(run: Run, step: int, z: np.ndarray, about: dict[str, np.ndarray]) -> None:
+    run.write(NOW, json_files.npz_bytes(step=np.array(step), z=z, **about))
 
 
 def test_the_strip_has_every_epoch_and_the_newest_map_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

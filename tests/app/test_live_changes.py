@@ -18,7 +18,7 @@ from contrastive_lab import changes, forming_map
 from contrastive_lab.components.scatter import ScatterData
 from contrastive_lab.train import live
 
-CONFIG = {"method": "simclr", "dataset": "digits", "epochs": 2, "loss": "nt_xent", "lr": 0.003, "seed": 0}
+CONFIG = {"method": "simclr", "dataset": "digits", "epochs": 3, "loss": "nt_xent", "lr": 0.003, "seed": 0}
 CONFIG |= {"loss_knobs": {"temperature": 0.2}}
 EPOCHS = [{"epoch": 1, "step": 10, "loss": 1.0}, {"epoch": 2, "step": 20, "loss": 0.5}]
 
@@ -120,13 +120,17 @@ def test_runs_says_what_changed_and_what_differs(monkeypatch: pytest.MonkeyPatch
 
 def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: pytest.MonkeyPatch) -> None:
     run = runs.create("mine", CONFIG)
-    checkpoints.save_state(run, {}, {"place": {"epoch": 1, "batch": 0, "step": 10}})
+    for epoch in (1, 2):
+        checkpoints.save_state(run, {}, {"place": {"epoch": epoch, "batch": 0, "step": 10 * epoch}})
     run.set_status("done")
     started: list[str] = []
     monkeypatch.setattr(queue, "resume", started.append)
     app = opened("runs", monkeypatch, data="digits", search="mine")
     (field,) = (f for f in app.text_area if f.label == "Other values, one branch a line")
     (button,) = (b for b in app.button if b.label == "Start the branches")
+    (picker,) = (s for s in app.selectbox if s.label == "From")
+    assert picker.options == ["the newest state", "epoch 2", "epoch 1"]
+    picker.set_value(1)
     field.input("loss.temperature=0.05\nlr=999")
     button.click().run()
     assert ["lr must be at most 100" in e.value for e in app.error] == [True]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from cases import cases
@@ -18,7 +20,28 @@ def state(run: Run, step: int) -> None:
     checkpoints.save_state(run, {"x": torch.full((4, 3), float(step))}, {"step": step})
 
 
-def test_a_damaged_state_gives_way_to_the_one_before() -> None:
+def kept(run: Run) -> list[int]:
+    return [int(path.stem) for path in checkpoints.state_manifests(run)]
+
+
+def test_states_before_the_last_two_are_spread_over_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.create("long", CONFIG)
+    for step in range(1, 101):
+        state(run, step)
+    assert kept(run) == [18, 26, 40, 49, 62, 79, 99, 100]
+    assert len(list((run.path / "state").iterdir())) == 3 * 8
+    size = sum(path.stat().st_size for path in (run.path / "state").glob("000100.[sj]*[ns]"))
+    monkeypatch.setattr(checkpoints, "ROOM", 3 * size)
+    state(run, 101)
+    assert kept(run)[-2:] == [100, 101]
+    assert len(kept(run)) == 5
+    monkeypatch.setattr(checkpoints.shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    state(run, 102)
+    assert kept(run) == [101, 102]
+
+
+def test_a_damaged_state_gives_way_to_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "MOST", 2)
     run = runs.create("state", CONFIG)
     with pytest.raises(ValueError, match="no saved state"):
         checkpoints.load_state(run)

@@ -20,9 +20,11 @@ import torch
 
 from contrastive_core import methods, runs
 from contrastive_core.base.errors import BadSetting, CannotGoOn, Locked
+from contrastive_core.base.json_files import read_npz
+from contrastive_core.compare import verify
 from contrastive_core.data import datasets
 from contrastive_core.runs import checkpoints
-from contrastive_core.runs.run import Run
+from contrastive_core.runs.run import NOW, Run
 from contrastive_core.runs.train_config import TrainConfig, with_settings
 from contrastive_core.train import loop, metrics_log, monitor, state
 from contrastive_core.train.setup import TrainSetup, prepare
@@ -145,6 +147,33 @@ def test_scores_and_snapshots_have_schedules_of_their_own(
 def test_a_long_run_is_scored_at_most_a_hundred_times(epochs: int, every: int) -> None:
     config = prepare(dataclasses.replace(SHORT, epochs=epochs)).config
     assert (config.monitor_every, config.snapshot_every) == (every, every)
+
+
+def test_looks_between_epochs_are_written_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With BatchNorm, an encoder that follows, and random states."""
+    config = dataclasses.replace(SHORT, method="byol", loss=None)
+    usual = start(config, "usual")[1]
+    monkeypatch.setattr(monitor, "PACE", 0.0)
+    monkeypatch.setattr(monitor, "PAUSE", 0.0)
+    monkeypatch.setattr(metrics_log, "FLUSH_SECONDS", 0.0)
+    p, seen = prepare(config), dict[int, np.ndarray]()
+    run = runs.create("looked-at", p.config.to_dict())
+    path = run.path / NOW
+    run.write(NOW, b"left by a kill")
+
+    def on_lines(lines: list[dict]) -> None:
+        if path.exists():
+            now = read_npz(path)
+            assert len(now["index"]) == len(now["labels"]) == len(now["z"]) == 200
+            seen[int(now["step"])] = now["z"]
+            assert run.snapshots() == [1][: (int(now["step"]) - 1) // 6]  # gone once an epoch has its own
+
+    assert loop.train(p, run, on_lines=on_lines) == "done"
+    assert list(seen) == list(range(3, 13))
+    assert not np.array_equal(seen[7], seen[8])
+    assert not path.exists()
+    assert_bit_equal(run, usual)
+    assert verify.damage(run) == []
 
 
 def test_a_killed_run_goes_on_bit_equal(homes: Path) -> None:
