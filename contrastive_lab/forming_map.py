@@ -53,8 +53,8 @@ def draw(run: Run, *, with_images: bool = False, changed: Mapping[int, str] = {}
     shown = sorted({round(k) for k in np.linspace(0, len(found.maps) - 1, MOST_FRAMES)})
     has_strip = len(shown) > 1 and not with_images
     text = _("PCA of z, {count} training images, each epoch aligned to the one before (Procrustes)")
-    title = _("PCA of z at step {step}") if found.step else _("PCA of z after epoch {epoch}")
-    title = title.format(step=f"{found.step:,}", epoch=(found.epochs or [0])[-1])
+    template = _("PCA of z at step {step}") if found.step else _("PCA of z after epoch {epoch}")
+    title = template.format(step=f"{found.step:,}", epoch=(found.epochs or [0])[-1])
     if not has_strip:
         text = _("{title}, {count} training images")
     data = ScatterData(
