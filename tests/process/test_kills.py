@@ -115,7 +115,7 @@ def test_a_flipped_bit_in_any_file_is_named_or_changes_nothing() -> None:
     work("simclr", "sound", {})
     run, rng = runs.load("sound"), random.Random(0)
     files = [run.weights, *run.path.glob("state/*"), *run.path.glob("snapshots/*")]
-    assert len(files) == 1 + 2 * 3 + 4
+    assert len(files) == 1 + 4 * 3 + 4
     for path in files:
         whole = path.read_bytes()
         for _ in range(30):
