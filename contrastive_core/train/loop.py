@@ -84,7 +84,7 @@ def _train(
         position, note, saved_changes = resume_state(setup, run, totals)
     withdrawn = changes.start(position.step, saved_changes)
     log.start(position, join(". ", filter(None, [note, withdrawn])))
-    looks, saved = monitor.Looks(setup, run), -math.inf  # the first epoch is saved, so that runs can branch off
+    looks, saved = monitor.Looks(setup, run), time.monotonic()
     method.train()
     while position.epoch < config.epochs:
         order = loader.epoch(position.epoch)  # the rows of each batch
