@@ -119,7 +119,7 @@ CURVES = {  # by title: names of figures, and the name of the axis
         {"recall_1_forth": N_("{a} → {b}"), "recall_1_back": N_("{b} → {a}")},
         N_("share whose partner is nearest"),
     ),
-    N_("Modality gap"): ({"modality_gap": N_("of the step")}, N_("distance of the means")),
+    N_("Modality gap"): ({"modality_gap": N_("of the step")}, N_("distance between the means")),
     N_("Temperature"): ({"temperature": "τ"}, "τ"),
     N_("Bias"): ({"bias": "b"}, "b"),
 }

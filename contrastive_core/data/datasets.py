@@ -134,7 +134,7 @@ def check_name(name: str) -> None:
     values = {"name": f"{name!r}", "dataset_names": ", ".join(dataset_names())}
     text = message("unknown data set {name}; known: {dataset_names}, folder:PATH, csv:PATH", **values)
     if "/" in name or "\\" in name:
-        text += message(" (a folder of images is written folder:{name})", name=name)
+        text += message(" (for a folder of images, use folder:{name})", name=name)
     raise UnknownName(text)
 
 

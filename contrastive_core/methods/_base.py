@@ -198,7 +198,7 @@ def fitting_views(recipe: Recipe, reason: str, facts: DatasetInfo) -> tuple[Reci
             reason = N_("gray images have no hue to shift; small ones may be characters, which a mirror changes")
     if height <= TINY:  # a crop or mirror changes what a tiny digit is
         recipe = dataclasses.replace(recipe, crop_low=0.6, flip=0.0, rotation=0.5, blur=0.0, views="")
-        reason = N_("tiny gray figures: mild crops, no mirroring, small rotations")
+        reason = N_("tiny gray figures: mild crops, no mirror, small turns")
     return recipe, reason
 
 

@@ -24,7 +24,7 @@ class Purity(Metric):
     )
     needs_labels = True
     most = AMONG
-    k: int = knob(10, 1, 1000, N_("neighbors that are looked at"))
+    k: int = knob(10, 1, 1000, N_("number of neighbors"))
 
     def score(self, train: EmbeddingSet | None, test: EmbeddingSet, graphs: Graphs) -> MetricResult:
         labels = labels_of(test, self.title)

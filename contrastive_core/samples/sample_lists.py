@@ -148,7 +148,7 @@ def _pushed_away(table: SampleTable, row: int) -> str:
         return message("pushed away from {other}", other=other)
     theirs = table.label_of(other) or ""
     if theirs == label:
-        return message("pushed away from {other}, which is {theirs} too", other=other, theirs=theirs)
+        return message("pushed away from {other}, {theirs} too", other=other, theirs=theirs)
     return message("pushed away from {other}, {theirs}", other=other, theirs=theirs)
 
 

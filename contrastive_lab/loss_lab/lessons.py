@@ -233,8 +233,8 @@ LESSONS = (
         title=N_("No collapse without a predictor"),
         task=N_("Lower γ until the hinge is less than half of the loss. Then raise λ of Barlow Twins."),
         question=N_(
-            "Both losses forbid collapse on the matrix of dimensions. VICReg charges each dimension that varies less "
-            "than γ. Barlow Twins charges cells off the diagonal: raise λ until they are more than half."
+            "Both losses forbid collapse on the matrix of dimensions. VICReg penalizes each dimension that varies less "
+            "than γ. Barlow Twins penalizes cells off the diagonal: raise λ until they are more than half."
         ),
         goals=(
             N_("VICReg, share of the variance hinge: {now}. Goal: below 50 %."),

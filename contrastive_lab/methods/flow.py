@@ -23,7 +23,7 @@ PICTURED = {"image": [IMAGE], "image, label": [IMAGE], "balanced batch": [IMAGE,
 def drawing(name: str) -> None:
     """The data flow of a method under its name."""
     method = cache.catalog()["methods"][name]
-    title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("The flow of one batch."))
+    title, subtitle = html.escape(locale.text(method["title"])), html.escape(_("How a batch flows through it."))
     drawn = flow(method, cache.loss_title(method["default_loss"]), tiles())
     st.html(f'<div class="method"><h2>{title} <small>{subtitle}</small></h2>{drawn}</div>')
 

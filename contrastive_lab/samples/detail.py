@@ -66,10 +66,10 @@ def explain(request: SampleRequest, table: SampleTable, row: int, pictures: Pict
     pairs = [*((p, True) for p in why.weakest_positives), *((p, False) for p in why.hardest_negatives)]
     kinds = (_("negative"), _("positive"))
     names = [f"{kinds[positive]} {label_of(table, p.id)} · {p.id}" for p, positive in pairs]
-    margin = _("Margin {margin}: cosine to its nearest positive less that to its nearest negative. ")
+    margin = _("Margin {margin}: cosine to the nearest positive minus that to the nearest negative. ")
     if why.margin < 0:
         margin = _(
-            "Margin {margin}: cosine to its nearest positive less that to its nearest negative. A negative is nearer."
+            "Margin {margin}: cosine to the nearest positive minus that to the nearest negative. A negative is nearer."
         )
     if np.isfinite(why.margin):
         st.caption(margin.format(margin=f"{why.margin:+.3f}"))
