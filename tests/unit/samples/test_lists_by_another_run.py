@@ -46,4 +46,4 @@ def test_the_command_says_which_encoder_and_refuses_other_images(
     assert main(["samples", str(tmp_path / "z.npy"), "--lists-by", "simclr-digits"]) == 2
     assert "a file of vectors has no images" in capsys.readouterr().err
     assert main([*asked, "--lists-by", "simclr-shapes"]) == 2
-    assert "simclr-shapes is a run on other images" in capsys.readouterr().err
+    assert "simclr-shapes is a run on different images" in capsys.readouterr().err
