@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import expit, logit, ndtri
 from scipy.stats import beta
 
-from contrastive_core.base.score import INFLUENCE, wilson
+from contrastive_core.base.score import INFLUENCE, difference, wilson
 from contrastive_core.compare import verdicts
-from contrastive_core.compare.verdicts import PairedTest, SettingScores, difference, paired_tests
+from contrastive_core.compare.verdicts import PairedTest, SettingScores, paired_tests
 from contrastive_core.metrics import MetricResult, create
 from contrastive_core.samples.label_audit import audit, draw
 from contrastive_core.spaces.embedding_set import EmbeddingSet

@@ -25,9 +25,9 @@ import numpy as np
 
 from benchmarks._training import trained
 from contrastive_core import methods
+from contrastive_core.base.score import difference
 from contrastive_core.compare.embed import data_of, embed_run, random_encoder
 from contrastive_core.compare.evaluate import evaluate_sets
-from contrastive_core.compare.verdicts import difference
 from contrastive_core.runs.run import Run
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 

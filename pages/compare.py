@@ -43,6 +43,7 @@ def page() -> None:
             with guard.on_its_own(_("Candidates")):
                 spaces = space_picker.spaces(names, layer)
                 reason = verdict.comparable(spaces)
+                verdict.choose_judgments(spaces)
                 samples = None if reason else _samples(spaces)
             view = _tools(names, spaces, layer, samples) if spaces and not reason else ""
     if len(names) < 2:
@@ -90,7 +91,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
     with st.popover(_("Export")):
         if view == VIEWS[0]:
             draw_map_buttons("compare-map-file")
-        button.offer(names, "test", layer)
+        button.offer(names, "test", layer, str(st.session_state.get(verdict.QRELS, "")))
     with stage.more():
         maps.choose(spaces, samples)
         if samples is not None and len(samples.comparison.correct) > 1:

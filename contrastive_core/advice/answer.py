@@ -16,7 +16,8 @@ from contrastive_core.advice.held_out import Trial
 from contrastive_core.advice.plan import NO_TIME, Answer, AnswerRow, Candidate, Plan
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.compare.verdicts import ALPHA, Contrast, SettingScores, contrast, holm, interval_and_basis, t_test
+from contrastive_core.base.score import holm, t_test
+from contrastive_core.compare.verdicts import ALPHA, Contrast, SettingScores, contrast, interval_and_basis
 from contrastive_core.data.dataset import Dataset
 
 CLASSES = 3  # that gain and lose most, named

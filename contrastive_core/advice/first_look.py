@@ -18,9 +18,8 @@ from contrastive_core.advice.candidates import USUAL_BATCH, batch_of, fitting_me
 from contrastive_core.advice.held_out import FEWEST
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.base.score import wilson
+from contrastive_core.base.score import difference, wilson
 from contrastive_core.compare.embed import untrained_rows
-from contrastive_core.compare.verdicts import difference
 from contrastive_core.data import datasets
 from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe

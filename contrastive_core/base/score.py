@@ -36,6 +36,8 @@ EXTRAS = fields(
 )
 INFLUENCE = "influence"  # the array of how much each sample moves a score whose values depend on each other
 Z95 = 1.959963984540054  # the two-sided 95 % point of the normal distribution
+DRAWS = 2000  # of the bootstrap
+FLIPS, AT_ONCE = 10_000, 200  # of the permutation test, and how many are drawn together
 SEEDS = 3  # so many are needed before their spread says anything
 
 
@@ -186,7 +188,7 @@ def paired_interval(differences: np.ndarray) -> tuple[float, float]:
     Med. 24, 729): half a sample is added to each of the four outcomes."""
     n = len(differences) + 2
     middle = float(differences.sum()) / n
-    half = Z95 * math.sqrt(((float(np.abs(differences).sum()) + 1) / n - middle**2) / n)
+    half = Z95 * math.sqrt(((float(np.square(differences).sum()) + 1) / n - middle**2) / n)
     return max(-1.0, middle - half), min(1.0, middle + half)
 
 
@@ -201,3 +203,60 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
     spread = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
     half = float(stdtrit(n - 1, 0.975)) * spread / math.sqrt(n)
     return mean - half, mean + half
+
+
+def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
+    """The exact two-sided p of two vectors of right and wrong (n); 1 where they agree."""
+    from scipy.special import bdtr
+
+    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
+    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
+
+
+def paired_p(a: np.ndarray, b: np.ndarray) -> float:
+    """The two-sided p of paired samples (n): McNemar's of right and wrong, the permutation test of other figures."""
+    return mcnemar(a, b) if a.dtype == b.dtype == np.bool_ else permutation(a.astype(np.float64) - b)
+
+
+def permutation(d: np.ndarray, seed: int = 0) -> float:
+    """The two-sided p of the mean of paired differences d (n): the share of random signs whose mean is as far from 0;
+    1 where nothing differs."""
+    d, rng, count = d[d != 0].astype(np.float64), np.random.default_rng(seed), 0
+    if not len(d):
+        return 1.0
+    least = abs(d.sum()) - 1e-9 * np.abs(d).sum()
+    for _ in range(0, FLIPS, AT_ONCE):
+        flipped = rng.integers(0, 2, (AT_ONCE, len(d)), np.int8).astype(np.float64) @ d  # the sum of those that stay
+        count += int((np.abs(2 * flipped - d.sum()) >= least).sum())
+    return (1 + count) / (1 + FLIPS)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for their number, in their order."""
+    corrected, so_far = [0.0] * len(p), 0.0
+    for rank, q in enumerate(np.argsort(p, kind="stable")):
+        corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
+    return corrected
+
+
+def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
+    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
+    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
+    counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
+    if counts.sum() == len(d):  # correctness: resample the three outcomes
+        drawn = rng.multinomial(len(d), counts / len(d), DRAWS)
+        means = (drawn[:, 2] - drawn[:, 0]) / len(d)
+    else:
+        means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(d.mean()), (float(low), float(high))
+
+
+def t_test(d: np.ndarray, value: float) -> float:
+    """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
+    from scipy.special import stdtr
+
+    spread = float(d.std(ddof=1)) / np.sqrt(len(d)) if len(d) > 1 else 0.0
+    if spread == 0:
+        return 1.0 if abs(value) < 1e-12 else 0.0
+    return float(2 * stdtr(len(d) - 1, -abs(value) / spread))

@@ -22,6 +22,7 @@ from contrastive_core.cli.output import (
     progress_of,
     score_text,
 )
+from contrastive_core.cli.query_figures import query_figures
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.entries import check_accuracies
@@ -168,10 +169,12 @@ def compare(args: Namespace) -> None:
     check_accuracies(metrics)
     spaces = sources.spaces_of(args)
     with progress_of(args) as on_progress:
-        values = {**comparison_request(spaces, every_score=False), "metrics": metrics}
+        values = {**comparison_request(spaces, every_score=False, qrels=args.qrels), "metrics": metrics}
+        values |= {"is_scored_only": True} if args.qrels else {}
         made = answers.make("comparison", values, on_progress, args.device)
         comparison = Comparison.of(made.meta, made.arrays)
-        recalls = _recalls(spaces, comparison.names, args.device, on_progress)
+        recalls = {} if args.qrels else _recalls(spaces, comparison.names, args.device, on_progress)
+        sets = [answers.rows_of(space, on_progress, args.device) for space in spaces[:2]]
     lines = [*comparison.verdicts.values()] or [comparison.verdict]
     lines += [d.contrast.sentence for d in comparison.differences if len(comparison.names) > 2]
     if note := recall_text(comparison.recall):
@@ -183,6 +186,10 @@ def compare(args: Namespace) -> None:
         own, chance = (scores_from_json(found[source]) for source in ("own", "chance"))
         lines += [f"{own[key].title} of {name}: {_beside_chance(own, chance, key)}" for key in chance]
         lines += [f"{name}: {warning}" for warning in found["warnings"]]
+    of_queries: JsonObject = {}
+    if any(m not in ACCURACIES for m in comparison.correct):
+        said, of_queries = query_figures(comparison, sets, args.margin, args.top)
+        lines += said
     record = {
         **{name: getattr(comparison, name) for name in ("verdict", "verdicts", "accuracy", "made_of", "recall")},
         "runs": comparison.names,
@@ -191,6 +198,7 @@ def compare(args: Namespace) -> None:
         "cka": comparison.cka.tolist(),
         "overlap": comparison.overlap.tolist(),
         "procrustes": comparison.procrustes.tolist(),
+        **of_queries,
     }
     print_result(args, record, "\n".join(lines))
 

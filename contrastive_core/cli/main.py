@@ -76,6 +76,12 @@ OTHER = (
     ),
 )
 PICTURES = _option("--pictures", metavar="FOLDER", help="of a file of vectors: where the file names in it start from")
+QRELS = _option(
+    "--qrels",
+    metavar="FILE",
+    default="",
+    help="relevance judgments of queries and documents: .tsv as of BEIR, TREC's, or .json; default: partners",
+)
 REFERENCE = _option(
     "--reference",
     action="append",
@@ -196,11 +202,14 @@ COMMANDS = {
         "compare runs, recordings or files of vectors on the same samples",
         *(RUNS, LAYER, *OF_VECTORS),
         _option("--metrics", help="knn, linear_probe; default: both"),
+        QRELS,
+        _option("--margin", type=float, default=0.5, help="of queries: points from which a difference matters (0.5)"),
+        _option("--top", type=int, default=10, help="of two files of queries: queries that changed most (10)"),
     ),
     "report": Command(
         "contrastive_lab.report.document:report",
         "write one HTML file of runs, recordings or files of vectors: maps, scores, verdict, the live loss view",
-        *(RUNS, LAYER, PICTURES, *OF_VECTORS),
+        *(RUNS, LAYER, PICTURES, *OF_VECTORS, QRELS),
         _option("--out", required=True, help=".html"),
         _option("--map", choices=("umap", "pca"), default="pca"),
     ),

@@ -5,20 +5,24 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
-from contrastive_core.base.score import Scores, paired_interval, scores_from_json, scores_to_json
+from contrastive_core.base.safe_files import read_regular
+from contrastive_core.base.score import Scores, holm, paired_interval, paired_p, scores_from_json, scores_to_json
 from contrastive_core.compare.verdicts import Difference, PairedTest, say_best
+from contrastive_core.spaces.qrels import LIMIT
 from contrastive_core.spaces.space import Space
 
 NOTHING_IN_COMMON = N_(
     "these runs have no samples in common: they are of different data sets (samples are matched by their ids)"
 )
+MARGIN = 0.005  # the smallest difference that matters between figures of queries
 FORM = 4  # of the answer; a change makes kept ones stale
 CLAIMED = N_(
     "A difference is shown if its 95 % interval excludes zero and its p, corrected for the number of pairs and "
@@ -26,10 +30,11 @@ CLAIMED = N_(
 )
 
 
-def comparison_request(spaces: Sequence[Space], every_score: bool = True) -> JsonObject:
+def comparison_request(spaces: Sequence[Space], every_score: bool = True, qrels: str | Path = "") -> JsonObject:
     """The values of the question "comparison"; a group is a method with all its settings, and a seed.
 
-    Args: every_score: else the kNN accuracy alone, on which the first verdict rests; the rest takes much longer."""
+    Args: every_score: else the kNN accuracy alone, on which the first verdict rests; the rest takes much longer;
+        qrels: a file of relevance judgments, "" for none. Raises OSError where that cannot be read."""
     groups: list[list[Any]] = [[space.title, 0] for space in spaces]
     for group, run in zip(groups, (space.run for space in spaces), strict=True):
         if run:
@@ -42,7 +47,13 @@ def comparison_request(spaces: Sequence[Space], every_score: bool = True) -> Jso
         "groups": groups,
         "form": FORM,
         "every_score": every_score,
+        **({"qrels": {"file": str(Path(qrels).absolute()), "content": hash_of(qrels)}} if qrels else {}),
     }
+
+
+def hash_of(qrels: str | Path) -> str:
+    """The hash of a file of relevance judgments. Raises: NotRegular; OSError."""
+    return hashlib.sha256(read_regular(Path(qrels), LIMIT)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class ClassDifference:
     accuracies: tuple[float, float]
     value: float
     interval: tuple[float, float]
+    p: float  # corrected for the number of classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +75,7 @@ class Comparison:
     names: list[str]
     ids: tuple[str, ...]
     labels: np.ndarray | None
-    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right
+    correct: dict[str, np.ndarray]  # by accuracy: (runs, n), who is right; of figures of queries, their values
     accuracy: dict[str, list[float]]  # by accuracy: of each run
     differences: list[Difference]  # of each accuracy and pair of runs
     cka: np.ndarray
@@ -114,7 +126,7 @@ class Comparison:
         return len(self.ids) if judged is None else int(judged.sum())
 
     def by_class(self, metric: str, a: int, b: int) -> list[ClassDifference]:
-        """The difference of an accuracy between runs a and b for each class with its interval; [] without labels."""
+        """The difference of an accuracy between runs a and b for each class, with interval and p; [] without labels."""
         right, found = self.correct[metric], list[ClassDifference]()
         if self.labels is None:
             return found
@@ -122,9 +134,15 @@ class Comparison:
         for label in np.unique(labels[labels >= 0]).tolist():
             first, second = right[a][labels == label], right[b][labels == label]
             accuracies = float(first.mean()), float(second.mean())
-            interval = paired_interval(first.astype(float) - second)
-            found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval))
+            interval, p = paired_interval(first.astype(float) - second), paired_p(first, second)
+            found.append(ClassDifference(label, len(first), accuracies, accuracies[0] - accuracies[1], interval, p))
+        found = [replace(d, p=p) for d, p in zip(found, holm([d.p for d in found]), strict=True)]
         return sorted(found, key=lambda d: -abs(d.value))
+
+    def changed(self, metric: str, a: int = 0, b: int = 1) -> np.ndarray:
+        """Numbers (m) of the judged samples that runs a and b do not do equally well, the largest difference first."""
+        lead = np.abs(self.correct[metric][a].astype(np.float64) - self.correct[metric][b]) * self.judged[metric]
+        return np.argsort(-lead, kind="stable")[: np.count_nonzero(lead)]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What is not plain values, by name."""

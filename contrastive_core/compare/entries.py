@@ -1,16 +1,18 @@
 """Two to eight spaces of the same samples: which is better, and how alike they are.
 
 Samples are matched by their ids. Which is better is asked of two accuracies, the kNN vote and the linear probe, or,
-where every space has two towers, of recall@1: rows that have partners need no classes, and no row votes on one of the
-other tower. McNemar's exact test on who is right gives p values, corrected by Holm for the number of pairs and
-accuracies; the 95 % interval of a difference is a paired bootstrap. A difference is claimed only if its interval
-excludes zero and its corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each
-of three seeds.
+where every space has two towers, of recall@1 and MRR@10 of partners, or, with relevance judgments, of figures of its
+queries (judged_queries.py): these need no classes, and no row votes on one of the other tower. McNemar's exact test on
+who is right, and a permutation test of other figures, give p values, corrected by Holm for the number of pairs and
+figures; the 95 % interval of a difference is a paired bootstrap. A difference is claimed only if its interval excludes
+zero and its corrected p is below 0.05. That is said of these encoders; of methods, only if it holds for each of three
+seeds.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +22,14 @@ from contrastive_core.base.safe_files import printable
 from contrastive_core.base.score import Scores
 from contrastive_core.compare.comparison import NOTHING_IN_COMMON, Comparison
 from contrastive_core.compare.evaluate import evaluate_sets, metric_names
+from contrastive_core.compare.judged_queries import FIGURES, check_documents, figures_of_rows
 from contrastive_core.compare.representation_similarity import ckas, graphs_of, matrix, overlaps, procrustes
 from contrastive_core.compare.towers import recall_of_rows
 from contrastive_core.compare.verdicts import ACCURACIES, compare_methods, compare_runs, paired_tests
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
-from contrastive_core.spaces.towers import PAIR, towers_of
+from contrastive_core.spaces.qrels import Qrels
+from contrastive_core.spaces.towers import PAIR, Towers, towers_of
 
 MOST = 8
 TWICE = N_("{name} has the id {id} {times} times; samples are matched by their ids, so each needs one of its own")
@@ -70,13 +74,19 @@ def compare(
     device: str = "auto",
     seed: int = 0,
     on_progress: OnProgress = ignore_progress,
+    qrels: tuple[Qrels, str] | None = None,
+    is_scored_only: bool = False,
 ) -> Comparison:
     """Compare spaces on their common test samples.
 
     Args: metrics: the accuracies that are compared; every_score: take and test all scores; seed: of
-        the bootstrap. Raises: ValueError for entries with nothing in common, unknown accuracies.
+        the bootstrap; qrels: relevance judgments and the name of their file, by which two towers are compared;
+        is_scored_only: leave out how alike they are.
+    Raises: ValueError for entries with nothing in common, unknown accuracies, judgments of other rows.
     """
     check_accuracies(metrics)
+    if qrels is not None:
+        check_documents([entry.name for entry in entries], [entry.test for entry in entries], qrels[0])
     sets = common([entry.test for entry in entries])
     pairs = [one for rows in sets if PAIR in rows.columns and (one := towers_of(rows)) is not None]
     pairs = pairs if len(pairs) == len(sets) else []
@@ -84,20 +94,16 @@ def compare(
     asked = metric_names(None) if every_score else metrics
     kept = Graphs(device, on_progress=on_progress)
     scores = _scores(entries, sets, [name for name in asked if not (pairs and name in ACCURACIES)], kept)
-    on_progress(N_("how alike they are"), None)
-    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
     labels = sets[0].labels
     names, groups = [entry.name for entry in entries], [entry.group for entry in entries]
     taken = [m for m in metrics if all(s[m].value is not None for s in scores)]
     values = {m: np.stack([s[m].arrays["per_sample"] for s in scores]) for m in taken}
-    recalls = recall_of_rows(pairs) if pairs else {}
-    values |= {m: hits for m, (_, hits) in recalls.items()}
-    titles = ACCURACIES | {m: title for m, (title, _) in recalls.items()}
-    correct = {m: v > 0.5 for m, v in values.items()}
+    of_queries, titles = _of_queries(pairs, qrels)
+    values |= of_queries
+    correct = {m: v > 0.5 if m in ACCURACIES or "recall_1_" in m else np.nan_to_num(v) for m, v in values.items()}
     labeled = np.ones(len(sets[0]), bool) if labels is None or pairs else labels >= 0
     is_judged = {m: labeled & ~np.isnan(v).any(0) for m, v in values.items()}
     judged = {m: right[:, is_judged[m]] for m, right in correct.items()}
-    features = [s.features for s in sets]
     tests = [
         {m: (s.value, s.influence) for m, s in each.items() if s.value is not None and s.influence is not None}
         for each in (scores if every_score else [])
@@ -109,20 +115,38 @@ def compare(
         labels=labels,
         correct=correct,
         accuracy={m: [float(v) for v in right.mean(1)] for m, right in judged.items()},
-        differences=compare_runs(names, judged, seed, titles),
-        cka=ckas(features),
-        overlap=overlaps(graphs),
-        procrustes=matrix(features, procrustes),
-        k=graphs[0].shape[1],
-        graphs=np.stack(graphs),
+        differences=compare_runs(names, judged, seed, ACCURACIES | titles),
+        **_alike(sets, kept, is_scored_only),
         tests=paired_tests(names, tests) if every_score else [],
         scores=scores if every_score else [],
         seeds={m: compare_methods(groups, right) for m, right in judged.items()},
         made_of={m: made_of for m in taken if any(made_of := [s[m].approximation for s in scores])},
-        recall=recall,
         judged=is_judged,
         predicted={m: np.stack([s[m].arrays["predicted"] for s in scores]) for m in with_classes},
     )
+
+
+def _of_queries(
+    pairs: Sequence[Towers], qrels: tuple[Qrels, str] | None
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Figures of queries (runs, n) of spaces of two towers, by relevance judgments or by partners, and their titles."""
+    if qrels is not None:
+        return figures_of_rows(pairs, *qrels), FIGURES
+    found = recall_of_rows(pairs) if pairs else {}
+    return {m: values for m, (_, values) in found.items()}, {m: title for m, (title, _) in found.items()}
+
+
+def _alike(sets: Sequence[EmbeddingSet], kept: Graphs, is_left_out: bool) -> dict[str, Any]:
+    """How alike spaces of the same rows are, and the nearest rows of each; NaN, and none, where that is left out."""
+    if is_left_out:
+        unknown = np.full((len(sets), len(sets)), np.nan)
+        matrices = dict.fromkeys(("cka", "overlap", "procrustes"), unknown)
+        return {**matrices, "k": 0, "graphs": np.empty((len(sets), len(sets[0]), 0), np.int64), "recall": None}
+    kept.on_progress(N_("how alike they are"), None)
+    features = [s.features for s in sets]
+    graphs, recall = graphs_of(sets, min(NEAREST, len(sets[0]) - 1), kept)
+    matrices = {"cka": ckas(features), "overlap": overlaps(graphs), "procrustes": matrix(features, procrustes)}
+    return {**matrices, "k": graphs[0].shape[1], "graphs": np.stack(graphs), "recall": recall}
 
 
 def _scores(

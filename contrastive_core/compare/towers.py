@@ -33,12 +33,14 @@ from contrastive_core.ops.partner_ranks import (
     ranks_in,
     unit_rows,
 )
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TEXT, Towers, towers_of
 
 KS = (1, 5, 10)
 SIDES = (N_("first tower"), N_("second tower"))  # where the spaces name them otherwise
 UNPAIRED = N_("no usable row has a partner in the other tower")
 RECALL = N_("Recall@{k}, {a} → {b}")
+MRR = N_("MRR@{k}, {a} → {b}")
 READING = N_(
     "Of the rows of {a} with a partner, the share whose partner is among the {k} most similar rows of {b}. Equal "
     "captions, and the partners of equal captions, also count as right; own rank on Samples counts only the row's own "
@@ -158,25 +160,28 @@ def tower_scores(towers: Towers) -> tuple[Scores, Scores, Float64[np.ndarray, " 
 
 
 def recall_of_rows(spaces: Sequence[Towers]) -> dict[str, tuple[Message, Float64[np.ndarray, "s n"]]]:
-    """Return recall@1 of several spaces of the same n rows, of each direction whose queries all have partners of their
-    own: its title, and the probability that the most similar row is right, NaN of a row that is no query. Queries that
-    share partners, as the captions of an image do, are no independent samples of a test."""
-    names, found = spaces[0].names, {}
+    """Return recall@1 and MRR@10 of several spaces of the same n rows, of each direction whose queries all have
+    partners of their own: its title, and the probability that the most similar row is right or the expected reciprocal
+    rank, NaN of a row that is no query. Queries that share partners, as the captions of an image do, are no independent
+    samples of a test."""
+    names, found, graded = spaces[0].names, {}, {}
     if any(one.names != names for one in spaces):
         names = SIDES
     for way, reverse in (("forth", False), ("back", True)):
         a, b = names[::-1] if reverse else names
-        hits = np.full((len(spaces), len(spaces[0].rows)), np.nan)
-        for own, towers in zip(hits, spaces, strict=True):
+        hits, reciprocal = np.full((2, len(spaces), len(spaces[0].rows)), np.nan)
+        for number, towers in enumerate(spaces):
             groups = towers.group_b if reverse else towers.group_a
             if len(np.unique(groups[groups >= 0])) < (groups >= 0).sum():
                 break
             with suppress(CannotScore):
                 answers = retrieval(towers, reverse)
-                own[answers.rows] = answers.ranks.hits(1)
+                hits[number, answers.rows] = answers.ranks.hits(1)
+                reciprocal[number, answers.rows] = answers.ranks.reciprocal(10)
         if not np.isnan(hits).all(1).any():
             found[f"recall_1_{way}"] = message(RECALL, k=1, a=a, b=b), hits
-    return found
+            graded[f"mrr_10_{way}"] = message(MRR, k=10, a=a, b=b), reciprocal
+    return found | graded
 
 
 def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndarray, " q"]:
@@ -188,6 +193,15 @@ def most_similar(towers: Towers, rows: Int64[np.ndarray, " q"]) -> Int64[np.ndar
         for part in np.array_split(at, 1 + len(at) * len(others) // BLOCK):
             found[part] = others[(x[rows[part]] @ x[others].T / lengths[others]).argmax(1)] if len(part) else -1
     return found
+
+
+def answers_of(rows: EmbeddingSet, ids: Sequence[str]) -> list[str]:
+    """Return the text, or else the id, of the most similar row of the other tower; "" of rows of one tower."""
+    if (towers := towers_of(rows)) is None:
+        return [""] * len(ids)
+    place, texts = {name: q for q, name in enumerate(rows.ids)}, rows.columns.get(TEXT, rows.ids)
+    found = most_similar(towers, np.array([place[name] for name in ids], np.int64))
+    return [str(texts[q]) or rows.ids[q] if q >= 0 else "" for q in found.tolist()]
 
 
 def partners_of(towers: Towers, row: int, most: int = 20) -> list[Partner]:

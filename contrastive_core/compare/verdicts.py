@@ -7,10 +7,11 @@ The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement
   that were trained more than once, because three seeds alone say little about it. Student's t with the pooled degrees
   of freedom and Bonferroni's correction give the half-width. A difference counts if its interval excludes zero.
 - **Single runs** (`compare_runs`, `paired_tests`), which says nothing about other seeds. Right or wrong: McNemar's
-  exact test (1947, Psychometrika 12, 153) and a paired bootstrap over images. Other scores: a t test on the paired
-  differences of what each sample moves the score by (`Score.influence`), because values of samples depend on each
-  other where these are neighbors or pairs. All p values of a table are corrected together by Holm's step-down (1979,
-  Scand. J. Stat. 6, 65).
+  exact test (1947, Psychometrika 12, 153) and a paired bootstrap over images. Figures of queries: a permutation test
+  that flips the signs of paired differences, and the same bootstrap. Other scores: a t test on the paired differences
+  of what each sample moves the score by (`Score.influence`), because values of samples depend on each other where
+  these are neighbors or pairs. All p values of a table are corrected together by Holm's step-down (1979, Scand. J.
+  Stat. 6, 65).
 
 `python -m benchmarks.coverage` measures how often a difference is claimed where there is none.
 """
@@ -21,17 +22,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import bdtr, ndtri, stdtr, stdtrit  # scipy.stats takes 50 MB more, and pages test too
+from scipy.special import ndtri, stdtrit  # scipy.stats takes 50 MB more, and pages test too
 
 from contrastive_core.base.messages import N_, Message, join, message
-from contrastive_core.base.score import SEEDS, Z95, over_seeds, wilson
+from contrastive_core.base.score import SEEDS, Z95, difference, holm, mcnemar, over_seeds, paired_p, t_test, wilson
 
 ACCURACIES = {"knn": N_("kNN accuracy"), "linear_probe": N_("linear probe accuracy")}
 ALPHA = 0.05
 LISTED = 4  # names that are listed; more are counted
 FEW_SEEDS = N_("fewer than three seeds cannot show a difference")
 POINTS = N_("points")
-DRAWS = 2000  # of the bootstrap
 RIGHT = ("knn", "linear_probe")
 TESTED = (*RIGHT, "purity", "silhouette", "alignment", "tolerance", "uniformity")
 
@@ -96,6 +96,23 @@ class Contrast:
                 "{low} to {high})."
             )
         return message(template, **values)
+
+    def against(self, margin: float) -> Message:
+        """Whether the difference matters. Args: margin: the smallest difference that does, as a share above 0."""
+        low, high = self.interval or (-1.0, 1.0)
+        names = self.first, self.second
+        if low + high < 0:  # the one that tends to be higher stands first
+            low, high, names = -high, -low, names[::-1]
+        if low > margin and self.sign:
+            text = N_("{first} is better than {second} by more than {margin} {unit}.")
+        elif low > -margin and high < margin:
+            text = N_("{first} and {second} differ by less than {margin} {unit}.")
+        elif low > -margin:
+            text = N_("{first} is not worse than {second} by more than {margin} {unit}.")
+        else:
+            text = N_("Either of {first} and {second} may be worse by more than {margin} {unit}.")
+        values = {"first": names[0], "second": names[1], "unit": self.unit, "margin": f"{100 * margin:g}"}
+        return message(text, **values)
 
 
 def say_best(found: Sequence[Contrast]) -> Message:
@@ -270,7 +287,7 @@ class Difference:
     interval: tuple[float, float]
     p: float
     p_corrected: float
-    only_a: int  # samples that a has right and b wrong
+    only_a: int  # samples that a has right and b wrong, or on which its figure is higher
     only_b: int
 
     @property
@@ -307,41 +324,6 @@ class PairedTest:
     n: int  # samples that both were scored on
 
 
-def mcnemar(a: np.ndarray, b: np.ndarray) -> float:
-    """The exact two-sided p of two vectors of right and wrong (n); 1 where they agree."""
-    only_a, only_b = int((a & ~b).sum()), int((b & ~a).sum())
-    return min(1.0, 2 * float(bdtr(min(only_a, only_b), only_a + only_b, 0.5)))
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """p values corrected for their number, in their order."""
-    corrected, so_far = [0.0] * len(p), 0.0
-    for rank, q in enumerate(np.argsort(p, kind="stable")):
-        corrected[q] = so_far = max(so_far, min(1.0, p[q] * (len(p) - rank)))
-    return corrected
-
-
-def difference(a: np.ndarray, b: np.ndarray, seed: int = 0) -> tuple[float, tuple[float, float]]:
-    """Mean of a − b over paired samples (n), with its 95 % bootstrap interval."""
-    d, rng = a.astype(np.float64) - b.astype(np.float64), np.random.default_rng(seed)
-    counts = np.array([(d == v).sum() for v in (-1, 0, 1)])
-    if counts.sum() == len(d):  # correctness: resample the three outcomes
-        drawn = rng.multinomial(len(d), counts / len(d), DRAWS)
-        means = (drawn[:, 2] - drawn[:, 0]) / len(d)
-    else:
-        means = np.array([d[rng.integers(0, len(d), len(d))].mean() for _ in range(DRAWS)])
-    low, high = np.quantile(means, [0.025, 0.975])
-    return float(d.mean()), (float(low), float(high))
-
-
-def t_test(d: np.ndarray, value: float) -> float:
-    """Two-sided p of the mean `value` with the spread of d (n); 1 where nothing differs."""
-    spread = float(d.std(ddof=1)) / np.sqrt(len(d)) if len(d) > 1 else 0.0
-    if spread == 0:
-        return 1.0 if abs(value) < 1e-12 else 0.0
-    return float(2 * stdtr(len(d) - 1, -abs(value) / spread))
-
-
 def paired_tests(names: Sequence[str], scores: Sequence[Mapping[str, tuple[float, np.ndarray]]]) -> list[PairedTest]:
     """A test for each score and pair of runs.
 
@@ -372,12 +354,12 @@ def _test(name: str, a: tuple[str, tuple[float, np.ndarray]], b: tuple[str, tupl
 def compare_runs(
     names: Sequence[str], correct: Mapping[str, np.ndarray], seed: int = 0, titles: Mapping[str, str] = ACCURACIES
 ) -> list[Difference]:
-    """All pairs of runs by all accuracies (runs, n), their p values corrected together."""
+    """All pairs of runs by all accuracies and figures (runs, n), their p values corrected together."""
     differences = []
     for metric, right in correct.items():
         for i, j in itertools.combinations(range(len(names)), 2):
             value, interval = difference(right[i], right[j], seed)
-            p = mcnemar(right[i], right[j])
+            p = paired_p(right[i], right[j])
             made = Difference(
                 metric=metric,
                 title=titles[metric],
@@ -387,8 +369,8 @@ def compare_runs(
                 interval=interval,
                 p=p,
                 p_corrected=p,
-                only_a=int((right[i] & ~right[j]).sum()),
-                only_b=int((right[j] & ~right[i]).sum()),
+                only_a=int((right[i] > right[j]).sum()),
+                only_b=int((right[j] > right[i]).sum()),
             )
             differences.append(made)
     corrected = holm([d.p for d in differences])

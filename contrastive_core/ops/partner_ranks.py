@@ -109,6 +109,11 @@ class Ranks:
         """The probability that a right row is among the k most similar ones."""
         return _found(self.tied_right, self.tied + self.tied_right, np.maximum(k - self.above, 0), k)
 
+    def reciprocal(self, k: int) -> Float64[np.ndarray, " q"]:
+        """The expected 1 / rank of the best right row, 0 beyond k."""
+        hits = np.stack([np.zeros(len(self.right)), *(self.hits(rank) for rank in range(1, k + 1))])
+        return (np.diff(hits, axis=0) / np.arange(1, k + 1)[:, None]).sum(0)
+
     def chance(self, k: int) -> Float64[np.ndarray, " q"]:
         """The same for rows in random order."""
         return _found(self.right, np.full(len(self.right), self.others), np.full(len(self.right), k), k)

@@ -10,9 +10,8 @@ import streamlit as st
 
 from contrastive_core.base.large_arrays import overlap
 from contrastive_core.compare.comparison import Comparison
-from contrastive_core.compare.towers import most_similar
+from contrastive_core.compare.towers import answers_of
 from contrastive_core.spaces.space import Space
-from contrastive_core.spaces.towers import TEXT
 from contrastive_lab import cache, format, pictures, query_params, stage, state
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
@@ -29,6 +28,7 @@ WAYS = {
     "B right, A wrong": N_("only {b} right"),
     "Both wrong": N_("both wrong"),
 }
+OF_FIGURES = dict(zip(WAYS, (N_("{a} higher"), N_("{b} higher"), N_("both 0")), strict=True))  # such as nDCG@10
 OUTCOMES = ("#7A5BD0", "#C99A00", "#64707C", "#B9C1C9", "#E3E7EA")  # only A, only B, both wrong, both right, not judged
 NEIGHBORS = N_("Neighbors")
 
@@ -64,9 +64,10 @@ class ComparedSamples:
         if not self.metric:
             return {}
         one, two = self.comparison.correct[self.metric][:2]
-        found = (one & ~two, two & ~one, ~one & ~two)
-        judged = self.comparison.judged[self.metric]
-        return {way: np.flatnonzero(judged & rows) for way, rows in zip(WAYS, found, strict=True)}
+        changed, judged = self.comparison.changed(self.metric), self.comparison.judged[self.metric]
+        found = ((one > two)[changed], (two > one)[changed])
+        both_wrong = np.flatnonzero(judged & (one <= 0) & (two <= 0))
+        return dict(zip(WAYS, (*(changed[rows] for rows in found), both_wrong), strict=True))
 
     def outcomes(self, ids: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], Sequence[str]]:
         """Which of A and B is right on each of some samples (n), with the names and colors of these categories."""
@@ -75,13 +76,24 @@ class ComparedSamples:
         for number, rows in enumerate(self.ways.values()):
             code |= dict.fromkeys(self.ids(rows), number)
         codes = np.array([code.get(name, len(WAYS) + 1) for name in ids])
-        names = (*map(way_title, WAYS), _("both right"), *([_("not judged")] if len(judged) < len(ids) else []))
+        alike = _("both the same") if self.is_figure else _("both right")
+        names = (*map(self.way_title, WAYS), alike, *([_("not judged")] if len(judged) < len(ids) else []))
         return codes, names, OUTCOMES[: len(names)]
 
     @property
     def one_right(self) -> int:
         """Return how many samples A and B disagree on: exactly one of them is right."""
         return sum(len(rows) for way, rows in self.ways.items() if way != "Both wrong")
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether samples have a figure between 0 and 1, such as nDCG@10, and are not right or wrong."""
+        return bool(self.metric) and self.comparison.correct[self.metric].dtype != np.bool_
+
+    def way_title(self, way: str) -> str:
+        """The name of a way on the page."""
+        titles = OF_FIGURES if self.is_figure else WAYS
+        return _(titles[way]).format(a=A, b=B) if way in titles else _(way)
 
     @cached_property
     def shared(self) -> np.ndarray:
@@ -97,25 +109,19 @@ class ComparedSamples:
         """Label, predictions or answers of A and B, columns such as a text, and id of some samples."""
         rows, predicted = cache.embedding(self.space), self.comparison.predicted.get(self.metric)
         if predicted is None:
-            said = [self.answers(space, self.ids(some)) for space in self.spaces[:2]]
+            sets = map(cache.embedding, self.spaces[:2])
+            said = [[""] * len(some) if each is None else answers_of(each, self.ids(some)) for each in sets]
         else:
             said = [[self.class_name(int(c)) for c in found[some]] for found in predicted[:2]]
         table = []
         for row, name, a, b in zip(some.tolist(), self.ids(some), *said, strict=True):
             own = {} if rows is None else {k: v[self.places[name]].item() for k, v in rows.columns.items()}
             label = {} if self.comparison.labels is None else {"class": self.classes[row]}
-            table.append({**label, "A says": a, "B says": b, **own, "id": name})
+            values = self.comparison.correct[self.metric][:2, row].round(3).tolist() if self.is_figure else ()
+            table.append(
+                {**label, **dict(zip("AB", values, strict=False)), "A says": a, "B says": b, **own, "id": name}
+            )
         return table
-
-    def answers(self, space: Space, ids: Sequence[str]) -> list[str]:
-        """The text, or else the id, of the most similar row of the other tower in a space; "" of one tower."""
-        rows = cache.embedding(space)
-        towers = None if rows is None else cache.towers(rows)
-        if rows is None or towers is None:
-            return [""] * len(ids)
-        place, texts = {name: q for q, name in enumerate(rows.ids)}, rows.columns.get(TEXT, rows.ids)
-        found = most_similar(towers, np.array([place[name] for name in ids], np.int64))
-        return [str(texts[q]) or rows.ids[q] if q >= 0 else "" for q in found.tolist()]
 
     def ids(self, some: np.ndarray | list[int]) -> list[str]:
         return [self.comparison.ids[i] for i in some]
@@ -134,11 +140,6 @@ class ComparedSamples:
         """Select them on all pages."""
         state.select([self.places[name] for name in self.ids(some)], state.place_of(self.space))
         st.toast(_("{rows} selected, on all pages").format(rows=f"{len(some):,}"))
-
-
-def way_title(way: str) -> str:
-    """The name of a way on the page."""
-    return _(WAYS[way]).format(a=A, b=B) if way in WAYS else _(way)
 
 
 def strip(samples: ComparedSamples, content: str) -> None:
@@ -179,7 +180,7 @@ def _in_strip(samples: ComparedSamples) -> tuple[np.ndarray, list[str]]:
         text = _("**Neighbors that moved most** from {a} to {b}")
         return np.argsort(samples.shared, kind="stable")[:IN_STRIP], [text.format(a=A, b=B)]
     first, second, both = samples.ways.values()
-    counts = [f"{len(rows):,} {way_title(way)}" for way, rows in samples.ways.items()]
+    counts = [f"{len(rows):,} {samples.way_title(way)}" for way, rows in samples.ways.items()]
     larger, smaller = (first, second) if len(first) >= len(second) else (second, first)
     rows = np.concatenate([larger, smaller, both])[:IN_STRIP]
     return rows, [f"**{counts[0]}**", *counts[1:]]
@@ -211,17 +212,19 @@ def _choose_way(samples: ComparedSamples) -> str:
         name="disagree",
         default=next((way for way, rows in ways.items() if len(rows)), NEIGHBORS),
         key=f"disagree-{cache.digest(*samples.comparison.names[:2], samples.metric)}",
-        format_func=lambda way: f"{way_title(way)} ({len(ways[way]):,})" if way in ways else way_title(way),
+        format_func=lambda way: samples.way_title(way) + (f" ({len(ways[way]):,})" if way in ways else ""),
     )
 
 
 def _about(samples: ComparedSamples, way: str) -> None:
     """Return how many samples they are, their file, and the way to select them."""
     rows, (first, second) = samples.ways[way], samples.comparison.names[:2]
-    question = _("{first} and {second} both wrong").format(first=first, second=second)
+    text = _("{first} and {second} both 0") if samples.is_figure else _("{first} and {second} both wrong")
+    question = text.format(first=first, second=second)
     if way != "Both wrong":
         right, wrong = (second, first) if way.startswith("B") else (first, second)
-        question = _("{right} right, {wrong} wrong").format(right=right, wrong=wrong)
+        text = _("{right} higher than {wrong}") if samples.is_figure else _("{right} right, {wrong} wrong")
+        question = text.format(right=right, wrong=wrong)
     text = _("**{count} of {judged} samples**: {question}.")
     judged = samples.comparison.judged[samples.metric].sum()
     counts = {"count": f"{len(rows):,}", "judged": f"{judged:,}"}

@@ -205,6 +205,7 @@ def classes(samples: ComparedSamples) -> None:
             "B, %": round(100 * d.accuracies[1], 1),
             N_("A − B, points"): round(100 * d.value, 1),
             "95 %": format.interval((100 * d.interval[0], 100 * d.interval[1]), "+.1f"),
+            N_("p, corrected"): f"{d.p:.2g}" if d.p >= SMALLEST_P else f"< {SMALLEST_P:g}",
         }
         for d in samples.comparison.by_class(samples.metric, 0, 1)
     ]
@@ -216,7 +217,8 @@ def classes(samples: ComparedSamples) -> None:
     draw_table(table, hide_index=True, column_config=formats)
     by_chance = _(
         "{accuracy} on the samples of each class. Each interval is a separate 95 % interval (Agresti–Min, over "
-        "samples, not seeds): about one class in twenty excludes zero by chance."
+        "samples, not seeds): about one class in twenty excludes zero by chance. p is corrected for the number of "
+        "classes (Holm)."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(by_chance.format(accuracy=locale.text(samples.comparison.titles[samples.metric])))

@@ -1,23 +1,28 @@
 """Compare's verdict: which space is better, by how much and why; a warning where test labels look wrong."""
 
 from itertools import combinations, permutations
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
-from contrastive_core.compare.comparison import CLAIMED, Comparison, comparison_request
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES
-from contrastive_core.compare.verdicts import Contrast
+from contrastive_core.compare.verdicts import ACCURACIES, Contrast
 from contrastive_core.samples.sample_table import SampleRequest, request_of
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, changes, format, locale, state
 from contrastive_lab.compare import score_tables
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.locale import _, message
+from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import answer_or_wait
 from contrastive_lab.samples.findings import Findings
 from contrastive_lab.samples.label_audit import recalibrated
 from contrastive_lab.samples.lists import START
+
+QRELS = "compare: judgments"  # of the session: the path of their file, "" for none
 
 
 def comparable(spaces: list[Space]) -> str:
@@ -29,10 +34,27 @@ def comparable(spaces: list[Space]) -> str:
     return text.format(data_names=format.plain(", ".join(sorted(d.strip() for d in data))))
 
 
+def choose_judgments(spaces: list[Space]) -> None:
+    """A field for the file of relevance judgments, where all spaces hold queries and documents."""
+    sets = [cache.embedding(space) if space.is_file else None for space in spaces]
+    st.session_state[QRELS] = ""
+    if all(rows is not None and cache.towers(rows) is not None for rows in sets):
+        with st.popover(_("Judgments")):
+            about = _("Which documents answer which query: .tsv of BEIR, TREC's, or .json. Without it, partners do.")
+            st.session_state[QRELS] = path_input(_("Relevance judgments"), "qrels", "/path/to/qrels/test.tsv", about)
+
+
+def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
+    """What is asked of them, by the relevance judgments that the page names."""
+    path = Path(st.session_state.get(QRELS, "")).expanduser()
+    is_judged = path.is_absolute() and path.is_file()
+    return comparison_request(spaces, every_score, path if is_judged else "")
+
+
 def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
     """The comparison; None while it is made, which is shown where it `waits`. Untrained encoder and pixels can wait."""
-    first = comparison_request(spaces, every_score=False)
-    result = cache.result("comparison", comparison_request(spaces)) or cache.result("comparison", first)
+    first = request(spaces, every_score=False)
+    result = cache.result("comparison", request(spaces)) or cache.result("comparison", first)
     if result is None and waits:
         result = answer_or_wait("comparison", first, message("Comparing"))
     return None if result is None else Comparison.of(result.meta, result.arrays)
@@ -49,6 +71,8 @@ def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
     st.header(head)
     rests = _rests_on(comparison, spaces)
     st.caption(below, help="\n\n".join([*map(format.plain, [*said, CLAIMED]), rests]))
+    if metric and metric not in ACCURACIES:
+        st.caption(format.plain(locale.text(contrast(comparison, metric, 0, 1).against(MARGIN))))
     for text in seeds:
         st.markdown(format.plain(text))
     for shape, space in zip(SHAPES, spaces, strict=False):
@@ -90,7 +114,7 @@ def with_scores(spaces: list[Space], comparison: Comparison) -> Comparison | Non
     """The comparison with every score and its test; None while they are taken."""
     if comparison.scores:
         return comparison
-    result = answer_or_wait("comparison", comparison_request(spaces), message("Computing every score"))
+    result = answer_or_wait("comparison", request(spaces), message("Computing every score"))
     return None if result is None else Comparison.of(result.meta, result.arrays)
 
 

@@ -1,11 +1,13 @@
 """The button of pages that makes a report and then offers it. The one file here with Streamlit."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
+from contrastive_core.compare.comparison import hash_of
 from contrastive_core.compare.evaluation import LAYERS
 from contrastive_core.engine.jobs import Job
 from contrastive_core.spaces.space import Space
@@ -21,20 +23,22 @@ HELP = N_(
 )
 
 
-def job_of(names: Sequence[str], split: str, layer: str) -> Job:
+def job_of(names: Sequence[str], split: str, layer: str, qrels: str = "") -> Job:
     """The job that writes the report of some runs or vectors, kept by their content. Raises ValueError."""
     spaces = [Space.of_name(name, split, layer) for name in names]
     titles = [space.run.meta().get("title") if space.run else space.title for space in spaces]
-    key = f"report-{digest(VERSION, [space.values for space in spaces], titles)}"
+    judged = [qrels, hash_of(qrels)] if qrels and Path(qrels).is_file() else []
+    key = f"report-{digest(VERSION, [space.values for space in spaces], titles, *judged)}"
     out = data_home() / "reports" / f"{key}.html"
     layer = layer if layer in LAYERS else "h"
     of_split = ("--split", split) if all(space.split for space in spaces) else ()
-    return Job(f"_{key}", out, ("report", *names, "--out", str(out), *of_split, "--layer", layer))
+    by = ("--qrels", qrels) if judged else ()
+    return Job(f"_{key}", out, ("report", *names, "--out", str(out), *of_split, "--layer", layer, *by))
 
 
-def offer(names: Sequence[str], split: str = "test", layer: str = "h") -> None:
-    """A button, then the progress, then the file."""
-    job, about = job_of(names, split, layer), locale.text(HELP)
+def offer(names: Sequence[str], split: str = "test", layer: str = "h", qrels: str = "") -> None:
+    """A button, then the progress, then the file. Args: qrels: a file of relevance judgments."""
+    job, about = job_of(names, split, layer, qrels), locale.text(HELP)
     titles = [Space.of_name(name, split, layer).title for name in names]
     asked, file = f"asked {job.key}", f"{'-'.join(titles)[:80]}.html"
     if job.has_result():

@@ -68,8 +68,9 @@ class Contents:
     apart: str = ""
 
 
-def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnProgress) -> Contents:
-    """Everything, made where it is not kept. Raises ValueError with the reason."""
+def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnProgress, qrels: str = "") -> Contents:
+    """Everything, made where it is not kept. Args: qrels: a file of relevance judgments. Raises ValueError with the
+    reason."""
     parts = [_part(space, map_kind, device, prefixed(on_progress, space.title)) for space in spaces]
     if len(parts) < 2:
         return Contents(parts)
@@ -79,7 +80,7 @@ def gather(spaces: Sequence[Space], map_kind: str, device: str, on_progress: OnP
         named = ", ".join(sorted({Path(format.data_of(name)).name for name, _ in data}))
         return Contents(parts, apart=f"These runs have no samples in common: they are of {named}.")
     try:
-        result = answers.make("comparison", comparison_request(spaces), on_progress, device)
+        result = answers.make("comparison", comparison_request(spaces, qrels=qrels), on_progress, device)
     except ValueError as error:
         return Contents(parts, apart=f"They are not compared: {error}.")
     return Contents(parts, Comparison.of(result.meta, result.arrays))

@@ -16,8 +16,10 @@ from contrastive_core.base import safe_files
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import out_path, print_result, progress_of
-from contrastive_core.compare.comparison import CLAIMED, Comparison
+from contrastive_core.cli.query_figures import query_figures
+from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
 from contrastive_core.compare.evaluation import name_of
+from contrastive_core.compare.verdicts import ACCURACIES
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import pack_loss_view
@@ -69,6 +71,7 @@ def _text(text: str) -> str:
 
 STYLE = Path(__file__).with_name("page.css")
 PICTURES = 2_400_000  # bytes of all thumbnails: a third more as text; the rest has room in 5 MB
+CHANGED = 20  # queries
 SHOWN = {"k": "k", "temperature": "τ"}  # of how a score was taken
 FOOT = "Made by Contrastive Lab. The file holds all that it shows, and sends nothing anywhere."
 WITHOUT_SCRIPTS = (
@@ -156,6 +159,7 @@ def _verdict(contents: Contents) -> Html | None:
         *(el("p", text) for text in others),
         *(el("p", el("strong", text)) for text in comparison.seeds.values() if text),
         _differences(comparison) if comparison.differences else None,
+        *_queries(comparison, [part.rows for part in contents.parts[:2]]),
         _by_class(comparison, rows) if comparison.right is not None and len(contents.parts) == 2 else None,
         el(
             "p",
@@ -177,16 +181,30 @@ def _differences(comparison: Comparison) -> Html:
     return _table(head, rows, "Differences of accuracy between two runs")
 
 
+def _queries(comparison: Comparison, sets: Sequence[EmbeddingSet]) -> list[Html]:
+    """Whether figures of queries differ by what matters, and the queries that changed most."""
+    if all(metric in ACCURACIES for metric in comparison.correct):
+        return []
+    _, found = query_figures(comparison, sets, 100 * MARGIN, CHANGED)
+    head = ("query", "text", *comparison.names[:2])
+    rows = []
+    for row in found["changed"]:
+        both = zip(row["values"], row["answers"], strict=True)
+        rows.append((row["id"], row["text"], *(f"{value:.2f} {said}" for value, said in both)))
+    said = [el("p", str(text)) for text in found["against"]]
+    return [*said, _table(head, rows, "Queries that changed most, with the first answer of each")] if rows else said
+
+
 def _by_class(comparison: Comparison, named: EmbeddingSet) -> Html | None:
     """The difference between two spaces for each class; None without labels. Args: named: has the classes' names."""
     metric, lines = next(iter(comparison.correct)), []
     for d in comparison.by_class(metric, 0, 1):
         a, b = (f"{100 * share:.1f}" for share in d.accuracies)
         value, low, high = (f"{100 * v:+.1f}" for v in (d.value, *d.interval))
-        lines.append((named.class_name(d.label), str(d.n), a, b, value, f"{low} to {high}"))
+        lines.append((named.class_name(d.label), str(d.n), a, b, value, f"{low} to {high}", f"{d.p:.2g}"))
     if not lines:
         return None
-    head = ("class", "n", *(f"{name}, %" for name in comparison.names), "difference, points", "95 %")
+    head = ("class", "n", *(f"{name}, %" for name in comparison.names), "difference, points", "95 %", "p, corrected")
     return _table(head, lines, f"{comparison.titles[metric]} by class")
 
 
@@ -294,7 +312,7 @@ def report(args: Namespace) -> None:
     if len(args.runs) > MOST:
         raise ValueError(f"a report is of at most {MOST} runs or files; got {len(args.runs)}")
     with progress_of(args) as on_progress:
-        contents = gather(sources.spaces_of(args), args.map, args.device, on_progress)
+        contents = gather(sources.spaces_of(args), args.map, args.device, on_progress, args.qrels)
         on_progress("the file", None)
         page = document(contents, datetime.now(UTC).date()).encode()
         safe_files.write_bytes(out, page, shared=True, parents=False)

@@ -10,7 +10,7 @@ from opened_page import opened
 
 from contrastive_core.base.score import Scores
 from contrastive_core.cli.main import main
-from contrastive_core.compare.comparison import comparison_request
+from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.towers import tower_scores
 from contrastive_core.engine import answers
 from contrastive_core.engine.answers.comparisons import judged
@@ -18,7 +18,7 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_core.spaces.towers import joined, towers_of
-from contrastive_lab import locale
+from contrastive_lab import locale, path_input
 from contrastive_lab.compare import tower_recall, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
 
@@ -71,6 +71,37 @@ def test_the_page_says_which_is_better_and_shows_both_answers_to_a_query(monkeyp
     head, below = verdict.headline(found, "recall_1_forth")
     assert head == f"● wins by {100 * found.differences[0].value:.1f} points"
     assert below.startswith(f"{100 * found.differences[0].interval[0]:.1f} to ")
+
+
+def test_the_page_compares_by_relevance_judgments_and_orders_queries_by_their_difference(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    x, move = rng.normal(size=(N, 4)).astype(np.float32), rng.normal(size=(N, 4)).astype(np.float32)
+    ids = [tuple(f"{letter}{i}" for i in range(N)) for letter in "qd"]
+    keys = []
+    for noise in (0.1, 2.0):
+        sides = [EmbeddingSet(part, ids=own) for part, own in zip((x, x + noise * move), ids, strict=True)]
+        keys.append(loaded_vectors.save_vectors(joined(*sides, ("question", "answer")), f"judged {noise}.npz"))
+    spaces = [Space.of_vectors(key) for key in keys]
+    judged = tmp_path / "test.tsv"
+    judged.write_text("".join(f"q{i}\td{i}\t2\nq{i}\td{(i + 1) % N}\t1\n" for i in range(N)))
+    for every_score in (False, True):
+        made = answers.make("comparison", comparison_request(spaces, every_score, judged))
+    found = Comparison.of(made.meta, made.arrays)
+    names, file = ",".join(space.name for space in spaces), path_input.remember(judged)
+    app = opened("compare", monkeypatch, runs=names, qrels=file)
+    assert not app.exception
+    assert f"● wins by {100 * found.differences[0].value:.1f} points" in [head.value for head in app.header]
+    assert f"nDCG@10, {N} samples" in [caption.value for caption in app.caption]
+    samples = ComparedSamples(spaces, found, "ndcg_10")
+    rows = samples.ways["A right, B wrong"]
+    table = samples.table(rows)
+    lead = [row["A"] - row["B"] for row in table]
+    assert lead == sorted(lead, reverse=True)
+    assert lead[-1] > 0
+    assert table[0]["A says"] == table[0]["id"].replace("q", "d")
+    assert samples.way_title("A right, B wrong") == "● higher"
 
 
 def test_recall_stands_side_by_side_where_towers_have_other_names() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from contrastive_core.engine.answers.scores import two_towers
 from contrastive_core.spaces import results
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.qrels import read_qrels
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import towers_of
@@ -32,7 +34,8 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
     Scores that are kept are not taken again, nor are their training rows embedded: shipped runs are compared in a
     moment. Every score is tested where all are kept, even if only the first was asked for.
 
-    Args: values: as of `comparison_request`; `metrics`: the accuracies to compare.
+    Args: values: as of `comparison_request`; `metrics`: the accuracies to compare; `is_scored_only`: leave out how
+        alike they are.
     """
     spaces = [Space(**plain) for plain in values["spaces"]]
     groups = [(method, int(seed)) for method, seed in values.get("groups", [])] or [("", 0)] * len(spaces)
@@ -54,7 +57,16 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
             names = metrics.names() if every_score else accuracies
             entries[number] = scored(space, entries[number], names, cached_graphs(on_progress, device))
     on_progress(N_("the differences and their tests"), None)
-    report = compare(entries, accuracies, every_score, device, on_progress=on_progress)
+    judged_by = values.get("qrels")
+    report = compare(
+        entries,
+        accuracies,
+        every_score,
+        device,
+        on_progress=on_progress,
+        qrels=(read_qrels(judged_by["file"]), Path(judged_by["file"]).name) if judged_by else None,
+        is_scored_only=values.get("is_scored_only", False),
+    )
     return Result(report.plain(), report.arrays())
 
 

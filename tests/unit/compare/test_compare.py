@@ -11,6 +11,7 @@ from cases import cases
 
 from contrastive_core import metrics as all_metrics
 from contrastive_core.base.large_arrays import rows_of_sample
+from contrastive_core.base.score import holm
 from contrastive_core.compare import comparison, representation_similarity, verdicts
 from contrastive_core.compare import entries as compare
 from contrastive_core.compare.evaluate import evaluate_sets
@@ -201,7 +202,7 @@ def test_differences_of_classes_have_intervals_that_cover() -> None:
 
 
 def test_holm_corrects_for_the_number_of_tests() -> None:
-    assert verdicts.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def cka(x: np.ndarray, y: np.ndarray) -> float:

@@ -71,6 +71,7 @@ def test_a_collapsed_encoder_scores_chance() -> None:
     assert both is not None
     found = scores.retrieval(both)
     assert found.recall[10].value == pytest.approx(10 / 30) == pytest.approx(found.recall[10].chance)
+    assert found.ranks.reciprocal(10) == pytest.approx((1 / np.arange(1, 11)).sum() / 30)
     assert (found.ranks.expected == 1 + 29 / 2).all()
     assert scores.modality_gap(both) == pytest.approx(0, abs=1e-6)
     opposite = towers_of(joined(ones, EmbeddingSet(-ones.features), NAMES))
@@ -226,9 +227,13 @@ def blurred(noise: float, labels: np.ndarray | None = None, groups: list[int] | 
 def test_spaces_of_two_towers_are_compared_by_recall_and_labels_do_not_vote_across_towers(labels) -> None:
     sets = [blurred(noise, labels) for noise in (0.5, 1.5)]
     found = compare([Entry(name, None, rows) for name, rows in zip("AB", sets, strict=True)], every_score=True)
-    assert [*found.accuracy] == ["recall_1_forth", "recall_1_back"]
-    for reverse, (metric, values) in enumerate(found.accuracy.items()):
-        own = [scores.retrieval(towers, bool(reverse)).recall[1].value for towers in map(towers_of, sets)]
+    assert [*found.accuracy] == ["recall_1_forth", "recall_1_back", "mrr_10_forth", "mrr_10_back"]
+    for number, (metric, values) in enumerate(found.accuracy.items()):
+        retrieved = [scores.retrieval(towers, bool(number % 2)) for towers in map(towers_of, sets)]
+        own = [one.recall[1].value for one in retrieved]
+        if number > 1:
+            ranks = np.stack([one.ranks.expected for one in retrieved])
+            own = np.where(ranks <= 10, 1 / ranks, 0).mean(1)
         assert values == pytest.approx(own)
         difference = next(d for d in found.differences if d.metric == metric)
         assert difference.value == pytest.approx(own[0] - own[1])

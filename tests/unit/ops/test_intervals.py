@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from contrastive_core.base.score import over_seeds, wilson
-from contrastive_core.compare.verdicts import mcnemar
+from contrastive_core.base.score import mcnemar, over_seeds, wilson
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 20), (20, 20), (81, 263), (1, 2), (9_999, 10_000)])

@@ -1,0 +1,107 @@
+"""Two models compared by relevance judgments: are claims right, do intervals hold, and how long does a large set take?
+
+    python -m benchmarks.retrieval [--simulations 100] [--documents 100000]
+
+- **Halves**: one model against itself with each query drawn twice, of equal quality. A false "better" in any figure
+  should come in at most 6 of 100 comparisons.
+- **Coverage**: two models of which one is better. The 95 % interval of each difference should contain the difference
+  over 20,000 queries in 93 to 99 % of comparisons.
+- **Large**: 100,000 documents and 1,000 queries of 768 numbers by two models, in at most 10 s and 2 GB on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import time
+
+import numpy as np
+
+from contrastive_core.base.score import difference
+from contrastive_core.compare.entries import Entry, compare
+from contrastive_core.compare.judged_queries import FIGURES, Relevant, figures
+from contrastive_core.compare.verdicts import compare_runs
+from contrastive_core.ops.partner_ranks import unit_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.towers import joined
+
+FALSE, COVERS, SECONDS, BYTES = 0.06, (0.93, 0.99), 10, 2e9
+WHOLE, QUERIES, WIDTH, NOISE = 20_000, 300, 32, (1.0, 1.1)
+
+
+def population(rng: np.random.Generator, noise: float, documents: np.ndarray) -> dict[str, np.ndarray]:
+    """Each figure of WHOLE queries: each lies near a document of grade 2, beside which another has grade 1."""
+    n, number = np.arange(WHOLE), np.repeat(np.arange(WHOLE), 2)
+    first = n % len(documents)
+    place = np.stack([first, (first + 1) % len(documents)], 1).ravel()
+    relevant = Relevant(n, np.arange(len(documents)), number, place, np.tile([2.0, 1.0], WHOLE))
+    near = documents[first] + 0.5 * documents[(first + 1) % len(documents)]
+    queries = near + noise * rng.normal(size=(WHOLE, WIDTH)).astype(np.float32)
+    return figures(relevant, unit_rows(queries.astype(np.float32)), documents)
+
+
+def claims(simulations: int) -> None:
+    """Print how often equal models are told apart, and how often intervals hold the truth."""
+    rng = np.random.default_rng(0)
+    documents = unit_rows(rng.normal(size=(2000, WIDTH)).astype(np.float32))
+    one, two, worse = (population(rng, noise, documents) for noise in (NOISE[0], NOISE[0], NOISE[1]))
+    false, inside = 0, dict.fromkeys(FIGURES, 0)
+    for _ in range(simulations):
+        some = rng.choice(WHOLE, QUERIES, replace=False)
+        swap = rng.integers(0, 2, QUERIES).astype(bool)  # equal models: each query from either
+        equal = {k: np.stack([np.where(swap, x, y), np.where(swap, y, x)]) for k, x, y in _drawn(one, two, some)}
+        false += any(d.claimed for d in compare_runs(["a", "b"], equal, titles=FIGURES))
+        for key, x, y in _drawn(one, worse, some):
+            low, high = difference(x, y)[1]
+            inside[key] += low <= (one[key] - worse[key]).mean() <= high
+    share = false / simulations
+    print(f"equal models, {QUERIES} queries: false better {share:.2f}  {'ok' if share <= FALSE else 'MISSED'}")
+    for key, count in inside.items():
+        share = count / simulations
+        truth = 100 * float((one[key] - worse[key]).mean())
+        kept = "ok" if COVERS[0] <= share <= COVERS[1] else "MISSED"
+        print(f"{FIGURES[key]}, {truth:.1f} points apart, {QUERIES} queries: coverage {share:.3f}  {kept}")
+
+
+def _drawn(one: dict[str, np.ndarray], two: dict[str, np.ndarray], some: np.ndarray):
+    return [(key, one[key][some], two[key][some]) for key in FIGURES]
+
+
+def large(documents: int) -> None:
+    """Print how long a large comparison takes, and its memory."""
+    rng, width, queries = np.random.default_rng(0), 768, 1000
+    x = rng.standard_normal((documents, width), np.float32)
+    ids = [tuple(f"{letter}{i}" for i in range(n)) for letter, n in (("q", queries), ("d", documents))]
+    pairs = [str(i) for i in range(queries)], [str(i) for i in range(documents)]
+    entries = []
+    for name, noise in (("a", 3.0), ("b", 3.2)):
+        near = x[:queries] + noise * rng.standard_normal((queries, width), np.float32)
+        sides = EmbeddingSet(near, ids=ids[0]), EmbeddingSet(x, ids=ids[1])
+        entries.append(Entry(name, None, joined(*sides, ("query", "document"), *pairs)))
+    del x, sides
+    qrels = {f"q{i}": {f"d{i}": 1, f"d{i + queries}": 1} for i in range(queries)}
+    load, start, cpu = os.getloadavg()[0], time.perf_counter(), time.process_time()
+    found = compare(entries, qrels=(qrels, "qrels.tsv"), is_scored_only=True)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    kept = "ok" if seconds <= SECONDS and peak <= BYTES else "MISSED"
+    print(found.verdict)
+    print(
+        f"{documents:,} documents x {width}, {queries:,} queries, two models: {seconds:.1f} s ({cpu:.1f} s of CPU), "
+        f"{peak / 1e9:.2f} GB at most; load {load:.1f} on {os.cpu_count()} cores  {kept}"
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--simulations", type=int, default=100)
+    options.add_argument("--documents", type=int, default=100_000)
+    args = options.parse_args()
+    claims(args.simulations)
+    large(args.documents)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""nDCG@10, MRR@10, recall@10 and average precision of each query, by relevance judgments. Torch-free.
+
+They are those of `ir-measures`, also where documents are equally similar: in nDCG, recall and average precision, which
+it takes from trec_eval, the document whose id is last in the alphabet comes first of these; in MRR@10, which it takes
+from MS MARCO's script, the one whose id is first. The gain of a document is its grade. Documents with bit-identical
+vectors are equally similar to each query.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Float64, Int64
+
+from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.messages import N_
+from contrastive_core.base.safe_files import printable
+from contrastive_core.ops.partner_ranks import BLOCK, unit_rows
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.qrels import Qrels, check_ids
+from contrastive_core.spaces.towers import Towers, towers_of
+
+K = 10
+FIGURES = {"ndcg_10": N_("nDCG@10"), "mrr_10": N_("MRR@10"), "recall_10": N_("Recall@10"), "map": N_("MAP")}
+NOT_TOWERS = N_("judgments need vectors of queries and of documents; {name} has one set of vectors")
+OTHER_DOCUMENTS = N_(
+    "{a} and {b} hold different documents: {count} are in only one of them, for example {example}. Ranks among "
+    "different documents cannot be compared"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Relevant:
+    """The relevant documents of queries. `rows` (q): the row of each query; `documents` (m): rows, the id that is last
+    in the alphabet first; of each relevant document, `query` (r), the number of its query, ascending, `place` (r) among
+    the documents, and `grade` (r), above 0."""
+
+    rows: Int64[np.ndarray, " q"]
+    documents: Int64[np.ndarray, " m"]
+    query: Int64[np.ndarray, " r"]
+    place: Int64[np.ndarray, " r"]
+    grade: Float64[np.ndarray, " r"]
+
+    @classmethod
+    def of(cls, towers: Towers, qrels: Qrels, name: str) -> "Relevant":
+        """Match judgments with the rows of two towers by their ids. Queries without a relevant document are left out.
+        Args: name: of the file of judgments. Raises: UnusableEmbedding for ids that the towers lack."""
+        queries, documents = _by_id(towers, qrels)
+        check_ids(qrels, queries, documents, name)
+        names = sorted(documents, reverse=True)
+        place = {name: number for number, name in enumerate(names)}
+        graded = {q: found for q, grades in qrels.items() if (found := [(d, g) for d, g in grades.items() if g > 0])}
+        flat = [(number, place[d], g) for number, found in enumerate(graded.values()) for d, g in found]
+        query, at, grade = np.array(flat, np.int64).T
+        rows = np.array([queries[q] for q in graded])
+        return cls(rows, np.array([documents[name] for name in names]), query, at, grade.astype(np.float64))
+
+
+def _by_id(towers: Towers, qrels: Qrels) -> list[dict[str, int]]:
+    """The row of each query by its id, and of each document: the tower with more ids of judged queries has these. An id
+    is without the tower's name, which stands before it where both towers have the same ones."""
+    sides = []
+    for (at, _), tower in zip(towers.usable_sides(), towers.names, strict=True):
+        names = [towers.rows.ids[row] for row in at.tolist()]
+        start = f"{tower}:" if all(name.startswith(f"{tower}:") for name in names) else ""
+        sides.append({name.removeprefix(start): row for name, row in zip(names, at.tolist(), strict=True)})
+    return sorted(sides, key=lambda side: -len(qrels.keys() & side))
+
+
+def check_documents(names: Sequence[str], sets: Sequence[EmbeddingSet], qrels: Qrels) -> None:
+    """Raises: UnusableEmbedding where spaces are no two towers, or do not have the same documents."""
+    found = []
+    for name, rows in zip(names, sets, strict=True):
+        if (towers := towers_of(rows)) is None:
+            raise UnusableEmbedding(NOT_TOWERS, name=printable(name))
+        found.append({*_by_id(towers, qrels)[1]})
+        if other := found[0] ^ found[-1]:
+            values = {"a": printable(names[0]), "b": printable(name), "count": f"{len(other):,}"}
+            raise UnusableEmbedding(OTHER_DOCUMENTS, **values, example=repr(printable(min(other), 80)))
+
+
+def figures_of_rows(spaces: Sequence[Towers], qrels: Qrels, name: str) -> dict[str, Float64[np.ndarray, "s n"]]:
+    """Return each figure of the rows of several spaces of the same n rows, NaN of a row that is no query with a
+    relevant document. Raises: UnusableEmbedding as of `Relevant.of`."""
+    relevant = Relevant.of(spaces[0], qrels, name)
+    found = {key: np.full((len(spaces), len(spaces[0].rows)), np.nan) for key in FIGURES}
+    for number, towers in enumerate(spaces):
+        x = towers.rows.features
+        for key, values in figures(relevant, unit_rows(x[relevant.rows]), unit_rows(x[relevant.documents])).items():
+            found[key][number, relevant.rows] = values
+    return found
+
+
+def figures(
+    relevant: Relevant, queries: Float[np.ndarray, "q d"], documents: Float[np.ndarray, "m d"]
+) -> dict[str, Float64[np.ndarray, " q"]]:
+    """Return each figure of each query, 0 to 1, by the products of rows. Args: queries, documents: in the order of
+    `relevant`, of length 1 for cosines."""
+    query, grade = relevant.query, relevant.grade
+    rank, rank_by_first_id = np.concatenate([*_ranks(relevant, queries, documents)], 1)
+    found, best, n = rank <= K, _places(query, -grade), np.bincount(query)
+    gain = np.bincount(query, np.where(found, grade / np.log2(rank + 1), 0))
+    most = np.bincount(query, np.where(best <= K, grade / np.log2(best + 1), 0))
+    reciprocal = np.zeros(len(n))
+    np.maximum.at(reciprocal, query, np.where(rank_by_first_id <= K, 1 / rank_by_first_id, 0))
+    precision = np.bincount(query, _places(query, rank) / rank)
+    return dict(zip(FIGURES, (gain / most, reciprocal, np.bincount(query, found) / n, precision / n), strict=True))
+
+
+def _places(query: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The place (r), from 1, of each value among those of its query, in ascending order."""
+    order = np.lexsort((value, query))
+    places = np.empty(len(query), np.int64)
+    places[order] = np.arange(len(query)) - np.searchsorted(query, query[order]) + 1
+    return places
+
+
+def _ranks(relevant: Relevant, queries: np.ndarray, documents: np.ndarray) -> Iterator[Int64[np.ndarray, "2 k"]]:
+    """The ranks, from 1, of the relevant documents of each query: with the last and with the first id first."""
+    factors = np.random.default_rng(0).integers(1 << 63, size=documents.shape[1], dtype=np.uint64)
+    keys = np.einsum("md,d->m", documents.view(np.uint32), factors)  # the same of bit-identical rows
+    _, first, own = np.unique(keys, return_index=True, return_inverse=True)
+    bounds, step = np.searchsorted(relevant.query, np.arange(len(queries) + 1)), max(1, BLOCK // len(documents))
+    for start in range(0, len(queries), step):
+        block = queries[start : start + step] @ documents.T  # (b, m)
+        if len(first) < len(own):  # products of equal rows may differ in their last bit
+            block = block[:, first[own]]
+        for s, low, high in zip(block, bounds[start:], bounds[start + 1 :], strict=False):
+            at = relevant.place[low:high]
+            near = np.sort(s[s >= s[at].min()])
+            above = len(near) - np.searchsorted(near, s[at], "right")
+            tied = len(near) - above - np.searchsorted(near, s[at]) - 1
+            before = [np.count_nonzero(s[:i] == s[i]) if others else 0 for i, others in zip(at, tied, strict=True)]
+            yield 1 + above + np.array([before, tied - before])
