@@ -1,11 +1,13 @@
 """Which faults of a training loop `watch` names, and how often it reports one in a healthy loop.
 
-    python -m benchmarks.loop_doctor [--seeds 5] [--only NAME ...]
+    python -m benchmarks.loop_doctor [--seeds 5] [--only NAME ...] [--plain]
 
-Each fault is planted in a plain PyTorch loop: a small encoder on noisy views of random points, SGD, up to 20 steps that
-are all recorded. A fault is named rightly if it is among at most two names three steps after the first report. Healthy
-loops are the same without a fault, in float32 and under bfloat16 autocast, with gradient clipping, accumulated batches,
-a queue and a learned τ. The cost is the time within `step` and the backward pass of a checked step over a recorded one.
+Each fault is planted in a plain PyTorch loop or in one around a loss of lightly, pytorch-metric-learning,
+sentence-transformers or open_clip (`uv run --with open-clip-torch`): a small encoder on noisy views of random points,
+SGD, up to 20 steps that are all recorded. A fault is named rightly if it is among at most two names three steps after
+the first report. Healthy loops are the same without a fault, in float32 and under autocast to bfloat16 and to float16
+with a scaled loss, with gradient clipping, accumulated batches, a queue and a learned τ. The cost is the time within
+`step` and the backward pass of a checked step over a recorded one.
 """
 
 from __future__ import annotations
@@ -15,249 +17,16 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
 
+from benchmarks._plain_loops import HEALTHY, PLANTED, VIEWS, Loop, Step, nt_xent
 from benchmarks._timing import limit, summary
 from contrastive_core import watch
-from contrastive_core.recording.watch import Watch
 
-ROWS, WIDTH, STEPS, MORE = 48, 16, 20, 3  # steps after the first report of a fault
-TAU = 0.2
-Step = Callable[["Loop", Watch], None]
-
-
-class Loop:
-    """An encoder, its data and what a loop needs from step to step."""
-
-    def __init__(self, seed: int) -> None:
-        torch.manual_seed(seed)
-        self.model = nn.Sequential(nn.Linear(32, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, WIDTH))
-        self.tau = nn.Parameter(torch.tensor(TAU))
-        self.optimizer = torch.optim.SGD([{"params": self.model.parameters()}, {"params": self.tau, "lr": 1e-3}], 0.05)
-        self.points = torch.randn(512, 32)
-        self.classes = torch.randint(0, 8, (512,))
-        self.queue = normalize(torch.randn(96, WIDTH), dim=1)
-
-    def batch(self, repeated: int = 0) -> tuple[Tensor, Tensor]:
-        """Row numbers (n), some of them twice, and two noisy views (2n, 32), the first views first."""
-        index = torch.randperm(512)[:ROWS]
-        if repeated:
-            index[-repeated:] = index[:repeated]
-        x = self.points[index]
-        return index, torch.cat([x, x]) + 0.3 * torch.randn(2 * ROWS, 32)
-
-    def learn(self, loss: Tensor, clip: float | None = None) -> None:
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        if clip:
-            nn.utils.clip_grad_norm_(self.model.parameters(), clip)
-        self.optimizer.step()
-
-
-def two_views(z: Tensor) -> Tensor:
-    return torch.stack(z.chunk(2), 1)
-
-
-def scores_of(z: Tensor, unit: bool = True) -> Tensor:
-    u = normalize(z, dim=1) if unit else z
-    return u @ u.T
-
-
-def nt_xent(z: Tensor, fault: str = "") -> Tensor:
-    """NT-Xent of rows (2n, d), the first views first."""
-    n = len(z)
-    scores = scores_of(z, fault != "not_normalized") / TAU
-    scores = scores / TAU if fault == "tau_twice" else scores * TAU * TAU if fault == "tau_as_scale" else scores
-    target = (torch.arange(n) + n // 2) % n
-    if fault == "view_order":
-        target = torch.arange(n) ^ 1
-    positive = scores[torch.arange(n), target]
-    if fault != "self_among_negatives":
-        scores = scores.masked_fill(torch.eye(n, dtype=torch.bool), -torch.inf)
-    if fault == "positive_among_negatives":
-        scores = torch.cat([positive[:, None], scores], 1)
-    each = scores.logsumexp(1) - positive
-    if fault == "one_direction":
-        each = each[: n // 2]
-    return each.sum() if fault == "wrong_count" else each.mean()
-
-
-def simclr(
-    fault: str = "", scale: float = 1.0, repeated: int = 0, clip: float | None = None, bf16: bool = False
-) -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        index, x = loop.batch(repeated)
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            rows = two_views(loop.model(x))
-            z = torch.cat(rows.unbind(1))
-            if fault == "detached":
-                z = torch.cat([rows[:, 0], rows[:, 1].detach()])
-            loss = nt_xent(z, fault)
-        w.step(rows, ids=index, caller_loss=loss)
-        if fault == "wrong_count":
-            loop.optimizer.param_groups[0]["lr"] = 5e-4
-        loop.learn(loss * scale, clip)
-
-    return step
-
-
-def clip_loss(a: Tensor, b: Tensor, tau: Tensor | float, fault: str = "") -> Tensor:
-    """CLIP's loss of rows a (n, d) and b (m, d), of which the first n are partners."""
-    n = len(a)
-    if fault != "not_normalized":
-        a, b = normalize(a, dim=1), normalize(b, dim=1)
-    logits = a @ (b[:n] if fault == "negatives_unused" else b).T / tau
-    target = torch.arange(n)
-    target = target.roll(1) if fault == "target_shifted" else target * 0 if fault == "column_0" else target
-    forth = cross_entropy(logits, target)
-    if fault == "one_direction" or len(b) > n:
-        return forth
-    return (forth + cross_entropy(logits.T, target)) / 2
-
-
-def clip(fault: str = "", learned: bool = False, bf16: bool = False, repeated: int = 0) -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        index, x = loop.batch(repeated)
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            a, b = loop.model(x).chunk(2)
-            tau: Any = loop.tau if learned else TAU
-            loss = clip_loss(a, b, tau, fault)
-        w.step(a, b, ids=index, caller_loss=loss, temperature=tau if learned else None)
-        if fault == "not_normalized":
-            loop.optimizer.param_groups[0]["lr"] = 1e-3
-        loop.learn(loss)
-
-    return step
-
-
-def with_negatives(fault: str = "") -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        index, x = loop.batch()
-        a, b = loop.model(x).chunk(2)
-        hard = loop.model(loop.points[torch.randperm(512)[:ROWS]])
-        loss = clip_loss(a, candidates := torch.cat([b, hard]), TAU, fault)
-        ids = [str(i) for i in index.tolist()]
-        w.step(a, candidates, ids=(ids, ids + [f"{i}, negative" for i in ids]), caller_loss=loss)
-        loop.learn(loss)
-
-    return step
-
-
-def moco(fault: str = "", bf16: bool = False) -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        index, x = loop.batch()
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            q = loop.model(x[:ROWS])
-            with torch.no_grad():
-                k = loop.model(x[ROWS:])
-            filled = torch.cat([normalize(k.float(), dim=1), loop.queue])[: len(loop.queue)]
-            if fault == "own_keys_in_queue":
-                loop.queue = filled
-            u, key = normalize(q, dim=1), normalize(k, dim=1)
-            if fault == "queue_unused":
-                loss = cross_entropy(u @ key.T / TAU, torch.arange(ROWS))
-            else:
-                logits = torch.cat([(u * key).sum(1, keepdim=True), u @ loop.queue.T.to(u.dtype)], 1) / TAU
-                loss = cross_entropy(logits, torch.zeros(ROWS, dtype=torch.long))
-        w.step(q, k, queue=loop.queue, ids=index, caller_loss=loss)
-        if fault not in ("queue_unfilled", "own_keys_in_queue"):
-            loop.queue = filled
-        loop.learn(loss)
-
-    return step
-
-
-def sup_con(fault: str = "", bf16: bool = False) -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        index, x = loop.batch()
-        labels = torch.where(torch.arange(ROWS) < ROWS // 6, 100 + index, loop.classes[index])  # some are alone
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            z = loop.model(x[:ROWS])
-            scores = scores_of(z).float() / TAU
-            itself = torch.eye(ROWS, dtype=torch.bool)
-            positive = (labels[:, None] == labels) & ~itself
-            if fault == "first_positive_only":
-                positive &= positive.cumsum(1) == 1
-            log_p = scores - scores.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
-            each, count = -(log_p * positive).sum(1), positive.sum(1)
-            loss = (each / count.clamp_min(1)).sum() / (ROWS if fault == "wrong_count" else (count > 0).sum())
-            if fault == "mean_over_pairs":
-                loss = each.sum() / count.sum()
-        w.step(z, labels=labels, caller_loss=loss)
-        loop.learn(loss)
-
-    return step
-
-
-def accumulated(divide: bool = True, bf16: bool = False) -> Step:
-    def step(loop: Loop, w: Watch) -> None:
-        loop.optimizer.zero_grad(set_to_none=True)
-        for _ in range(4):
-            index, x = loop.batch()
-            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                z = loop.model(x)
-                loss = nt_xent(z)
-            w.step(z, ids=index.repeat(2), caller_loss=loss)
-            (loss / 4 if divide else loss).backward()
-        loop.optimizer.step()
-
-    return step
-
-
-def collapsing(loop: Loop, w: Watch) -> None:
-    loop.optimizer.param_groups[0]["lr"] = 1.0
-    index, x = loop.batch()
-    rows = two_views(loop.model(x))
-    loss = 2 - 2 * torch.nn.functional.cosine_similarity(rows[:, 0], rows[:, 1]).mean()
-    w.step(rows, ids=index, caller_loss=loss)
-    loop.learn(loss)
-
-
-VIEWS: dict[str, Any] = {"loss": "nt_xent", "temperature": TAU}
-TOWERS: dict[str, Any] = {"loss": "info_nce", "temperature": TAU, "towers": ("a", "b")}
-QUEUE: dict[str, Any] = {"loss": "info_nce", "temperature": TAU}
-LABELS: dict[str, Any] = {"loss": "sup_con", "temperature": TAU, "positives": "labels"}
-NEGATIVES: dict[str, Any] = {**TOWERS, "positives": "keys"}
-PLANTED: dict[str, tuple[str, Step, dict[str, Any]]] = {  # by title: the name, the loop, what it declares
-    "τ twice": ("tau_twice", simclr("tau_twice"), VIEWS),
-    "τ as a scale": ("tau_as_scale", simclr("tau_as_scale"), VIEWS),
-    "rows not normalized": ("not_normalized", clip("not_normalized"), TOWERS),
-    "positive among the negatives": ("positive_among_negatives", simclr("positive_among_negatives"), VIEWS),
-    "diagonal not masked": ("self_among_negatives", simclr("self_among_negatives"), VIEWS),
-    "duplicates in the batch": ("duplicates", simclr(repeated=5), VIEWS),
-    "duplicate captions": ("duplicates", clip(repeated=5), TOWERS),
-    "accumulated, not divided": ("gradient_scaled", accumulated(divide=False), {**VIEWS, "accumulate": 4}),
-    "gradient divided by 8": ("gradient_scaled", simclr(scale=1 / 8), VIEWS),
-    "one direction": ("one_direction", clip("one_direction"), TOWERS),
-    "one side detached": ("detached", simclr("detached"), VIEWS),
-    "views in another order": ("view_order", simclr("view_order"), VIEWS),
-    "targets shifted": ("target_shifted", clip("target_shifted"), TOWERS),
-    "target always column 0": ("column_0", clip("column_0"), TOWERS),
-    "one positive of several": ("first_positive_only", sup_con("first_positive_only"), LABELS),
-    "negatives unused": ("negatives_unused", with_negatives("negatives_unused"), NEGATIVES),
-    "queue unused": ("queue_unused", moco("queue_unused"), QUEUE),
-    "queue holds own keys": ("own_keys_in_queue", moco("own_keys_in_queue"), QUEUE),
-    "queue never filled": ("queue_unfilled", moco("queue_unfilled"), QUEUE),
-    "sum in place of mean": ("wrong_count", simclr("wrong_count"), VIEWS),
-    "mean over rows without a positive": ("wrong_count", sup_con("wrong_count"), LABELS),
-    "mean over pairs": ("mean_over_pairs", sup_con("mean_over_pairs"), LABELS),
-    "collapse": ("collapse", collapsing, {"loss": "negative_cosine"}),
-}
-HEALTHY: dict[str, tuple[Callable[[bool], Step], dict[str, Any]]] = {
-    "SimCLR": (lambda bf16: simclr(bf16=bf16), VIEWS),
-    "SimCLR, clipped": (lambda bf16: simclr(bf16=bf16, clip=0.1), VIEWS),
-    "CLIP": (lambda bf16: clip(bf16=bf16), TOWERS),
-    "CLIP, learned τ": (lambda bf16: clip(bf16=bf16, learned=True), TOWERS),
-    "accumulated": (lambda bf16: accumulated(bf16=bf16), {**VIEWS, "accumulate": 4}),
-    "explicit negatives": (lambda bf16: with_negatives(), NEGATIVES),
-    "MoCo": (lambda bf16: moco(bf16=bf16), QUEUE),
-    "SupCon": (lambda bf16: sup_con(bf16=bf16), LABELS),
-}
+STEPS, MORE = 20, 3  # steps after the first report of a fault
+KINDS = {"": None, ", bfloat16": torch.bfloat16, ", float16": torch.float16}
 
 
 def reported(step: Step, declared: dict[str, Any], seed: int) -> tuple[list[str], int]:
@@ -302,30 +71,37 @@ def cost() -> tuple[float, float]:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--seeds", type=int, default=5)
-    options.add_argument("--only", nargs="+", default=[])
+    options.add_argument("--only", nargs="+", default=[], help="faults by name; no healthy loops then")
+    options.add_argument("--plain", action="store_true", help="no loops of libraries")
     args = options.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("contrastive_core.watch").setLevel(logging.ERROR)
+    faults, loops = dict(PLANTED), dict(HEALTHY)
+    if not args.plain:
+        from benchmarks import _library_loops
+
+        faults |= {title: (name, make(), declared) for title, (name, make, declared) in _library_loops.PLANTED.items()}
+        loops |= _library_loops.HEALTHY
+    faults = {title: fault for title, fault in faults.items() if not args.only or fault[0] in args.only}
     right = alarms = 0
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CONTRASTIVE_LAB_RUNS"] = folder
-        for title, (name, step, declared) in PLANTED.items():
-            if args.only and name not in args.only:
-                continue
+        for title, (name, step, declared) in faults.items():
             each = [reported(step, declared, seed) for seed in range(args.seeds)]
             hits = [name in names and len(names) <= 2 for names, _ in each]
             right += sum(hits)
             others = sorted({other for names, _ in each for other in names} - {name})
             also = f"; also {', '.join(others)}" if others else ""
-            print(f"  {title:<36}{sum(hits)} of {len(hits)}, from step {max(s for _, s in each)}{also}")
-        for title, (make, declared) in HEALTHY.items():
-            for bf16 in (False, True):
-                each = [reported(make(bf16), declared, seed) for seed in range(args.seeds)]
+            print(f"  {title:<50}{sum(hits)} of {len(hits)}, from step {max(s for _, s in each)}{also}", flush=True)
+        for title, (make, declared) in {} if args.only else loops.items():
+            for kind, dtype in KINDS.items():
+                each = [reported(make(dtype), declared, seed) for seed in range(args.seeds)]
                 alarms += sum(bool(names) for names, _ in each)
                 names = sorted({name for found, _ in each for name in found})
-                print(f"  {title + (', bfloat16' if bf16 else ''):<36}{', '.join(names) or 'silent'}")
+                print(f"  {title + kind:<50}{', '.join(names) or 'silent'}", flush=True)
         step_ms, thread_ms = cost()
-    planted, healthy = args.seeds * len(PLANTED), args.seeds * 2 * len(HEALTHY)
+    planted, healthy = args.seeds * len(faults), args.seeds * len(KINDS) * len(loops)
+    print(f"  {right} of {planted} planted faults are named; {alarms} of {healthy} healthy loops have a report")
     print(f"  a checked step: {step_ms:.2f} ms more in the loop, {thread_ms:.0f} ms in the recorder's thread")
     summary(
         "loop_doctor",

@@ -80,11 +80,13 @@ class Wrapped(nn.Module):
         tensors, are_towers = [v for v in values if isinstance(v, Tensor)], self.watch.settings.towers is not None
         call: dict[str, Any] = {"ids": ids}
         if kind.encodes:
-            views = [*encoded[:2]]
-            if are_towers and len(encoded) > 2:  # the positives, and negatives of no anchor
-                own = [str(i) for i in to_numpy(range(len(encoded[0])) if ids is None else ids).tolist()]
-                others = [f"{name}, negative {k}" for k in range(1, len(encoded) - 1) for name in own]
-                views, call["ids"] = [encoded[0], torch.cat([*encoded[1:]])], (own, own + others)
+            n, candidates = len(encoded[0]) if encoded else 0, tuple(encoded[1:])
+            columns = sum(map(len, candidates)) // max(n, 1)  # the library may encode several at once
+            views: list[Any] = [*encoded[:1], *(z[:n] if len(z) > n else z for z in candidates[:1])]
+            if are_towers and columns > 1:  # the positives, and negatives of no anchor
+                own = [str(i) for i in to_numpy(range(n) if ids is None else ids).tolist()]
+                others = [f"{name}, negative {k}" for k in range(1, columns) for name in own]
+                views, call["ids"] = [encoded[0], candidates], (own, own + others)
         elif kind.rows:
             views, call["bias"] = [arguments[name] for name in kind.rows], arguments.get("logit_bias")
         else:
@@ -119,7 +121,7 @@ class Wrapped(nn.Module):
 
 @contextmanager
 def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
-    """The sentence embeddings (n, d) that the model of a loss makes meanwhile, a column each."""
+    """The sentence embeddings (n, d) that the model of a loss makes meanwhile, a column or several that are merged."""
     encoded: list[Tensor] = []
     model = getattr(criterion, "model", None)
     if not isinstance(model, nn.Module):
@@ -129,7 +131,7 @@ def _sentence_embeddings(criterion: Any) -> Iterator[list[Tensor]]:
     def listen(module: nn.Module, args: Any, output: Any) -> None:
         rows = output.get("sentence_embedding") if isinstance(output, Mapping) else None
         if isinstance(rows, Tensor) and rows.ndim == 2 and rows.requires_grad:
-            encoded.append(rows.detach())
+            encoded.append(rows)
 
     hook = model.register_forward_hook(listen)
     try:

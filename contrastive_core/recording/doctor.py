@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
-from contrastive_core.recording.faults import Case, Fault, Suspect, duplicate_fault, duplicates, own_keys, suspects
+from contrastive_core.recording.faults import Case, Fault, Suspect, suspects, with_setting
+from contrastive_core.recording.row_faults import of_healthy, of_rows
 from contrastive_core.recording.steps import RecordedBatch
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
@@ -23,7 +25,6 @@ MOST_SCORES = 1 << 22  # anchors × candidates of a batch that is checked
 VALUE, GRADIENT = 2e-3, 1e-2  # relative tolerances in float32
 EPS = 2.0**-12  # of float32, whose products may be TF32
 LOSS_SCALE = 1024  # of mixed precision, from which on a power of two is no fault
-COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied five times as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class SavedBatch:
     Args:
         is_learned: (n) rows that require a gradient; default: all. eps: the precision of the loop's numbers.
         accumulate: batches whose gradients add up, each divided by this number.
+        process: (n) number of the process that has the row, 0 for this one; None: there is one. `value` is the mean
+            over processes, `grad` what reaches the rows of this one from the sum of their losses.
         queue_before: the queue of an earlier step. first_spread: `spread_of` the rows of the first step.
     """
 
@@ -43,6 +46,7 @@ class SavedBatch:
     eps: float = EPS
     positives: str = "auto"
     accumulate: int = 1
+    process: np.ndarray | None = None
     queue_before: Tensor | None = None
     first_spread: float | None = None
 
@@ -105,17 +109,17 @@ class Numbers(NamedTuple):
 
 def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
     """Name the faults that explain a loop's loss value and gradient. Of `loss` None only the rows are checked."""
-    faults = list(_of_rows(batch))
+    faults = of_rows(batch.rows, batch.queue_before, batch.first_spread)
     if problem := _problem(batch, loss):
         return Diagnosis(tuple(faults), problem=problem, value=batch.value)
     assert loss is not None
     try:
-        judge = _Judge(batch, Case(batch.rows, loss, batch.positives))
+        judge = _Judge(batch, Case(batch.rows, loss, batch.positives, batch.process))
     except ValueError as error:
         return Diagnosis(tuple(faults), problem=str(error), value=batch.value)
     about = judge.about()
     if judge.is_healthy():
-        return replace(about, faults=(*faults, *_of_healthy(batch.rows)))
+        return replace(about, faults=(*faults, *of_healthy(batch.rows)))
     found = judge.explanations()
     is_explained = found is None or bool(faults or found)
     return replace(about, faults=(*faults, *(found or [])), is_explained=is_explained)
@@ -138,47 +142,6 @@ def _problem(batch: SavedBatch, loss: Loss | None) -> str:
     return ""
 
 
-# --- the rows alone ---
-
-
-def spread_of(rows: RecordedBatch) -> tuple[float, float]:
-    """The variance of unit rows, and the number of dimensions in which they vary (the participation ratio)."""
-    unit = torch.nn.functional.normalize(rows.z, dim=1)
-    unit = unit - unit.mean(0)
-    spectrum = torch.linalg.svdvals(unit).square()
-    total = float(spectrum.sum())
-    return total / len(unit), total**2 / max(float(spectrum.square().sum()), 1e-30)
-
-
-def _of_rows(batch: SavedBatch) -> list[Fault]:
-    rows, found = batch.rows, []
-    variance, dimensions = spread_of(rows)
-    first = batch.first_spread
-    if variance < COLLAPSED or (first is not None and variance < min(COLLAPSING, first / 5)):
-        text = N_("The embedding collapses: the variance of unit rows is {variance}.")
-        found.append(Fault("collapse", message(text, variance=f"{variance:.2g}")))
-    elif len(rows) > 15 and rows.z.shape[1] > 7 and dimensions < 1.5:
-        text = N_("The embedding collapses: unit rows vary in {count} dimensions.")
-        found.append(Fault("collapse", message(text, count=f"{dimensions:.1f}")))
-    queue = rows.queue
-    if queue is not None and len(queue):
-        is_same = batch.queue_before is not None and torch.equal(queue, batch.queue_before)
-        if is_same or float((queue - queue[0]).abs().max()) == 0:
-            found.append(Fault("queue_unfilled", N_("The queue is not filled: it does not change.")))
-    return found
-
-
-def _of_healthy(rows: RecordedBatch) -> list[Fault]:
-    """Faults that lie in what the loop hands to the right loss."""
-    found = []
-    if rows.queue is not None and (own := own_keys(rows)).any():
-        text = message("{count} rows of the queue are keys of this batch.", count=int(own.sum()))
-        found.append(Fault("own_keys_in_queue", text))
-    if rows.has_views and not rows.is_of_towers and (names := duplicates(rows)):
-        found.append(duplicate_fault(names))
-    return found
-
-
 # --- the numbers ---
 
 
@@ -188,27 +151,38 @@ class _Judge:
     def __init__(self, batch: SavedBatch, case: Case) -> None:
         self.batch, self.case = batch, case
         self.compared = torch.from_numpy(self._compared())
+        lengths = batch.rows.z.norm(dim=1)
+        # Of rows that were normalized before, the gradient along them reaches nothing.
+        self.are_unit = bool(((lengths - 1).abs() < max(4 * batch.eps, 1e-3)).all())
         self.declared = self.numbers(case.declared)
         self.value = batch.value
-        self.grad = None if batch.grad is None else batch.grad[self.compared] * batch.accumulate
+        self.grad = None
+        if batch.grad is not None:
+            self.grad = self._across(batch.grad)[self.compared] * (batch.accumulate / case.processes)
 
     def _compared(self) -> np.ndarray:
         """Rows (n) whose gradient is compared: of one-sided losses not of a side that gets none by design."""
         rows, grad = self.batch.rows, self.batch.grad
-        every = np.ones(len(rows), bool) if self.batch.is_learned is None else self.batch.is_learned
+        own = np.ones(len(rows), bool) if self.batch.process is None else self.batch.process == 0
+        every = own if self.batch.is_learned is None else self.batch.is_learned & own
         by_design = self.case.is_one_sided or self.case.loss.detaches_targets
         if grad is None or not (by_design or rows.is_of_towers):
-            return np.ones(len(rows), bool)
+            return own
         reached = [side for side in (0, 1) if bool(grad[torch.from_numpy(rows.view == side)].any())]
-        return np.isin(rows.view, reached) if by_design and reached else every
+        return np.isin(rows.view, reached) & own if by_design and reached else every
 
     def numbers(self, suspect: Suspect, z: Tensor | None = None) -> Numbers:
         z = (self.case.rows.z if z is None else z).detach().clone().requires_grad_()
         with torch.enable_grad():
             value = suspect.value(z)
             (grad,) = torch.autograd.grad(value, z, allow_unused=True)
-        grad = torch.zeros_like(z) if grad is None else grad
+        grad = torch.zeros_like(z) if grad is None else self._across(grad)
         return Numbers(float(value.detach()), grad[self.compared])
+
+    def _across(self, grad: Tensor) -> Tensor:
+        """A gradient (n, d), without what is along unit rows."""
+        z = self.case.rows.z
+        return grad - (grad * z).sum(1, keepdim=True) * z if self.are_unit else grad
 
     def tolerances(self, suspect: Suspect, of: Numbers) -> tuple[float, float]:
         """Differences of the value and, relative to its length, of the gradient that rounding explains."""
@@ -281,7 +255,7 @@ class _Judge:
             best = min(misfit for misfit, _ in fits.values())
             chosen = [fault for misfit, fault in fits.values() if misfit <= max(3 * best, 0.1)]
             return None if None in chosen else [fault for fault in chosen if fault]
-        return self._detached() or self._factors()
+        return self._detached() or self._factors() or self._other_tau()
 
     def _detached(self) -> list[Fault]:
         rows, grad = self.case.rows, self.declared.grad
@@ -293,11 +267,42 @@ class _Judge:
         for side in (1, 0):
             kept = torch.from_numpy(rows.view != side)[self.compared][:, None]
             if _distance(self.grad, grad * kept) <= tolerance:
-                text = N_("No gradient reaches the rows of side {side}: they are detached.")
+                text = N_(
+                    "No gradient reaches the rows of side {side}: they are detached, or the loss uses other tensors."
+                )
                 return [Fault("detached", message(text, side=side + 1))]
+        if self.case.process is not None:
+            alone = self.case.of(
+                change=lambda pairs: pairs.take_anchors(torch.from_numpy(self.case.of_anchors(pairs) == 0))
+            )
+            if _distance(self.grad * self.case.processes, self.numbers(alone).grad) <= tolerance:
+                return [Fault("gathered_detached", N_("Rows of other processes are gathered without their gradient."))]
         as_anchors = self.case.of(change=lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach()))
         if _distance(self.grad, self.numbers(as_anchors).grad) <= tolerance:
             return [Fault("detached", N_("Rows get a gradient only as anchors: the candidates are detached."))]
+        return []
+
+    def _other_tau(self) -> list[Fault]:
+        """τ with which the declared loss has the loop's value and gradient."""
+        if self.value is None or "temperature" not in knobs_of(type(self.case.loss)):
+            return []
+        value, z = self.value, self.case.rows.z
+
+        def excess(log_tau: float) -> float:
+            return float(self.case.of(loss=with_setting(temperature=math.exp(log_tau))).value(z)) - value
+
+        grid = np.linspace(math.log(0.005), math.log(5.0), 15).tolist()
+        over = [excess(x) for x in grid]
+        for low, high, a, b in zip(grid[:-1], grid[1:], over[:-1], over[1:], strict=True):
+            if a * b > 0:
+                continue
+            for _ in range(25):
+                middle = (low + high) / 2
+                low, high = (middle, high) if excess(middle) * a > 0 else (low, middle)
+            tau = math.exp(low)
+            fault = Fault("other_tau", message("τ is {tau}, not the declared value.", tau=f"{tau:.3g}"))
+            if self.misfit(self.case.of(fault, loss=with_setting(temperature=tau))) <= 1:
+                return [fault]
         return []
 
     def _factors(self) -> list[Fault]:

@@ -20,18 +20,10 @@ from contrastive_core.losses import Loss
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import NO_ROW, Masks
 from contrastive_core.recording.figures import pairs_of, with_learned
+from contrastive_core.recording.row_faults import Fault, duplicate_fault, duplicates, own_keys
 from contrastive_core.recording.steps import RecordedBatch, group_numbers
 
 ChangeMasks = Callable[[Masks, Pairs], tuple[Tensor, Tensor]]
-SAME = 1 - 1e-5  # cosine from which on two rows are copies
-
-
-class Fault(NamedTuple):
-    """A fault by name, in a sentence, with the ids of the rows concerned."""
-
-    name: str
-    text: str
-    rows: tuple[str, ...] = ()
 
 
 class Suspect(NamedTuple):
@@ -49,6 +41,20 @@ class Case:
     rows: RecordedBatch
     loss: Loss
     positives: str
+    process: np.ndarray | None = None  # (n), of several that share a batch
+
+    @property
+    def processes(self) -> int:
+        return 1 if self.process is None else int(self.process.max()) + 1
+
+    def of_anchors(self, pairs: Pairs) -> np.ndarray:
+        """The process of each anchor."""
+        assert self.process is not None
+        return self.process if len(pairs) == len(self.rows) else self.process[self.rows.view == 0]
+
+    def own_anchors(self, pairs: Pairs) -> Pairs:
+        """The anchors of this process alone."""
+        return pairs.take_anchors(torch.from_numpy(self.of_anchors(pairs) == 0))
 
     @property
     def declared(self) -> Suspect:
@@ -115,32 +121,12 @@ def _harmless(case: Case) -> Iterator[Suspect]:
         yield case.of(queue=rows.queue[torch.from_numpy(~own)])  # it was recorded after it was filled
 
 
-def duplicates(rows: RecordedBatch) -> list[str]:
-    """Ids that several images of the batch have; of two towers, several rows of each."""
-    names, counts = np.unique(rows.ids[rows.view == 0], return_counts=True)
-    return names[counts > 1].tolist()
-
-
-def duplicate_fault(names: list[str]) -> Fault:
-    text = N_("Images that are in the batch twice are negatives of each other. Ids: {count}.")
-    return Fault("duplicates", message(text, count=len(names)), tuple(names))
-
-
-def own_keys(rows: RecordedBatch) -> np.ndarray:
-    """Which rows (k) of the queue are keys of this batch."""
-    assert rows.queue is not None
-    keys = _unit(rows.z[torch.from_numpy(rows.view == 1)])
-    return ((_unit(rows.queue) @ keys.T).amax(1) > SAME).numpy() if len(keys) else np.zeros(len(rows.queue), bool)
-
-
-def _unit(z: Tensor) -> Tensor:
-    return torch.nn.functional.normalize(z, dim=1)
-
-
 # --- settings ---
 
 
-def _setting(**values: Any) -> Callable[[Loss], Loss]:
+def with_setting(**values: Any) -> Callable[[Loss], Loss]:
+    """The loss with other settings, in range or not."""
+
     def change(loss: Loss) -> Loss:
         other = copy.copy(loss)  # not checked: a fault may lie outside a knob's range
         for name, value in values.items():
@@ -160,9 +146,9 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
             "tau_unused": (1.0, N_("τ is not applied.")),
         }
         for name, (other, text) in texts.items():
-            yield case.of(Fault(name, text), loss=_setting(temperature=other))
+            yield case.of(Fault(name, text), loss=with_setting(temperature=other))
     if "bias" in knobs:
-        yield case.of(Fault("bias_unused", N_("The bias is not added.")), loss=_setting(bias=0.0), bias=None)
+        yield case.of(Fault("bias_unused", N_("The bias is not added.")), loss=with_setting(bias=0.0), bias=None)
     for name, knob in knobs.items():
         now = getattr(case.loss, name)
         others = knob.choices or ((True, False) if isinstance(knob.default, bool) else ())
@@ -175,7 +161,7 @@ def _of_settings(case: Case) -> Iterator[Suspect]:
                 fault = Fault("not_normalized" if is_raw else "normalized", raw if is_raw else unit)
             else:
                 fault = Fault("other_setting", message("The loop uses {name}={value}.", name=name, value=value))
-            yield case.of(fault, loss=_setting(**{name: value}))
+            yield case.of(fault, loss=with_setting(**{name: value}))
 
 
 # --- pairs ---
@@ -204,6 +190,10 @@ def _first_positive(masks: Masks, pairs: Pairs) -> tuple[Tensor, Tensor]:
     return first, masks.negative | (masks.positive & ~first)
 
 
+def _rows_alone(used: Tensor) -> Callable[[Pairs], Pairs]:
+    return lambda pairs: pairs.take_anchors(used).take_candidates(torch.nonzero(used).flatten())
+
+
 def _of_pairs(case: Case) -> Iterator[Suspect]:
     _, every = case.pairs(case.rows.z)
     masks, rows = every.masks(), case.rows
@@ -213,6 +203,14 @@ def _of_pairs(case: Case) -> Iterator[Suspect]:
         text = N_("Each row is its own negative: the diagonal is not masked.")
         with_itself = _with_masks(lambda masks, _: (masks.positive, masks.negative | masks.self_pair))
         yield case.of(Fault("self_among_negatives", text), with_itself)
+    if case.process is not None:
+        process, of_anchor = case.process, case.of_anchors(every)
+        of_candidate = process if len(every.candidates) == len(rows) else process[rows.view == 1]
+        same = torch.from_numpy(of_anchor[:, None] == of_candidate)
+        text = N_("Rows of other processes are not used as negatives.")
+        yield case.of(
+            Fault("processes_apart", text), _with_masks(lambda masks, _: (masks.positive, masks.negative & same))
+        )
     if (masks.positive.sum(1) > 1).any():
         text = N_("Only the first positive of an anchor counts as one. The others are negatives.")
         yield case.of(Fault("first_positive_only", text), _with_masks(_first_positive))
@@ -228,6 +226,11 @@ def _of_pairs(case: Case) -> Iterator[Suspect]:
     sizes = [int((rows.view == side).sum()) for side in (0, 1)]
     if rows.is_of_towers and sizes[0] == sizes[1] and (names := duplicates(rows)):
         yield case.of(duplicate_fault(names), image=np.tile(np.arange(sizes[0]), 2))
+    if not (case.is_one_sided or rows.is_of_towers) and (views := int(rows.view.max()) + 1) > 2:
+        for left in (*([view] for view in range(views)), *(range(view, views) for view in range(2, views))):
+            text = message("The rows of {count} of {views} views are not used.", count=len(left), views=views)
+            used = torch.from_numpy(~np.isin(rows.view, left))
+            yield case.of(Fault("view_unused", text), _rows_alone(used))
     for positives in ("labels", "views"):
         has_both = rows.has_labels and rows.has_views and not rows.is_of_towers and not case.is_one_sided
         text = N_("Rows of one label are positives.") if positives == "labels" else N_("The labels are not used.")
@@ -268,6 +271,8 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
     shifted = Fault("target_shifted", N_("The targets are shifted by one row."))
     second = rows.view == 1
     for by in (1, -1):
+        if rows.has_labels and not rows.is_of_towers:
+            yield case.of(shifted, labels=np.roll(rows.labels, by))
         yield case.of(shifted, _with_masks(_shifted(by)))  # the same targets in both directions
         if not case.is_one_sided and (rows.has_views or rows.is_of_towers):
             image = rows.image.copy()
@@ -290,6 +295,12 @@ def _of_order(case: Case) -> Iterator[Suspect]:
 
 def _of_directions(case: Case) -> Iterator[Suspect]:
     rows, text = case.rows, N_("Only one direction is computed: the rows of side {side} are not anchors.")
+    if case.positives == "keys" and rows.queue is None:
+        fault = Fault("both_directions", N_("Both directions are computed: the rows of side 2 are anchors too."))
+        if rows.is_of_towers:
+            yield case.of(fault, positives="auto")
+        else:
+            yield case.of(fault, lambda pairs: builders.from_towers(pairs.anchors, pairs.candidates))
     if case.is_one_sided or not (rows.has_views or rows.is_of_towers):
         return
     for side in (1, 0):

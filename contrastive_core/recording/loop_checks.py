@@ -14,8 +14,8 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of, spread_of
-from contrastive_core.recording.faults import Fault
+from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.row_faults import Fault, spread_of
 from contrastive_core.recording.steps import Omissions, StepCopy, batch_of
 
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
@@ -32,6 +32,7 @@ class CheckCopy:
     eps: float
     is_learned: tuple[bool, ...]
     grads: list[Tensor | None]
+    sizes: tuple[int, ...] = ()  # rows of each view that are of this process; (): all
     copied: list[Any] = field(default_factory=list)  # events of a GPU
     handles: list[Any] = field(default_factory=list)
 
@@ -53,6 +54,12 @@ class CheckCopy:
             grad = _flat([g.cpu().double() for g in filled], copy.is_of_towers)
         marks = zip(copy.views, self.is_learned, strict=True)
         learned = _flat([z.new_full((*z.shape[:-1], 1), float(x)).cpu() for z, x in marks], copy.is_of_towers)
+        process = None
+        if copy.processes > 1:
+            places = [torch.arange(len(z)) // n for z, n in zip(copy.views, self.sizes, strict=True)]
+            spread = [p.view(-1, *[1] * (z.ndim - 1)) for p, z in zip(places, copy.views, strict=True)]
+            of_row = [p.expand(*z.shape[:-1], 1) for p, z in zip(spread, copy.views, strict=True)]
+            process = _flat(of_row, copy.is_of_towers)[:, 0].numpy()
         return SavedBatch(
             rows=rows,
             value=None if copy.caller_loss is None else float(copy.caller_loss),
@@ -61,6 +68,7 @@ class CheckCopy:
             eps=self.eps,
             positives=positives,
             accumulate=accumulate,
+            process=process,
         )
 
 
@@ -81,16 +89,21 @@ class GradientCatcher:
         """Follow the gradients of a recorded step, if it is to be checked."""
         is_due = self.seen < FIRST or self.seen % EVERY == 0
         self.seen += 1
-        if not is_due or not copy.is_whole or not collectives.is_single_process():
+        is_apart = copy.processes == 1 and not collectives.is_single_process()
+        if not is_due or not copy.is_whole or is_apart:
             return
-        rows = [z if isinstance(z, Tensor) else None for z in views]
-        learned = tuple(z is not None and z.requires_grad for z in rows)
+        parts = [z if isinstance(z, tuple) else (z,) for z in views]
+        learned = tuple(any(isinstance(z, Tensor) and z.requires_grad for z in each) for each in parts)
         if copy.caller_loss is None and not any(learned):
             return
-        check = CheckCopy(copy, precision_of(copy), learned, [None] * len(rows))
-        for place, z in enumerate(rows):
-            if z is not None and z.requires_grad:
-                check.handles.append(z.register_hook(_keeper(check, place)))
+        sizes = tuple(sum(map(len, each)) for each in parts)
+        check = CheckCopy(copy, precision_of(copy), learned, [None] * len(parts), sizes)
+        for place, each in enumerate(parts):
+            first = 0
+            for z in each:
+                if isinstance(z, Tensor) and z.requires_grad:
+                    check.handles.append(z.register_hook(_keeper(check, place, first)))
+                first += len(z)
         self._waiting = check
 
     def take(self) -> CheckCopy | None:
@@ -101,10 +114,16 @@ class GradientCatcher:
         return check
 
 
-def _keeper(check: CheckCopy, place: int) -> Any:
-    def keep(grad: Tensor) -> None:
-        before = check.grads[place]
-        check.grads[place] = grad.detach().clone() if before is None else before + grad.detach()
+def _keeper(check: CheckCopy, place: int, first: int) -> Any:
+    """A hook that adds the gradient of rows to that of a view, in which they are the rows from `first` on."""
+
+    def keep(grad: Tensor | None) -> None:
+        if grad is None:  # another part of the same operation got one
+            return
+        kept = check.grads[place]
+        if kept is None:
+            kept = check.grads[place] = torch.zeros_like(check.copy.views[place])
+        kept[first : first + len(grad)] += grad.detach()
         if grad.is_cuda:
             event = torch.cuda.Event()
             event.record(torch.cuda.current_stream(grad.device))

@@ -1,6 +1,5 @@
-"""One step of a training, as it is recorded: detached copies that the training thread makes on the tensors' device,
-and the rows from which figures are computed. Nothing waits in `copy_step`: a copy on a GPU is queued behind the
-training's own work, and the recorder's thread reads it once it is done. Unusable rows are left out and counted."""
+"""One step of a training, as it is recorded: detached copies that the training thread makes on the tensors' device, and
+the rows from which figures are computed. `copy_step` does not wait for a GPU. Unusable rows are counted."""
 
 from __future__ import annotations
 
@@ -88,6 +87,7 @@ class StepCopy:
     copied: torch.cuda.Event | None = None  # of a GPU, after the copies
     is_of_towers: bool = False
     is_whole: bool = True  # no row is left out
+    processes: int = 1  # that have gathered these rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,12 +206,13 @@ def gather_step(copy: StepCopy) -> StepCopy:
     values: dict[str, Any] = {}
     for name in PER_ROW:
         value = getattr(copy, name)
-        if copy.is_of_towers:
-            pair = tuple(map(gather, (None, None) if value is None else value))
-            values[name] = None if all(part is None for part in pair) else pair
-        else:
-            values[name] = gather(value)
-    return replace(copy, views=tuple(collectives.all_gather(z) for z in copy.views), copied=None, **values)
+        values[name] = tuple(map(gather, value or (None, None))) if copy.is_of_towers else gather(value)
+        if copy.is_of_towers and all(part is None for part in values[name]):
+            values[name] = None
+    loss = gather(None if copy.caller_loss is None else [copy.caller_loss])
+    values |= {"caller_loss": None if loss is None else float(loss.mean()), "copied": None}
+    views = tuple(collectives.all_gather(z) for z in copy.views)
+    return replace(copy, views=views, processes=collectives.world().size, **values)
 
 
 # --- rows ---

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
+import torch
 from torch import nn
 
 from contrastive_core import losses
@@ -17,6 +18,7 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.ops import collectives
 from contrastive_core.recording.criterion import Wrapped
+from contrastive_core.recording.declarations import declaration_of
 from contrastive_core.recording.figures import embed_probe
 from contrastive_core.recording.loop_checks import GradientCatcher
 from contrastive_core.recording.recorder import Recorder, WatchSettings
@@ -27,7 +29,7 @@ from contrastive_core.runs.run import Run
 
 def watch(
     name: str,
-    loss: str | None = None,
+    loss: Any = None,
     *,
     every: int = 50,
     rows: int = 256,
@@ -47,7 +49,8 @@ def watch(
 
     Args:
         name: of the run folder; where it is taken, "-2", "-3", ... goes behind it.
-        loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; None: only `losses=` of `step`.
+        loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; or the loss module of lightly,
+            pytorch-metric-learning, open_clip or sentence-transformers, with its τ; None: only `losses=` of `step`.
         every: steps between two that are recorded; the first is. rows: kept of each, all views of an image counted.
         positives: "views" of an image, rows of one of the "labels", "keys" (first view against the
             second ones), or "auto": as the loss's paper pairs them, as far as there are both.
@@ -63,6 +66,13 @@ def watch(
         accumulate: batches whose gradients add up, where each loss is divided by this number.
     Raises: BadName; UnknownName; ValueError for a setting that there is not.
     """
+    declared = None if loss is None or isinstance(loss, str) else declaration_of(loss)
+    is_unknown = not (loss is None or isinstance(loss, str) or declared)
+    if declared is not None:
+        loss, knobs = declared.loss, {**declared.settings, **knobs}
+        positives, towers = declared.positives if positives == "auto" else positives, towers or declared.towers
+    elif is_unknown:
+        loss = None
     criterion = losses.create(loss, **knobs) if loss else None
     if knobs and criterion is None:
         raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
@@ -81,7 +91,10 @@ def watch(
         check=check,
         accumulate=accumulate,
     )
-    return Watch(new_name(name), settings)
+    recording = Watch(new_name(name), settings)
+    if is_unknown:
+        recording.omissions.remark(N_("The loss is not checked: Contrastive Lab has none that computes the same."))
+    return recording
 
 
 class Watch:
@@ -172,7 +185,8 @@ class Watch:
         self._images, self._since = 0, now
         try:
             are_towers = self.settings.towers is not None
-            copy = copy_step(self._steps, views, speed, self.omissions, are_towers=are_towers, **values)
+            whole = [torch.cat(z) if isinstance(z, tuple) else z for z in views]
+            copy = copy_step(self._steps, whole, speed, self.omissions, are_towers=are_towers, **values)
             if self.settings.gather:
                 copy = gather_step(copy)
             if self._recorder is not None:

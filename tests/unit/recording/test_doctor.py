@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,11 +37,11 @@ def test_planted_faults_are_named(title: str) -> None:
     assert names == [name]
 
 
-@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("kind", [None, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("title", loop_doctor.HEALTHY)
-def test_healthy_loops_are_silent(title: str, bf16: bool) -> None:
+def test_healthy_loops_are_silent(title: str, kind: torch.dtype | None) -> None:
     make, declared = loop_doctor.HEALTHY[title]
-    assert loop_doctor.reported(make(bf16), declared, seed=0)[0] == []
+    assert loop_doctor.reported(make(kind), declared, seed=0)[0] == []
 
 
 def saved(views: torch.Tensor, **values: object) -> SavedBatch:
@@ -123,6 +125,91 @@ def test_a_wrapped_loss_is_checked() -> None:
             wrapped(a, b).backward()
         findings = w._recorder.findings
     assert findings.confirmed() == ["detached"]
+
+
+def diagnosed(name: str, computes: Callable[[torch.Tensor], torch.Tensor], z: torch.Tensor, **how: Any) -> list[str]:
+    """Names of the faults of a loss of rows z that is declared by this name."""
+    grown = z.clone().requires_grad_()
+    value = computes(grown)
+    value.backward()
+    extra = {key: how.pop(key) for key in ("positives", "process", "scale") if key in how}
+    labels, ids = how.pop("labels", None), how.pop("ids", None)
+    rows = batch_of(copy_step(1, [z], 0.0, Omissions(""), labels=labels, ids=ids), Omissions(""))
+    grad = grown.grad.flatten(0, -2).double() * extra.pop("scale", 1.0)
+    found = diagnose(SavedBatch(rows, value.item(), grad, **extra), losses.create(name, **how))
+    assert found.is_explained
+    return [fault.name for fault in found.faults]
+
+
+def nt_xent(z: torch.Tensor, **how: Any) -> torch.Tensor:
+    return losses.create("nt_xent", **how)(pairs.from_views(z)).value
+
+
+def test_more_faults() -> None:
+    views, labels = torch.randn(16, 2, 8), torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 0, 1, 1, 2])
+    three, z = torch.randn(10, 3, 8), torch.randn(12, 8)
+    assert diagnosed("nt_xent", lambda z: nt_xent(z, temperature=0.3), views) == ["other_tau"]
+    assert diagnosed("nt_xent", lambda z: nt_xent(z[:, :2]), three) == ["view_unused"]
+    assert diagnosed("nt_xent", lambda z: nt_xent(z[:, 1:]), three) == ["view_unused"]
+
+    def of_other_rows(z: torch.Tensor) -> torch.Tensor:
+        return losses.create("sup_con")(pairs.from_labels(z, labels.roll(1))).value
+
+    assert diagnosed("sup_con", of_other_rows, z, labels=labels, positives="labels") == ["target_shifted"]
+
+    def both(z: torch.Tensor) -> torch.Tensor:
+        return losses.create("info_nce")(pairs.from_towers(z[:, 0], z[:, 1])).value
+
+    assert diagnosed("info_nce", both, views, positives="keys") == ["both_directions"]
+
+
+def test_rows_that_are_normalized_before() -> None:
+    """The loss has a gradient along them, which reaches nothing."""
+    views = torch.nn.functional.normalize(torch.randn(16, 2, 8), dim=-1)
+    assert diagnosed("nt_xent", lambda z: nt_xent(z, normalize=False), views) == []
+    assert diagnosed("nt_xent", lambda z: nt_xent(z, normalize=False), 2 * views) == ["not_normalized"]
+
+
+def test_rows_of_two_processes() -> None:
+    """What reaches those of the first, of the sum of both losses."""
+    views, process = torch.randn(16, 2, 8), np.repeat([0, 1], 16)
+
+    def apart(z: torch.Tensor) -> torch.Tensor:
+        return (nt_xent(z[:8]) + nt_xent(z[8:])) / 2
+
+    def without_gradient(z: torch.Tensor) -> torch.Tensor:
+        """The value of the whole, the gradient of the first process's anchors."""
+        every = losses.create("nt_xent")(pairs.from_views(z)).per_anchor
+        return every.mean().detach() + (every[:16].mean() - every[:16].mean().detach()) / 2
+
+    how = {"process": process, "scale": 2.0}
+    assert diagnosed("nt_xent", nt_xent, views, **how) == []
+    assert diagnosed("nt_xent", apart, views, **how) == ["processes_apart"]
+    assert diagnosed("nt_xent", without_gradient, views, **how) == ["gathered_detached"]
+    assert diagnosed("nt_xent", nt_xent, views, **{**how, "scale": 1.0}) == ["gradient_scaled"]
+
+
+def test_a_scale_in_place_of_a_learned_temperature() -> None:
+    healthy = saved(torch.randn(16, 2, 8))
+    rows = replace(healthy.rows, temperature=2.0)
+    z = rows.z.clone().requires_grad_()
+    value = losses.create("nt_xent", temperature=2.0)(pairs.from_views(z.unflatten(0, (16, 2)))).value
+    value.backward()
+    found = diagnose(SavedBatch(rows, value.item(), z.grad), losses.create("nt_xent"))
+    assert [fault.name for fault in found.faults] == ["tau_as_scale"]
+
+
+def test_parts_of_rows() -> None:
+    """One side of two that stem from one operation, without a gradient; and candidates in two tensors."""
+    with watch("parts", loss="info_nce", every=1, strict=True, towers=("a", "b"), positives="keys") as w:
+        for _ in range(3):
+            q, p, n = torch.randn(18, 4, requires_grad=True).chunk(3)
+            ids = [*range(6)]
+            loss = losses.create("info_nce")(pairs.from_towers(q, p.detach(), direction="a_to_b")).value
+            w.step(q, (p, n), ids=(ids, [*ids, *range(6, 12)]), caller_loss=loss)
+            loss.backward()
+        findings = w._recorder.findings
+    assert findings.confirmed() == ["negatives_unused"]
 
 
 def test_steps_that_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:

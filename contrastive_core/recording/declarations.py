@@ -1,0 +1,59 @@
+"""Which loss of this library a loss module of another one computes: `watch("my-run", loss=criterion)`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Declaration(NamedTuple):
+    """A loss as `watch` takes it."""
+
+    loss: str
+    settings: dict[str, Any]
+    positives: str = "auto"
+    towers: tuple[str, str] | None = None
+
+
+def declaration_of(criterion: Any) -> Declaration | None:
+    """The loss of a module of lightly, pytorch-metric-learning, open_clip or sentence-transformers, with its τ; None
+    where it is none of this library, or has settings that this one lacks."""
+    library, name = type(criterion).__module__.partition(".")[0], type(criterion).__name__
+    if library == "lightly" and name == "NTXentLoss":
+        is_of_queue = getattr(criterion.memory_bank, "bank", None) is not None
+        return Declaration("info_nce" if is_of_queue else "nt_xent", {"temperature": criterion.temperature})
+    if library == "lightly" and name == "BarlowTwinsLoss":
+        return Declaration("barlow_twins", {"off_diagonal": criterion.lambda_param})
+    if library == "pytorch_metric_learning":
+        return _of_metric_learning(criterion, name)
+    if library == "open_clip" and name in ("ClipLoss", "SigLipLoss"):
+        normalized = {"critic": "cosine"} if name == "ClipLoss" else {"normalize": True}
+        return Declaration("info_nce" if name == "ClipLoss" else "siglip", normalized, towers=("image", "text"))
+    if library == "sentence_transformers" and name.startswith("MultipleNegatives"):
+        return _of_ranking(criterion)
+    return None
+
+
+def _of_metric_learning(criterion: Any, name: str) -> Declaration | None:
+    inner = criterion.loss if (is_of_views := name == "SelfSupervisedLoss") else criterion
+    kind, distance = type(inner).__name__, getattr(inner, "distance", None)
+    is_cosine = type(distance).__name__ == "CosineSimilarity"
+    if kind not in (("NTXentLoss", "SupConLoss") if is_of_views else ("SupConLoss",)) or not is_cosine:
+        return None
+    settings = {"temperature": inner.temperature}
+    if not is_of_views:
+        return Declaration("sup_con", settings, "labels")
+    return (
+        Declaration("nt_xent", settings, "views") if criterion.symmetric else Declaration("info_nce", settings, "keys")
+    )
+
+
+def _of_ranking(criterion: Any) -> Declaration | None:
+    directions = getattr(criterion, "directions", ("query_to_doc",))
+    is_one, is_both = directions == ("query_to_doc",), set(directions) == {"query_to_doc", "doc_to_query"}
+    is_separate = getattr(criterion, "partition_mode", "") == "per_direction"
+    function = getattr(criterion.similarity_fct, "__name__", "")
+    critic = {"cos_sim": "cosine", "dot_score": "dot"}.get(function)
+    if getattr(criterion, "hardness_mode", None) or critic is None or not (is_one or (is_both and is_separate)):
+        return None
+    settings = {"temperature": 1 / criterion.scale, "critic": critic}
+    return Declaration("info_nce", settings, "keys" if is_one else "auto", ("anchor", "candidate"))
