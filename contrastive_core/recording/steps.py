@@ -23,6 +23,10 @@ from contrastive_core.spaces.recorded_rows import StepRows
 PER_ROW = ("labels", "ids", "losses")
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
 LONGEST = 200  # characters of an id
+VIEWS = N_(
+    "several views must be rows (n, d) of one shape; got {shapes}. For further negatives pass towers=('query', "
+    "'document') to watch."
+)
 logger = logging.getLogger("contrastive_core.watch")
 
 
@@ -123,7 +127,7 @@ def copy_step(
                 shapes=shapes,
             )
     elif len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
-        raise UnusableEmbedding("several views must be rows (n, d) of one shape; got {shapes}", shapes=shapes)
+        raise UnusableEmbedding(VIEWS, shapes=shapes)
     counts = [t.shape[:-1].numel() for t in tensors]
     stride = max(1, -(-sum(counts) // MOST_ROWS))
     for name, value in values.items():
@@ -137,7 +141,8 @@ def copy_step(
                 has_entries = hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
                 is_pair = is_pair and (part is None or has_entries)
             pair = value if is_pair else (value, value)
-            values[name] = tuple(_copy(part, n, stride) for part, n in zip(pair, counts, strict=True))
+            sizes = counts if is_pair else [counts[0]] * 2
+            values[name] = tuple(_copy(part, n, stride) for part, n in zip(pair, sizes, strict=True))
     copies = tuple(z.detach()[::stride].clone() for z in tensors)
     if skipped := sum(counts) - sum(z.shape[:-1].numel() for z in copies):
         omissions.add("rows", N_("a step has more than are looked at"), skipped)
@@ -302,17 +307,20 @@ def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
     """The rows of both towers, the first tower's first. Rows with an equal id are partners, as several captions of one
-    image are. Without ids, row i belongs to row i; where the towers differ in size, rows of one label belong
-    together."""
+    image are. Rows of the second tower beyond the ids have no partner, as hard negatives have none. Without ids, row i
+    belongs to row i; where the towers differ in size, rows of one label belong together."""
     sizes = (len(copy.views[0]), len(copy.views[1]))
     if copy.queue is not None:
         omissions.add(N_("rows of the queue"), N_("two towers have no queue"), len(copy.queue))
     both = [zip(values or (None, None), sizes, strict=True) for values in (copy.labels, copy.losses)]
     labels = np.concatenate([_labels(x, n, 1, omissions) for x, n in both[0]])
     losses = [_losses(x, n, 1, False, omissions) for x, n in both[1]]
-    known = np.concatenate([np.full(n, np.nan) if x is None else x for x, n in zip(losses, sizes, strict=True)])
+    values = np.concatenate([np.full(n, np.nan) if x is None else x for x, n in zip(losses, sizes, strict=True)])
     if copy.ids is not None:
-        ids = np.concatenate([_texts([] if x is None else x, n) for x, n in zip(copy.ids, sizes, strict=True)])
+        known = [[] if x is None else x if isinstance(x, list) else to_numpy(x).tolist() for x in copy.ids]
+        if len(known[0]) == len(known[1]) == sizes[0]:
+            known[1] = [*known[1], *(f"{copy.step}:negative {row}" for row in range(1, sizes[1] - sizes[0] + 1))]
+        ids = np.concatenate([_texts(x, n) for x, n in zip(known, sizes, strict=True)])
     elif sizes[0] == sizes[1]:
         ids = np.array([f"{copy.step}:{row}" for row in range(sizes[0])] * 2)
     elif (labels >= 0).any():
@@ -325,7 +333,7 @@ def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
         view=np.repeat([0, 1], sizes),
         labels=labels,
         ids=ids,
-        losses=known if np.isfinite(known).any() else None,
+        losses=values if np.isfinite(values).any() else None,
         is_of_towers=True,
     )
 
@@ -344,10 +352,9 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
         omissions.add(N_("rows of a sample"), N_("their image's id is already recorded"), lost)
     batch, loss = batch.take(own), loss[own]
     images = np.unique(batch.image)
-    if batch.is_of_towers and len(batch) > rows:  # partners first: a row alone says little
-        images = batch.shared_groups()
-    each = max(1, round(int(np.isin(batch.image, images).sum()) / len(images)))
-    count = min(len(images), max(1, rows // each))
+    if batch.is_of_towers:  # partners first: one group of them is always kept
+        images = np.concatenate([shared := batch.shared_groups(), np.setdiff1d(images, shared)])
+    count = min(len(images), max(1, rows * len(images) // len(batch)))
     chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
     kept = np.isin(batch.image, chosen)
     order = np.lexsort((batch.view[kept], batch.image[kept]))

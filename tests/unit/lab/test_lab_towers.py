@@ -86,11 +86,12 @@ def test_as_many_whole_groups_as_fit_are_shown_and_said(most: int) -> None:
         assert loaded(captioned(10, 3), most, seed=1).a.names != made.a.names
 
 
-def test_rows_without_a_partner_are_left_out_and_counted() -> None:
+def test_rows_without_a_partner_are_negatives_and_counted() -> None:
     both = joined(tower(4, "q"), tower(3, "a"), ("q", "a"), ["x", "y", "", "z"], ["y", "x", "w"])
     made = loaded(both)
-    assert (len(made.a.rows), len(made.b.rows)) == (2, 2)
-    assert made.note == "Left out: 3 rows without a partner."
+    assert (len(made.a.rows), len(made.b.rows)) == (4, 3)
+    assert len({*made.a.groups} & {*made.b.groups}) == 2
+    assert made.note == "Without a partner, and therefore negatives only: 3."
 
 
 def test_rows_of_a_class_stand_together() -> None:

@@ -17,6 +17,7 @@ from contrastive_core.compare.towers import modality_gap, retrieval
 from contrastive_core.data import datasets
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest, TowerBatch
+from contrastive_core.lab.view import compute_view
 from contrastive_core.recording import steps
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.recorded_rows import Recorded
@@ -106,12 +107,26 @@ def test_towers_of_different_size_pair_rows_of_one_label() -> None:
     assert towers.rows.labels.tolist() == [0, 1, 2, -1, 0, 0, 1, 1, 2, -1]
 
 
-def test_a_sample_keeps_partners_together() -> None:
-    with watch("sample", "info_nce", every=1, rows=8, strict=True, towers=TOWERS) as w:
-        w.step(rows(20), rows(30, seed=1), ids=(list(range(20)), [*range(10), *range(100, 120)]))
+def test_a_sample_keeps_partners_together_and_a_share_of_the_negatives() -> None:
+    with watch("sample", "info_nce", every=1, rows=12, strict=True, towers=TOWERS) as w:
+        w.step(rows(16), rows(32, seed=1), ids=list(range(16)))
     towers = towers_at(w.run)
-    assert len(towers.rows) == 8
-    assert towers.without_partner == (0, 0)
+    assert len(towers.rows) == 12
+    assert towers.without_partner == (0, 4)
+
+
+def test_negatives_without_a_partner_count_in_the_recording_and_the_lab() -> None:
+    queries, positives, negatives = rows(6), rows(6, seed=1), rows(12, seed=2)
+    unit = functional.normalize(torch.cat([positives, negatives]))
+    want = float(functional.cross_entropy(functional.normalize(queries) @ unit.T / 0.1, torch.arange(6)))
+    run, line = recorded(queries, torch.cat([positives, negatives]), positives="keys", ids=list("abcdef"))
+    assert line["loss"] == pytest.approx(want, abs=1e-5)
+    batch = load_batch(run, BatchRequest("step:1", 64, 1, 0))
+    view = compute_view(batch, "a_to_b", "info_nce", {"temperature": 0.1})
+    assert view.value == pytest.approx(want, abs=1e-5)
+    assert "negatives only: 12" in view.note
+    few = load_batch(run, BatchRequest("step:1", 8, 1, 0))
+    assert (len(few.a.rows), len(few.b.rows)) == (4, 8)
 
 
 def test_large_steps_are_thinned_alike(monkeypatch) -> None:
