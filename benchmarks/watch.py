@@ -105,7 +105,7 @@ def main() -> None:
                 with_it.append((b + c) / 2)
             recording._recorder.wait()
             thread, handing = time.clock_gettime(clock) - thread, loop.handing - handing
-            kept = recording.left_out.note or "nothing was left out"
+            kept = recording.omissions.note or "nothing was left out"
         most = max(0.0, growth())
     bare, taken = Seconds(without), Seconds(with_it)
     over = [100 * (b / a - 1) for a, b in zip(bare.rounds, taken.rounds, strict=True)]

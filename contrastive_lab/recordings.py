@@ -192,25 +192,49 @@ def figures(run: Run) -> None:
 def _figures(name: str, is_growing: bool) -> None:
     run = _growing(name) if is_growing else runs.load(name)
     st.caption(format.plain(describe(run)))
-    path = run.path / "metrics.jsonl"
-    reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
-    reader.update()
+    reader = _reader(run)
     if not reader.steps:
         st.info(_("No step has been recorded yet."))
         return
+    _newest(reader.latest[-1], _towers(run))
+    curves([run])
+
+
+def _reader(run: Run) -> MetricsReader:
+    path = run.path / "metrics.jsonl"
+    reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
+    return reader.update()
+
+
+def _lines(run: Run) -> list[dict[str, Any]]:
+    """Some lines of its metrics, by step."""
+    reader = _reader(run)
+    every = [*reader.steps[:: -(-len(reader.steps) // FEW) or 1], *reader.epochs]
+    return sorted(every, key=lambda line: int(line["step"]))
+
+
+def curves(recordings: list[Run]) -> None:
+    """The figures over the steps; of several recordings in one picture, with their names."""
+    lines = {run.name: _lines(run) for run in recordings}
+    known = {name for each in lines.values() for line in each for name in line}
+    columns = st.columns(2 if len(recordings) == 1 else 1)
+    shown = [(title, names, unit) for title, (names, unit) in CURVES.items() if known & names.keys()]
+    for place, (title, names, unit) in enumerate(shown):
+        series = {}
+        for run in recordings:
+            texts = {n: _named(text, _towers(run)) for n, text in names.items() if any(n in x for x in lines[run.name])}
+            prefix = "" if len(recordings) == 1 else f"{format.plain(run.name)}: "
+            series |= {prefix + text: _series(lines[run.name], name) for name, text in texts.items()}
+        with columns[place % len(columns)]:
+            st.markdown(f"**{locale.text(title)}**")
+            figure, key = plots.curves(series, "step", unit, height=220), "-".join(lines)
+            st.plotly_chart(figure, key=f"recorded-{key}-{title}", config=plots.SVG)
+
+
+def _towers(run: Run) -> dict[str, str]:
+    """Names of its towers, as texts name them."""
     names = run.manifest.get("recording", {}).get("towers")
-    towers = {"a": names[0], "b": names[1]} if are_tower_names(names) else {}  # as texts name them
-    _newest(reader.latest[-1], towers)
-    lines = sorted([*reader.steps[:: -(-len(reader.steps) // FEW)], *reader.epochs], key=lambda line: int(line["step"]))
-    known = set().union(*lines)
-    curves = [(t, names, unit) for t, (names, unit) in CURVES.items() if known & names.keys()]
-    columns = st.columns(2)
-    for place, (title, names, unit) in enumerate(curves):
-        series = {_named(text, towers): _series(lines, name) for name, text in names.items() if name in known}
-        with columns[place % 2]:
-            st.markdown(f"**{title}**")
-            figure = plots.curves(series, "step", unit, height=220)
-            st.plotly_chart(figure, key=f"recorded-{run.name}-{title}", config=plots.SVG)
+    return {"a": names[0], "b": names[1]} if are_tower_names(names) else {}
 
 
 def _named(text: str, towers: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from contrastive_core.base.paths import data_home, runs_home
-from contrastive_lab import format, query_params, stage, state
+from contrastive_lab import format, query_params, recordings, stage, state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.report import button as report
 from contrastive_lab.runs import detail, table
@@ -57,6 +57,8 @@ def leaderboard(some_runs: list[state.Run], sought: str, columns: list[str]) -> 
     with inspector:
         if len(chosen) > 1:
             detail.difference(chosen[:2])
+            if all(run.is_recording for run in chosen):
+                recordings.curves(chosen)
         elif chosen or found:
             detail.details((chosen or found)[0])
         else:

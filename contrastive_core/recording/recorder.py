@@ -12,18 +12,20 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting, Gone
 from contrastive_core.base.json_files import JsonObject, json_bytes
-from contrastive_core.base.messages import N_, message
+from contrastive_core.base.messages import N_, join, message
 from contrastive_core.losses import Loss
 from contrastive_core.recording import figures
 from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, batch_of, logger, reason_of, sample_of
 from contrastive_core.runs.run import CHECK_FILE, Run
+from contrastive_core.runs.turning import turned
 from contrastive_core.spaces import recorded_rows
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import are_tower_names
 
 WAITING = 4  # steps in the queue
 STATUS_SECONDS = 1.0  # between two updates of the status
+LINES = 1000  # of metrics that are kept to see whether the training has turned
 KEPT = 400  # steps of which rows are kept, at most
 GONE = N_("the recording's folder was moved or deleted")
 CLOSE_SECONDS = 120.0  # to record the queued copies when the recording is closed
@@ -76,6 +78,8 @@ class Recorder:
         self._steps: list[int] = []  # of which rows are kept
         self._recorded, self._stride = 0, 1
         self._width, self._had_labels = 0, False
+        self._lines, self._labeled = list[JsonObject](), 0
+        self._turn, self._has_turned = "", False  # the sentence as long as it holds; whether the console had it
         self._probe: dict[str, int] = {}  # place of each id of the probe set
         self._thread = threading.Thread(target=self._work, name=message("watch {name}", name=run.name), daemon=True)
         self._thread.start()
@@ -141,12 +145,12 @@ class Recorder:
 
     def _update_status(self) -> None:
         """Write the run's status, at most once a second and only if it has changed."""
-        now, state = time.monotonic(), (self.step, self.omissions.note)
+        now, state = time.monotonic(), (self.step, self.omissions.note + self._turn)
         if state == self._last_status or now - self._status_time < STATUS_SECONDS:
             return
         self._status_time = now
         try:
-            self.run.set_status("running", step=self.step, note=self.omissions.note)
+            self.tell("running")
             self._last_status = state
         except (OSError, ValueError) as error:  # Gone is one: the next step ends the recording
             self.omissions.add("status", reason_of(error))
@@ -172,7 +176,7 @@ class Recorder:
         if copy.caller_loss is not None:
             line["caller_loss"] = float(copy.caller_loss)
         line["images_per_s"] = round(copy.images_per_s, 1)
-        self.run.append_metrics([line])
+        self._log(line)
         recorded_rows.write(self.run, copy.step, sample_of(batch, loss, settings.rows, self.omissions))
         self._thin_out(copy.step)
         if problem is not None:
@@ -217,4 +221,19 @@ class Recorder:
         self.run.save_snapshot(probe.step, index=index, h=h, z=z, labels=labels, ids=probe.ids[kept])
         scores = figures.scores_of(EmbeddingSet(z, labels if (labels >= 0).any() else None), "uniformity", "rankme")
         values = {f"probe_{name}": value for name, value in scores.items()}
-        self.run.append_metrics([{"step": probe.step, **values}])
+        self._log({"step": probe.step, **values}, int((labels >= 0).sum()))
+
+    def _log(self, line: JsonObject, labeled: int | None = None) -> None:
+        """Write a line of metrics, and look whether the training has turned. `labeled`: rows of the probe set."""
+        self.run.append_metrics([line])
+        self._lines = [*self._lines[len(self._lines) > LINES :: 1 + (len(self._lines) > LINES)], line]
+        self._labeled = labeled or self._labeled
+        self._turn = turned(self._lines, self._labeled)
+        if self._turn and not self._has_turned:
+            self._has_turned = True
+            logger.warning("%s: %s", self.omissions.name, self._turn)
+
+    def tell(self, status: str, reason: str = "") -> None:
+        """Write the run's status with a note. Raises Gone; OSError."""
+        note = join(". ", filter(None, [self._turn, self.omissions.note]))
+        self.run.set_status(status, reason, step=self.step, note=note, is_warned=bool(self._turn))

@@ -23,10 +23,6 @@ from contrastive_core.spaces.recorded_rows import StepRows
 PER_ROW = ("labels", "ids", "losses")
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
 LONGEST = 200  # characters of an id
-VIEWS = N_(
-    "several views must be rows (n, d) of one shape; got {shapes}. For further negatives pass towers=('query', "
-    "'document') to watch."
-)
 logger = logging.getLogger("contrastive_core.watch")
 
 
@@ -127,7 +123,7 @@ def copy_step(
                 shapes=shapes,
             )
     elif len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
-        raise UnusableEmbedding(VIEWS, shapes=shapes)
+        raise UnusableEmbedding("views must be rows (n, d) of one shape, or of two towers; got {shapes}", shapes=shapes)
     counts = [t.shape[:-1].numel() for t in tensors]
     stride = max(1, -(-sum(counts) // MOST_ROWS))
     for name, value in values.items():
@@ -365,9 +361,7 @@ def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omis
         queue = batch.queue[torch.from_numpy(at)].float().numpy()
     z, view = part.z.float().numpy()[order], part.view[order].astype(np.int64)
     image = np.unique(part.image[order], return_inverse=True)[1].astype(np.int64)
-    return StepRows(
-        z=z, image=image, view=view, labels=part.labels[order], ids=part.ids[order], loss=value, queue=queue
-    )
+    return StepRows(z, image, view, part.labels[order], part.ids[order], value, queue)
 
 
 def _texts(ids: object, count: int) -> np.ndarray:

@@ -251,7 +251,7 @@ class Watch:
             return
         recorder.close()
         try:
-            self.run.set_status(status, reason, step=self._steps, note=self.omissions.note)
+            recorder.tell(status, reason)
         except (OSError, ValueError) as error:
             logger.warning("%s: its end could not be written: %s", self.omissions.name, error)
         self._locks.close()

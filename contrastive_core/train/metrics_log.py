@@ -16,6 +16,7 @@ from contrastive_core.base.errors import CannotGoOn, Gone
 from contrastive_core.base.messages import join
 from contrastive_core.losses._two_views import TwoViewLoss
 from contrastive_core.runs.run import Run
+from contrastive_core.runs.turning import turned
 from contrastive_core.train.monitor import CollapseWatch, likely_reason, warning
 from contrastive_core.train.setup import TrainSetup
 from contrastive_core.train.state import TrainPosition
@@ -41,6 +42,8 @@ class MetricsLog:
         self.memory = 0  # peak, in MB, as last measured: in the first lines and at every epoch
         self.note = ""  # of the resumed state
         self.warning = ""  # of a collapse, as long as it lasts
+        self.scored: list[Line] = []  # lines of epochs with a kNN
+        self.turn = ""  # that the kNN has fallen, as long as it lasts
         self.unread = ""  # of files that could not be decoded
         self.position = TrainPosition()
         self.last_line = self.last_flush = self.last_status = self.started = time.monotonic()
@@ -58,6 +61,7 @@ class MetricsLog:
         self.status("running")
         for line in lines:
             self._look_for_collapse(line)
+            self._look_for_turn(line)
 
     def step(self, position: TrainPosition, values: Line) -> None:
         """Add the line of one optimizer step."""
@@ -72,7 +76,9 @@ class MetricsLog:
         self.images, self.last_line = 0, time.monotonic()  # scoring is not training
         seconds = round(self.last_line - self.started, 3)
         self.position, self.memory = position.after_epoch(), 0
-        self._add({"epoch": position.epoch + 1, "step": position.step, "seconds": seconds, **values})
+        line = {"epoch": position.epoch + 1, "step": position.step, "seconds": seconds, **values}
+        self._look_for_turn(line)
+        self._add(line)
 
     def status(self, status: str, reason: str = "", is_diverged: bool = False) -> None:
         """Write all lines and the run's status."""
@@ -80,8 +86,8 @@ class MetricsLog:
         self.last_status = time.monotonic()
         if self.writes:
             place = {"epoch": self.position.epoch, "step": self.position.step, "epochs": self.setup.config.epochs}
-            note = join(". ", filter(None, [self.note, self.unread, self.warning]))
-            told = {"note": note, "is_warned": bool(self.warning), "is_diverged": is_diverged}
+            note = join(". ", filter(None, [self.note, self.unread, self.warning, self.turn]))
+            told = {"note": note, "is_warned": bool(self.warning or self.turn), "is_diverged": is_diverged}
             self.run.set_status(status, reason=reason, **told, **place)
 
     def fail(self, reason: str, is_diverged: bool = False) -> None:
@@ -120,6 +126,11 @@ class MetricsLog:
         if self.watch.is_collapsed != before:
             self.warning = "" if before else warning(self.watch, setup.config, setup.method, setup.loss)
             self.status("running")
+
+    def _look_for_turn(self, line: Line) -> None:
+        if "knn_train_sample" in line:
+            self.scored.append(line)
+            self.turn = turned(self.scored, int((self.setup.sample.labels >= 0).sum()), "epoch")
 
     def end_if_collapsed(self, uniformity: float) -> None:
         """Raises: CannotGoOn if the embeddings have been one point for as long as the run's patience."""

@@ -82,8 +82,9 @@ def about_recording(run: Run, kinds: recordings.Kinds) -> None:
         recordings.follow(run.name, kinds)
     else:
         st.caption(format.plain(recordings.describe(run)))
-    if note := run.status().get("note"):
-        st.info(format.plain(note))
+    status = run.status()
+    if note := status.get("note"):
+        (st.warning if status.get("is_warned") else st.info)(format.plain(format.in_form(note)))
     recordings.loop_check(run)
     st.caption(locale.text(recordings.LACKS))
 

@@ -105,7 +105,9 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
     view, note = _loss_view(run) if run else (None, "")
     left_out = run.manifest.get("left_out") if run else ""
     checked = _loop_check(source) if source else ""
-    notes = [without_paths(text, source) for text in (checked, without_images, left_out, note) if text]
+    status = source.status() if source else {}
+    turned = format.in_form(status["note"]) if status.get("is_warned") else ""
+    notes = [without_paths(text, source) for text in (turned, checked, without_images, left_out, note) if text]
     return Part(
         title=str((run and run.meta().get("title")) or space.title),
         about=without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source),

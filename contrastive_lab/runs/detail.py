@@ -266,7 +266,8 @@ def difference(pair: list[Run]) -> None:
     differing = [k for k in every if one.get(k) != two.get(k)]
     st.header(_("What differs"))
     if not differing:
-        st.info(_("These two runs have the same settings, data, versions and seed."))
+        same = _("These two runs have the same settings, data, versions and seed.")
+        st.info(_("Both recordings state the same settings.") if any(run.is_recording for run in pair) else same)
         return
     text = ngettext("{rows} differs; {same} are the same.", "{rows} differ; {same} are the same.", len(differing))
     st.caption(text.format(rows=len(differing), same=len(every) - len(differing)))

@@ -17,6 +17,7 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import recordings
 from contrastive_lab.desktop import things
 from contrastive_lab.explore import space_map
+from contrastive_lab.runs import table
 
 PAGES = ("home", "explore", "loss_lab", "compare", "samples", "runs", "train", "methods")
 
@@ -77,6 +78,34 @@ def test_a_fault_of_the_loop_is_shown(page: str, monkeypatch) -> None:
     app = page_on(page, monkeypatch, run="faulty")
     assert not app.exception
     assert not app.error
+
+
+def test_two_recordings_are_drawn_in_one_picture(monkeypatch) -> None:
+    for name in ("first", "second"):
+        make(name, probe=False).close()
+    both = [runs.load(name) for name in ("first", "second")]
+    monkeypatch.setattr(table, "table", lambda *_: (both, both))
+    app = page_on("runs", monkeypatch)
+    assert not app.exception
+    assert "Both recordings state the same settings" in text_of(app)
+    drawn = "".join(str(chart.proto) for chart in app.get("plotly_chart"))
+    assert "first: recorded" in drawn
+    assert "second: recorded" in drawn
+
+
+@pytest.mark.parametrize("page", ["explore", "runs"])
+def test_a_loop_that_has_turned_says_so(page: str, monkeypatch, caplog) -> None:
+    generator, y = torch.Generator().manual_seed(0), torch.arange(200) % 4
+    with watch("turned", loss="nt_xent", every=1, strict=True) as w:
+        for step in range(40):
+            spread = 0.3 if step < 20 else 3.0
+            x = torch.eye(4)[y] + spread * torch.randn(200, 4, generator=generator)
+            w.step(torch.randn(8, 2, 4, generator=generator))
+            w.probe(lambda x: x, [(x, y, torch.arange(200))])
+            w._recorder.wait()
+    assert caplog.text.count("has fallen significantly") == 1
+    app = page_on(page, monkeypatch, run="turned")
+    assert any("kNN of the probe set was best at step" in warning.value for warning in app.warning)
 
 
 def test_explore_shows_any_step(closed: str, monkeypatch) -> None:

@@ -1,0 +1,59 @@
+"""A training that has turned says so in time; noise around a plateau does not."""
+
+from __future__ import annotations
+
+import numpy as np
+from cases import cases
+
+from contrastive_core.runs.turning import LEAST, WINDOW, fall, turned
+
+
+def plateau(steps: int) -> np.ndarray:
+    return 0.8 - 0.6 * np.exp(-np.arange(steps) / 8)
+
+
+@cases("correlation", [None, 0.0, 0.5])
+def test_false_alarms_in_whole_trainings(correlation: float | None) -> None:
+    """At most 5 of 100, each looked at after every step; None: shares of 256 rows that differ from step to step."""
+    rng, steps, alarms = np.random.default_rng(0), 60, 0
+    for _ in range(100):
+        if correlation is None:
+            x, n = rng.binomial(256, plateau(steps)) / 256, None
+        else:
+            noise = np.zeros(steps)
+            for i in range(1, steps):
+                noise[i] = correlation * noise[i - 1] + rng.normal() * 0.01 * (1 - correlation**2) ** 0.5
+            x, n = plateau(steps) + noise, 1000
+        alarms += any(fall(x[:t].tolist(), n, LEAST) for t in range(4 * WINDOW, steps + 1))
+    assert alarms <= 5
+
+
+def test_a_fall_is_told_with_its_steps() -> None:
+    rng, steps = np.random.default_rng(0), np.arange(60)
+    shares = plateau(60) - 0.005 * np.clip(steps - 30, 0, None)
+    lines = [{"step": 10 * i, "probe_knn": rng.binomial(2000, p) / 2000} for i, p in enumerate(shares)]
+    first = next(t for t in range(61) if turned(lines[:t], 2000))
+    assert 35 < first <= 52  # a fall of 10 points in noise of 1
+    text = str(turned(lines, 2000))
+    assert text.startswith("kNN of the probe set was best at step ")
+    assert text.endswith("% by step 590")
+    assert not turned(lines[:30], 2000)
+
+
+def test_a_fall_of_fewer_rows_than_chance_moves_is_none() -> None:
+    x = [0.75] * 30 + [0.70] * 10
+    assert fall(x) is not None
+    assert fall(x, n=40) is None
+
+
+def test_without_labels_rank_and_uniformity_count_together() -> None:
+    def lines(rank: float, uniformity: float) -> list[dict[str, float]]:
+        return [
+            {"step": i, "rankme": rank if i > 20 else 40.0, "uniformity": uniformity if i > 20 else -3.0}
+            for i in range(30)
+        ]
+
+    assert "effective rank was 40.0 at step" in str(turned(lines(5.0, -0.5)))
+    assert not turned(lines(5.0, -3.0))  # rows are as uniform as before
+    assert not turned(lines(30.0, -0.5))
+    assert not turned([{"step": i} for i in range(30)])
