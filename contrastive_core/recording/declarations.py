@@ -19,7 +19,7 @@ def declaration_of(criterion: Any) -> Declaration | None:
     where it is none of this library, or has settings that this one lacks."""
     library, name = type(criterion).__module__.partition(".")[0], type(criterion).__name__
     if library == "lightly" and name == "NTXentLoss":
-        size = criterion.memory_bank.size  # 0, rows, or (rows, width)
+        size = getattr(criterion, "memory_bank", criterion).size  # 0, rows, or (rows, width)
         is_of_queue = bool(size if isinstance(size, int) else size[0])
         return Declaration("info_nce" if is_of_queue else "nt_xent", {"temperature": criterion.temperature})
     if library == "lightly" and name == "BarlowTwinsLoss":
