@@ -220,7 +220,7 @@ def curves(recordings: list[Run]) -> None:
     columns = st.columns(2 if len(recordings) == 1 else 1)
     shown = [(title, names, unit) for title, (names, unit) in CURVES.items() if known & names.keys()]
     for place, (title, names, unit) in enumerate(shown):
-        series = {}
+        series: dict[str, tuple[list[float], list[float]]] = {}
         for run in recordings:
             texts = {n: _named(text, _towers(run)) for n, text in names.items() if any(n in x for x in lines[run.name])}
             prefix = "" if len(recordings) == 1 else f"{format.plain(run.name)}: "
