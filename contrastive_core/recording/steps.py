@@ -302,7 +302,7 @@ def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
 
 
 def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of both towers, the first tower's first. Rows with an equal id are partners, and rows of the second beyond
+    """The rows of both towers, the first tower's first. Rows with an equal id are partners; rows of the second beyond
     the ids are negatives. Without ids, row i belongs to row i, or in towers of different size rows of one label do."""
     sizes = (len(copy.views[0]), len(copy.views[1]))
     if copy.queue is not None:
