@@ -70,7 +70,7 @@ def review(findings: Findings, at: Places) -> None:
         if one.key != RANDOM and not one.decisions and len(rows):
             retrain.decide_on_many(findings, rows)
     st.session_state[LIST] = one.key  # the decisions that come next are made on it
-    row = row_of(table, rows)
+    row = row_of(table, rows, findings.marked_rows)
     with at.progress:
         retrain.show_progress(findings, rows)
     with at.save:

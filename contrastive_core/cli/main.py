@@ -179,6 +179,12 @@ COMMANDS = {
         _option("--lists-by", metavar="RUN", help="another run on the same images, on whose encoder the lists rest"),
         _option("--audit", metavar="FILE", help=".csv of random rows to check; your answers say how many are wrong"),
         _option("--checks", type=int, default=120, help="rows to check (120)"),
+        _option(
+            "--export",
+            metavar="PATH",
+            help="apply the decisions: .csv of all labels, .sh that moves the files, or a new folder of images",
+        ),
+        _flag("--move", "move the images into the folder of --export; default: hard links"),
     ),
     "pairs": Command(
         "pairs.pairs",

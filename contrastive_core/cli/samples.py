@@ -1,5 +1,5 @@
 """`samples`: every sample of a split, or of a file of vectors, with what is odd about it. `--audit FILE`: random rows
-for a person to check, and what the answers say of all labels."""
+for a person to check, and what the answers say of all labels. `--export PATH`: the data set with the decisions."""
 
 import time
 from argparse import Namespace
@@ -10,20 +10,22 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress
-from contrastive_core.base.safe_files import printable, write_table
+from contrastive_core.base.safe_files import printable, write_bytes, write_table
 from contrastive_core.cli import sources
 from contrastive_core.cli.output import counted, note_left_out, out_path, print_result, progress_of
 from contrastive_core.data.image_list import read_table
 from contrastive_core.engine.answers.files import sample_table
-from contrastive_core.samples import annotations
+from contrastive_core.samples import annotations, corrected_folder
 from contrastive_core.samples.issues import SampleInputs, build_table
 from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, is_wrong
-from contrastive_core.samples.sample_lists import RANDOM
+from contrastive_core.samples.sample_lists import RANDOM, why_no_suspects
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 
 
 def samples(args: Namespace) -> None:
     """Write every sample of a split, or of a file of vectors, with what is odd about it."""
+    if args.export:
+        return _export(args)
     out = out_path(args.out, ".parquet", ".csv") if args.out else None
     with progress_of(args) as on_progress:
         name, table, request = _table(args, on_progress)
@@ -37,10 +39,32 @@ def samples(args: Namespace) -> None:
     if args.lists_by:
         record["lists_by"] = args.lists_by
         text += f"; lists by {args.lists_by}"
+    if reason := why_no_suspects(table):
+        record["no_suspects"], text = reason, f"{text}\n{reason}"
     if args.audit:
         found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks, request)
         record, text = record | found, f"{text}\n{said}"
     print_result(args, record, text)
+
+
+def _export(args: Namespace) -> None:
+    """Write the decisions on a run's data set as all labels, as a script, or as a corrected folder."""
+    run, out = sources.run_of(args.run, args), Path(args.export).expanduser()
+    dataset, by_split = str(run.config["dataset"]), annotations.by_split(run.config)
+    count = sum(map(len, by_split.values()))
+    if out.suffix in (".csv", ".sh"):
+        out_path(args.export, out.suffix)
+        text = (
+            corrected_folder.script(dataset, by_split)
+            if out.suffix == ".sh"
+            else annotations.labels_csv(by_split, annotations.every_label(run.config))
+        )
+        write_bytes(out, text.encode())
+        said = f"{out}: {counted(count, 'decision')}"
+    else:
+        images = corrected_folder.write_folder(dataset, by_split, out, args.move)
+        said = f"{out}: {counted(images, 'image')}, {counted(count, 'decision')}"
+    print_result(args, {"run": run.name, "decisions": count, "export": str(out)}, said)
 
 
 def _table(args: Namespace, on_progress: OnProgress) -> tuple[str, SampleTable, SampleRequest | None]:

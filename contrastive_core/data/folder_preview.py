@@ -1,8 +1,11 @@
 """Content of image folders before decoding: subfolders for a file dialog, classes, some images."""
 
 import contextlib
+import hashlib
 import os
+import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -11,17 +14,21 @@ import numpy as np
 
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.safe_files import FileCache
+from contrastive_core.base.safe_files import FileCache, printable
 from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
-LAYOUT = 4  # of what is taken for which split: what was seen under an earlier one is looked at anew
+SECONDS = 15.0  # in which files are decoded to look for copies and damage
+LAYOUT = 5  # of what is taken for which split: what was seen under an earlier one is looked at anew
 MOST = 200  # folders that are listed
 LOOKS = 20_000  # entries that are looked at, in all
 DEPTH = 3  # folders below the counted one: train/class/part
+
+
+COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +46,7 @@ class FolderPreview:
     sizes: tuple[tuple[int, int], ...] = ()  # (width, height) of the smallest and the largest
     # picture; of more than HEADS files, of the shown ones
     remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
+    same: tuple[tuple[str, str, str], ...] = ()  # what (COPY, TWO_LABELS, LEAK), and the two files with equal pixels
     channels: int = 0  # of arrays that are kept whole; 0 where the images are gray or in color
     captions: tuple[int, int, int] = (0, 0, 0)  # captions, images with one, and training images with one
     caption_remark: str = ""  # on empty captions
@@ -52,15 +60,27 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     if not train.files:
         raise ValueError(image_sets.why_empty(name, train, "train"))
     images, shown, sizes, unreadable = [], [], set(), []
-    few, every = _some(train, limit), [*train.files, *test.files]
+    few, every, pixels, end = (
+        _some(train, limit),
+        [*train.files, *test.files],
+        dict[str, bytes](),
+        time.monotonic() + SECONDS,
+    )
+    first = {*few}
     for file in dict.fromkeys([*few, *(every if len(every) - len(few) <= HEADS else ())]):
         try:
-            if file in few:
-                images.append(image_decoding.decode_image(file.path, SIDE, channels=3)[0])
-                shown.append(file)
+            if file in first or time.monotonic() < end:
+                image = image_decoding.decode_image(file.path, SIDE, channels=3)[0]
+                pixels[file.filename] = hashlib.sha256(image.tobytes()).digest()
+                if file in first:
+                    images.append(image)
+                    shown.append(file)
             sizes.add(image_decoding.read_header(file.path)[:2])
         except Exception as error:  # whatever Pillow raises at a damaged file
             unreadable.append((file, image_decoding.read_error(error)))
+    if unreadable and len(unreadable) == len(every):
+        values = {"folder": printable(path), "n": len(every), "first": unreadable[0][0].id, "reason": unreadable[0][1]}
+        raise BadSetting("none of the {n} images in {folder} can be read; for example {first}: {reason}", **values)
     bad = {file.path for file, _ in unreadable}  # ids are of a split
     counted = [Counter(f.label for f in p.files if f.path not in bad) for p in (train, test)]
     captions, remark, problem = _captions(name, train, test)
@@ -77,11 +97,25 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         side=image_cache.median_side(train.files),
         sizes=tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
         remarks=tuple(image_folder.remarks(train, test)),
+        same=tuple(_same(train, test, pixels)),
         channels=0 if channels in (1, 3) else channels,
         captions=captions,
         caption_remark=remark,
         caption_problem=problem,
     )
+
+
+def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[tuple[str, str, str]]:
+    """Each file with the pixels of an earlier one, the training files first."""
+    seen: dict[bytes, tuple[str, ImageFile]] = {}
+    for split, listing in (("train", train), ("test", test)):
+        for file in listing.files:
+            if (digest := pixels.get(file.filename)) is None:
+                continue
+            of, before = seen.setdefault(digest, (split, file))
+            if before is not file:
+                kind = LEAK if of != split else COPY if before.label == file.label else TWO_LABELS
+                yield kind, f"{of}: {before.id}", f"{split}: {file.id}"
 
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:

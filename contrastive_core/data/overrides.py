@@ -1,6 +1,8 @@
 """A training set with samples left out or given other classes, as files of sample ids say. `exclude`: one id a line, a
 CSV with a column `id`, or a JSON list. `relabel`: a CSV with columns `id` and `label`, of captions `id` and `partner`,
-or a JSON object of class by id. A class is its name or its number, −1 is none."""
+or a JSON object of class by id. A class is its name or its number, −1 is none. A CSV with a column
+`decision`, such as the app's new_labels.csv, serves both: `exclude` takes its training rows that are dropped, `relabel`
+those that are relabeled."""
 
 import dataclasses
 import json
@@ -97,7 +99,7 @@ def read_ids(path: str) -> list[str]:
     if path.endswith(".json"):
         return [str(v) for v in _read_json(path, list, message("{path} must hold a JSON list", path=path))]
     if path.endswith(".csv"):
-        return [row["id"] for row in _read_rows(path, "id")]
+        return [row["id"] for row in _read_rows(path, "drop", "id")]
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
 
 
@@ -108,7 +110,7 @@ def read_labels(path: str) -> dict[str, str]:
         return {str(k): str(v) for k, v in labels.items()}
     head = read_text(path).partition("\n")[0]
     column = PARTNER if PARTNER in head.strip().split(",") and LABEL not in head.strip().split(",") else LABEL
-    return {row["id"]: row[column] for row in _read_rows(path, "id", column)}
+    return {row["id"]: row[column] for row in _read_rows(path, "relabel", "id", column)}
 
 
 def _read_json(path: str, kind: type, otherwise: str) -> Any:
@@ -121,11 +123,14 @@ def _read_json(path: str, kind: type, otherwise: str) -> Any:
     return value
 
 
-def _read_rows(path: str, *columns: str) -> list[dict[str, str]]:
-    _, rows = read_table(path, *columns)
+def _read_rows(path: str, decision: str, *columns: str) -> list[dict[str, str]]:
+    """The rows of a CSV; of one with decisions only the training rows with this one."""
+    names, rows = read_table(path, *columns)
     for number, row in enumerate(rows, 2):
         if any(row[column] is None for column in columns):
             raise BadSetting("{path}: line {number} is truncated", path=path, number=number)
+    if "decision" in names:
+        rows = [row for row in rows if row["decision"] == decision and row.get("split") != "test"]
     return rows
 
 

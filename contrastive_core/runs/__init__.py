@@ -73,7 +73,9 @@ def free_name(stem: str, used: Collection[str] = ()) -> str:
 
 
 def stem_of(method: str, data: str, seed: Any, settings: Iterable[str] = ()) -> str:
-    """A run's name without a number: method, data, what `settings` ("loss.temperature=0.2") set of the loss, seed."""
+    """A run's name without a number: method, data, what `settings` ("loss.temperature=0.2") set of the loss, seed. Of
+    files the data are the folder's or the list's name."""
+    data = Path(data.partition("#")[0]).name.removesuffix(".csv")
     data = re.sub(r"[^A-Za-z0-9]+", "-", data).strip("-")[-24:] or "data"
     pairs = [text.replace(" ", "").partition("=") for text in settings]
     of_loss = [f"{key.removeprefix('loss.')}{value}" for key, _, value in pairs if key.startswith("loss.")]

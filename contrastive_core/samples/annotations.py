@@ -11,6 +11,7 @@ reported. `export` writes the two files that `train --exclude` and `--relabel` r
 are named by their content, so that a run's own files never change. Torch-free.
 """
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -29,9 +30,9 @@ from contrastive_core.base.lock import lock
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import safe_cell
-from contrastive_core.data import overrides
+from contrastive_core.data import datasets, overrides
 from contrastive_core.runs.run import Run
-from contrastive_core.samples.sample_table import decimals
+from contrastive_core.samples.sample_table import decimals, decisions_path
 
 CHOICES = ("keep", "relabel", "drop")
 NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
@@ -61,6 +62,22 @@ def marks(file: Path) -> Marks:
     lines = [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
     times = Counter(line["event"] for line in lines if "event" in line)
     return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
+
+
+def by_split(config: JsonObject) -> dict[str, Marks]:
+    """The decisions on labels of both splits of the data set that a run's settings name."""
+    return {split: marks(decisions_path(config, split)) for split in datasets.SPLITS}
+
+
+def every_label(config: JsonObject) -> dict[str, dict[str, str]]:
+    """The label of each sample by split and id, "" where it has none."""
+    found = {}
+    for split in datasets.SPLITS:
+        with contextlib.suppress(ValueError, FileNotFoundError):  # no such split
+            data = datasets.of_config(config, split)
+            names = [*data.classes, ""]  # −1, the last: without a label
+            found[split] = {i: names[label] for i, label in zip(data.ids, data.labels.tolist(), strict=True)}
+    return found
 
 
 def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
@@ -120,17 +137,19 @@ def undo(
     return file, str(first["id"])
 
 
-def labels_csv(by_split: Mapping[str, Marks]) -> str:
+def labels_csv(by_split: Mapping[str, Marks], every: Mapping[str, Mapping[str, str]] | None = None) -> str:
     """Every decision with the label that was given, suggested and decided; `label` is empty where the sample is
     dropped. probability_wrong is the score of the list of likely wrong labels, probability_suggested what the voters
-    together give the suggested class."""
+    together give the suggested class. `every`: the label of each sample by split and id, for a file of all samples."""
     rows = []
     for split, decisions in by_split.items():
-        for sample, m in decisions.items():
-            decided = {"keep": m.get("given"), "relabel": m.get("label")}.get(m["what"])
+        undecided: Marks = {i: {"given": label} for i, label in (every or {}).get(split, {}).items()}
+        for sample, m in {**undecided, **decisions}.items():
+            what = m.get("what", "")
+            decided = {"relabel": m.get("label"), "drop": ""}.get(what, m.get("given"))
             wrong, sure = ("" if m.get(k) is None else str(decimals(float(m[k]))) for k in ("wrong", "confidence"))
             known = [m.get("given"), wrong, m.get("suggested"), sure]
-            rows.append([safe_cell(str(cell or "")) for cell in (sample, split, *known, m["what"], decided)])
+            rows.append([safe_cell(str(cell or "")) for cell in (sample, split, *known, what, decided)])
     return _csv(NEW_LABELS, rows).decode()
 
 

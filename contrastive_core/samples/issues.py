@@ -37,7 +37,7 @@ from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples.label_errors import LabelErrors, find_label_errors
 from contrastive_core.samples.label_voters import ByClass, by_class
 from contrastive_core.samples.losses import LossInputs
-from contrastive_core.samples.sample_table import COLUMNS, K, SampleTable, standardized
+from contrastive_core.samples.sample_table import COLUMNS, FEWEST, K, SampleTable, standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import PAIR, TOWER
 
@@ -105,8 +105,9 @@ def find_issues(
         spaces.append((x, far, nearest(x, None, k, device=device, approximate=LIKELY)))
     nearest_duplicate, leaked, nearness, duplicate = _duplicates(spaces, device)
     on_fraction(0.6)
-    labels, wrong, classes = np.unique(rows.labels if rows.labels is not None else -1), None, None
-    if (labels >= 0).sum() > 1:
+    labeled, wrong, classes = np.full(1, -1) if rows.labels is None else rows.labels, None, None
+    labels, labeled = np.unique(labeled), labeled[labeled >= 0]
+    if (labels >= 0).sum() > 1 and len(labeled) >= FEWEST:
         wrong = find_label_errors(rows, wide, device, lambda f: on_fraction(0.6 + 0.4 * f))
         classes = wrong.by_class
     elif (labels >= 0).any():

@@ -8,12 +8,19 @@ import numpy as np
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.data.overrides import LABEL, PARTNER
-from contrastive_core.samples.sample_table import K, SampleTable, percent
-from contrastive_core.spaces.towers import plain_rank
+from contrastive_core.samples.sample_table import FEWEST, NEAR, TWO_LABELS, K, SampleTable, percent
+from contrastive_core.samples.shown_pairs import (
+    ShownBeside,
+    beside_pair,
+    beside_twin,
+    of_pair,
+    pair_evidence,
+    pair_orders,
+    pair_values,
+)
 
 RANDOM = "random"
 MISMATCHED, FALSE_NEGATIVES = "mismatched", "false_negatives"
-NEAR = 0.9  # a duplicate's 1 − d₁/d_k: a tenth of the distance that is usual here
 VOTED = ("min_loss_class", "knn_prediction", "probe_prediction", "discriminant_prediction")
 VOTERS = {"mislabeled": N_("All voters"), "wrong_by_loss": N_("The loss"), "wrong_by_neighbors": N_("Neighbors")}
 VOTERS |= {"wrong_by_probe": N_("Probe"), "wrong_by_scaled_probe": N_("Scaled probe")}
@@ -50,15 +57,6 @@ PAIR_CHOICES = (
 )
 
 
-@dataclass(frozen=True)
-class ShownBeside:
-    """A row that a sample is shown with, and what is said of it."""
-
-    id: str
-    text: str
-    is_far: bool = False  # it is of the other split
-
-
 Rows = Callable[[SampleTable, int], list[ShownBeside]]
 
 
@@ -85,16 +83,32 @@ class SampleList:
     changes: str = LABEL  # column of the file that changes a training; "": its decisions change none
     orders: Mapping[str, str] = field(default_factory=dict)  # titles of columns; "-": the lowest first
     values: Callable[[SampleTable, int], JsonObject] | None = None  # of a row, in tables and files
+    suggests: Callable[[SampleTable, int], str] | None = None  # the other class; None: that of the voters
+    are_twins: bool = False  # near-duplicates stand together, and only they are counted
 
     def order(self, table: SampleTable, by: str = "") -> np.ndarray:
         """Rows of the list, the strongest suspicion first, or by one of its `orders`."""
         rows = table.ranked(by or self.column)
+        rows = table.paired(rows) if self.are_twins else rows
         return rows if not by or by == self.column else rows[np.isfinite(table.score(self.column)[rows])]
 
 
 def reason(table: SampleTable, name: str, row: int) -> str:
     """Why a sample is on a list, in a few words."""
     return LISTS[name].reason(table, row)
+
+
+def why_no_suspects(table: SampleTable) -> str:
+    """Why there is no list of likely wrong labels; "" where there is one."""
+    if np.isfinite(table.columns["mislabeled"]).any() or table.towers[0]:
+        return ""
+    if not table.labels:
+        return N_("There is no list of wrong labels: no sample has a label.")
+    if len(table.labels) == 1:
+        template = N_("There is no list of wrong labels: every sample has the class {name}.")
+        return message(template, name=table.labels[0])
+    template = N_("There is no list of wrong labels: it needs {fewest} samples with a label, and there are {n}.")
+    return message(template, fewest=FEWEST, n=int((table.columns["label"] != "").sum()))
 
 
 def _rank_by_loss(table: SampleTable, row: int) -> str:
@@ -177,79 +191,14 @@ def _beside_copy(table: SampleTable, row: int) -> list[ShownBeside]:
     return [ShownBeside(str(table.extra["nearest_duplicate"][row]), text, is_far)]
 
 
+def _twin_label(table: SampleTable, row: int) -> str:
+    return str(table.columns["label"][table.twin[row]]) if table.twin[row] >= 0 else ""
+
+
 def _copy_facts(table: SampleTable) -> Iterable[str]:
     near, leaks = table.extra["nearness"] > NEAR, table.extra["leaked"]
     template = N_("{count} have a neighbor at most a tenth as far as their 20th. Of these pairs, {leaks} cross splits.")
     yield message(template, count=f"{int(near.sum()):,}", leaks=f"{int((near & leaks).sum()):,}")
-
-
-def _pair_evidence(table: SampleTable, row: int) -> str:
-    facts, extra = table.facts, table.extra
-    return message(
-        "From {query} to its partner: cosine {cosine}, rank {rank} of {n}. Back: rank {back} of {m}.",
-        query=table.towers[0],
-        cosine=f"{extra['own_cosine'][row]:.3f}",
-        rank=f"{plain_rank(extra['own_rank'][row]):,}",
-        n=f"{facts['candidates']:,.0f}",
-        back=f"{plain_rank(extra['own_rank_back'][row]):,}",
-        m=f"{facts['candidates_back']:,.0f}",
-    )
-
-
-def _of_pair(column: str) -> Callable[[SampleTable, int], str]:
-    return lambda table, row: str(table.extra[column][row])
-
-
-def _beside_pair(table: SampleTable, row: int) -> list[ShownBeside]:
-    """Its partner, and what fits better."""
-    extra, (_, partner) = table.extra, table.towers
-    other = message(
-        "best other {tower}, cosine {cosine}, margin {margin}",
-        tower=partner,
-        cosine=f"{extra['better_cosine'][row]:.2f}",
-        margin=f"{extra['margin'][row]:+.2f}",
-    )
-    return [_partner(table, row), ShownBeside(str(extra["better"][row]), other)]
-
-
-def _partner(table: SampleTable, row: int) -> ShownBeside:
-    cosine = f"{table.extra['own_cosine'][row]:.2f}"
-    text = message("its own {tower}, cosine {cosine}", tower=table.towers[1], cosine=cosine)
-    return ShownBeside(str(table.extra["partner"][row]), text)
-
-
-def _beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
-    """Its partner, and both rows of the similar pair."""
-    extra, (query, partner) = table.extra, table.towers
-    cosine, template = f"{extra['twin_cosine'][row]:.2f}", N_("{tower} of the similar pair, cosine {cosine}")
-    return [
-        _partner(table, row),
-        ShownBeside(str(extra["twin_partner"][row]), message(template, tower=partner, cosine=cosine)),
-        ShownBeside(str(extra["twin"][row]), message("{tower} of the similar pair", tower=query)),
-    ]
-
-
-def _pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], JsonObject]:
-    """The columns of a list of pairs, which name the towers. Args: the names of the columns of the other row."""
-
-    def values(table: SampleTable, row: int) -> JsonObject:
-        extra, (query, partner) = table.extra, table.towers
-        found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
-        found[message("other {tower}", tower=partner)] = str(extra[other][row])
-        if twin:
-            found[message("other {tower}", tower=query)] = str(extra[twin][row])
-        told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
-        columns = {N_("own rank"): "own_rank", N_("own rank back"): "own_rank_back", N_("own cosine"): "own_cosine"}
-        columns |= {N_("other cosine"): cosine, N_("margin"): margin}
-        figures = {name: round(float(extra[column][row]), 4) for name, column in columns.items()}
-        return found | (told if table.texts else {}) | figures
-
-    return values
-
-
-def _pair_orders(score: str, margin: str) -> dict[str, str]:
-    titles = (N_("Suspicion"), N_("Rank of its own partner"), N_("Own cosine"), N_("Margin"))
-    return dict(zip((score, "own_rank", "-own_cosine", f"-{margin}"), titles, strict=True))
 
 
 LISTS = {
@@ -274,7 +223,10 @@ LISTS = {
         SampleList(
             key="loss",
             title=N_("Highest loss"),
-            how=N_("Samples with the highest loss against every other sample of the split."),
+            how=N_(
+                "Samples with the highest loss against every other sample of the split: what training works on. Use "
+                "the list of likely mislabeled samples to find wrong labels."
+            ),
             score=N_("loss"),
             reason=_rank_by_loss,
             column="loss",
@@ -318,13 +270,33 @@ LISTS = {
             column="duplicate",
             facts=_copy_facts,
             beside=_beside_copy,
+            are_twins=True,
+        ),
+        SampleList(
+            key=TWO_LABELS,
+            title=N_("Same picture, two labels"),
+            how=N_(
+                "Near-duplicates with different labels, in the embedding or in pixels. One label of each pair is "
+                "wrong, or both fit. Pairs stand together, the likelier wrong label first."
+            ),
+            score=N_("the higher probability of the pair that the label is wrong"),
+            reason=lambda table, row: message(
+                "same picture as {other}, labeled {label}",
+                other=table.extra["nearest_duplicate"][row],
+                label=_twin_label(table, row),
+            ),
+            column=TWO_LABELS,
+            beside=_beside_copy,
+            are_twins=True,
+            suggests=_twin_label,
         ),
         SampleList(
             key="outlier",
             title=N_("Outliers"),
             how=N_(
                 "Far from everything, in the embedding or in pixels: the logarithm of the mean distance to the 20 "
-                "nearest, in interquartile ranges above the median."
+                "nearest, in interquartile ranges above the median. It finds damaged and foreign samples, not wrong "
+                "labels."
             ),
             score=N_("outlier score"),
             reason=lambda table, row: message(
@@ -353,17 +325,17 @@ LISTS = {
                 "of the other tower, and the partners of similar rows are not similar either."
             ),
             score=N_("mismatch score"),
-            reason=_pair_evidence,
+            reason=pair_evidence,
             column="mismatched",
-            beside=_beside_pair,
+            beside=beside_pair,
             title_beside=N_("Its partner, and the best other fit"),
             choices=PAIR_CHOICES,
             question=N_("Are the two of this pair a match?"),
             decisions="pairs-mismatched",
-            other=_of_pair("better"),
+            other=of_pair("better"),
             changes=PARTNER,
-            orders=_pair_orders("mismatched", "margin"),
-            values=_pair_values("better", "better_cosine", "margin"),
+            orders=pair_orders("mismatched", "margin"),
+            values=pair_values("better", "better_cosine", "margin"),
         ),
         SampleList(
             key=FALSE_NEGATIVES,
@@ -373,17 +345,17 @@ LISTS = {
                 "stand for, say the same."
             ),
             score=N_("similarity of the two pairs"),
-            reason=_pair_evidence,
+            reason=pair_evidence,
             column="false_negatives",
-            beside=_beside_twin,
+            beside=beside_twin,
             title_beside=N_("Its partner, and the similar pair"),
             choices=NEGATIVE_CHOICES,
             question=N_("The loss pushes the two pairs apart. Are they a match?"),
             decisions="pairs-false_negatives",
-            other=_of_pair("twin_partner"),
+            other=of_pair("twin_partner"),
             changes="",
-            orders=_pair_orders("false_negatives", "twin_margin"),
-            values=_pair_values("twin_partner", "twin_cosine", "twin_margin", "twin"),
+            orders=pair_orders("false_negatives", "twin_margin"),
+            values=pair_values("twin_partner", "twin_cosine", "twin_margin", "twin"),
         ),
     )
 }

@@ -25,6 +25,9 @@ COLUMNS = tuple(
 )
 VERSION = 11
 MAPPED = 1 << 20  # bytes of a column
+NEAR = 0.9  # a duplicate's 1 − d₁/d_k: a tenth of the distance that is usual here
+TWO_LABELS = "two_labels"  # score of samples with a near-duplicate of another label
+FEWEST = 10  # labeled samples of which suspects are listed
 K = 20  # neighbors behind every list
 
 
@@ -58,7 +61,7 @@ class SampleTable:
 
     def score(self, name: str) -> np.ndarray:
         """Scores (n) float64 of a list, NaN where there is none."""
-        column = self.columns.get(name, self.extra.get(name))
+        column = self._two_labels if name == TWO_LABELS else self.columns.get(name, self.extra.get(name))
         return np.full(len(self), np.nan) if column is None else np.asarray(column, np.float64)
 
     def ranked(self, name: str) -> np.ndarray:
@@ -73,7 +76,7 @@ class SampleTable:
         """The same table with other scores of a list, whose order stays."""
         self.ranked(name)
         other = replace(self, columns={**self.columns, name: score})
-        other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels")})
+        other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels", "twin")})
         return other
 
     def row(self, sample: str) -> int | None:
@@ -94,6 +97,36 @@ class SampleTable:
     def labels(self) -> tuple[str, ...]:
         """The labels that samples have, in order."""
         return tuple(label for label in np.unique(self.columns["label"]).tolist() if label)
+
+    @cached_property
+    def twin(self) -> np.ndarray:
+        """The near-duplicate (n) of each row by its row number; −1: none, or it is not in this table."""
+        twin, nearness, split = np.full(len(self), -1, np.int32), self.extra.get("nearness"), self.extra.get("split")
+        for row in np.flatnonzero(nearness > NEAR).tolist() if nearness is not None else ():
+            side = "" if split is None else str(split[row])
+            if self.extra["leaked"][row]:
+                side = {"train": "test", "test": "train"}.get(side, "none")
+            name = str(self.extra["nearest_duplicate"][row])
+            places = [at for one in (f"{side}/{name}", name) if (at := self.row(one)) is not None]
+            twin[row] = next((at for at in places if str(side if split is None else split[at]) == side != "none"), -1)
+        return twin
+
+    def paired(self, rows: np.ndarray) -> np.ndarray:
+        """The rows (m), each near-duplicate next to its first one."""
+        place = np.full(len(self) + 1, len(self))  # the last: of no twin
+        place[rows] = np.arange(len(rows))
+        return rows[np.argsort(np.minimum(place[rows], place[self.twin[rows]]), kind="stable")]
+
+    @cached_property
+    def _two_labels(self) -> np.ndarray:
+        """Of rows (n) with a near-duplicate of another label the larger probability of both that the label is wrong,
+        the likelier one of the two a little higher; else NaN."""
+        label, p, twin = self.columns["label"], np.nan_to_num(self.score("mislabeled")), self.twin
+        row = np.flatnonzero(twin >= 0)
+        row = row[(label[row] != label[twin[row]]) & (label[row] != "") & (label[twin[row]] != "")]
+        score = np.full(len(self), np.nan)
+        score[row] = np.maximum(p[row], p[twin[row]]) - 1e-6 * (p[row] < p[twin[row]])
+        return score
 
     @cached_property
     def _orders(self) -> dict[str, np.ndarray]:

@@ -132,6 +132,10 @@ def _rests_on(comparison: Comparison, spaces: list[Space]) -> str:
     if with_labels := [s.title for s in spaces if (run := s.run) and score_tables.needs_labels(run)]:
         names = format.plain(", ".join(with_labels))
         text += _("Trained with labels: {names}. ").format(names=names)
+    changes = ("exclude", "relabel")
+    if changed := [s.title for s in spaces if (run := s.run) and any(map(run.config.get, changes))]:
+        names = format.plain(", ".join(changed))
+        text += _("Trained with other labels or fewer images: {names}. ").format(names=names)
     text += _("Intervals contain the variation over samples, not between seeds.")
     return f"{text} {score_tables.of_references(spaces)}".strip()
 

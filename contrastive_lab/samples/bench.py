@@ -1,5 +1,6 @@
 """The bench of the Samples page: what it shows of the list, and what is decided on it."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import streamlit as st
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.sample_lists import RANDOM, VOTED, VOTERS
 from contrastive_core.samples.sample_table import SampleTable, percent
-from contrastive_lab import cache, locale
+from contrastive_lab import cache, format, locale
 from contrastive_lab.components.bench import (
     Bench,
     BenchItem,
@@ -28,6 +29,7 @@ from contrastive_lab.samples.findings import Findings, window
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 LIKELY = 3  # other classes that have a key
+DRAWN = "samples-drawn"  # of the session: when it last read what was decided
 STEP = 24  # samples by which the stretch that the browser has moves on
 OF_VOTERS = ("wrong_by_loss", "wrong_by_neighbors", "wrong_by_probe", "wrong_by_discriminant")  # as VOTED has them
 
@@ -43,6 +45,7 @@ def hear(findings: Findings) -> None:
             seq = event["seq"]
     if nonce and report.get("events"):
         st.session_state[ACK] = {"nonce": nonce, "seq": seq}
+    st.session_state[DRAWN] = time.time()  # decisions are read anew after this
     follow_list(cache.digest(findings.requests))
     if report.get("at") and report.get("go") == moves():
         look_at(str(report["at"]))
@@ -52,10 +55,18 @@ def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
     """One decision, or its undo. Reports come from the browser: what they name may be gone."""
     what, label = event["what"], str(event.get("label") or "")
     if what == "undo":
-        sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
+        undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
+        if undone and undone[1] != reported(KEY).get("at"):
+            st.toast(_("Undone: the decision on {sample}.").format(sample=format.plain(undone[1])))
         return
     row = findings.table.row(str(event.get("id")))
     if row is None or what not in [one.what for one in findings.list.choices] or (what == "relabel" and not label):
+        return
+    known = findings.marked.get(findings.id(row), {})
+    is_unseen = known.get("time", 0.0) > st.session_state.get(DRAWN, float("inf"))
+    if is_unseen and known.get("by") != window()[0]:
+        text = _("{sample} was decided elsewhere in the meantime. Your decision on it was not stored.")
+        st.toast(text.format(sample=format.plain(findings.id(row))), icon=":material/warning:")
         return
     about = {**findings.about(row), "by": window()[0], "event": name}
     file = findings.file(findings.of(row)[0])

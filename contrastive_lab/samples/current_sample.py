@@ -50,8 +50,8 @@ def open_one(sample: str) -> None:
     st.session_state.pop(ASKED_OF, None)
 
 
-def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
-    """The row of the sample at hand, else the list's first; None where the list is empty."""
+def row_of(table: SampleTable, rows: np.ndarray, decided: np.ndarray) -> int | None:
+    """The row of the sample at hand, else the list's first that is not `decided`; None where the list is empty."""
     sample = st.session_state.get(AT)
     row = table.row(sample) if sample else None
     if sample and row is None:  # its id in its own split, where the list has another for it, or the other way round
@@ -65,6 +65,8 @@ def row_of(table: SampleTable, rows: np.ndarray) -> int | None:
             st.warning(format.plain(_("There is no sample {sample} here.").format(sample=sample)))
     elif row not in rows:  # it was at hand in another list, or of another space
         row = None
+    if not sample and len(open_places := np.flatnonzero(~np.isin(rows, decided))):
+        row = int(rows[open_places[0]])
     if row is None and len(rows):  # the list lost it: the one that stands in its place
         row = int(rows[min(st.session_state.get(PLACE, 0), len(rows) - 1)])
     if row is not None:

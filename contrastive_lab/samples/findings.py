@@ -133,6 +133,8 @@ class Findings:
             given = str(table.extra["partner"][row]) if table.towers[0] else ""
             return {"list": self.list.key, "given": given, "suggested": self.other(row)}
         known: Mark = {"list": self.list.key, "given": str(table.columns["label"][row])}
+        if self.list.suggests:
+            return {**known, "suggested": self.list.suggests(table, row)}
         if "suggested" in table.extra:
             known["suggested"] = str(table.extra["suggested"][row])
             if np.isfinite(wrong := float(table.columns["mislabeled"][row])):

@@ -9,7 +9,7 @@ import streamlit as st
 from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples.label_audit import LabelAudit
-from contrastive_core.samples.sample_lists import LISTS, OWN_RANK, RANDOM, SampleList
+from contrastive_core.samples.sample_lists import LISTS, OWN_RANK, RANDOM, SampleList, why_no_suspects
 from contrastive_core.samples.sample_table import SampleTable, decimals
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
@@ -36,6 +36,7 @@ def pick(table: SampleTable) -> SampleList:
     counts = {
         name: len(rows) if LISTS[name].cut is None else int((score > _cut()).sum()) for name, rows in found.items()
     }
+    counts |= {name: int((table.twin[rows] >= 0).sum()) for name, rows in found.items() if LISTS[name].are_twins}
     names = [name for name, rows in found.items() if len(rows)]
 
     def title(name: str) -> str:
@@ -88,13 +89,16 @@ def show_explanation(table: SampleTable, one: SampleList, method: str) -> None:
             "trained without labels has no such blind spot."
         )
         st.caption(text)
-    for fact in one.facts(table):
+    for fact in () if one.are_twins else one.facts(table):  # said above the list
         st.caption(locale.text(fact))
 
 
 def show_basis(findings: Findings, one: SampleList) -> None:
     """What a list rests on, where that is less than its name says."""
-    request, facts, lines = findings.requests[0], [table.facts for table in findings.tables], []
+    request, facts = findings.requests[0], [table.facts for table in findings.tables]
+    lines = [locale.text(why)] if (why := why_no_suspects(findings.table)) else []
+    if one.are_twins:
+        lines += map(locale.text, one.facts(findings.table))
     if one.rests_on == "losses":
         card = cache.catalog()["losses"].get(request.loss, {})
         if card.get("per_sample") == "none":
@@ -130,6 +134,9 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
         keep &= table.extra["own_rank"][rows] >= lowest
     if len(classes) > 1 and (some := query_params.many_of(st.multiselect, _("Classes"), classes, name="classes")):
         keep &= np.isin(columns["label"][rows], some)
+    others = list(np.unique(table.extra["suggested"])) if "suggested" in table.extra else []
+    if others and (some := query_params.many_of(st.multiselect, _("Suggested classes"), others, name="suggested")):
+        keep &= np.isin(table.extra["suggested"][rows], some)
     loss = columns["loss"][rows]
     finite = loss[np.isfinite(loss)]
     if len(finite) and finite.min() < finite.max():

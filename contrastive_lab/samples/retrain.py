@@ -1,6 +1,6 @@
 """Decisions, also on many samples together, and retraining with them; then the comparison."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import partial
 from pathlib import Path
 
@@ -8,14 +8,16 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.base.errors import Locked
+from contrastive_core.base.errors import BadSetting, Locked
+from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, paired_interval
 from contrastive_core.data.overrides import LABEL
 from contrastive_core.engine import jobs, queue, training
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import settings_of
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_table import SampleRequest
+from contrastive_core.samples import corrected_folder
+from contrastive_core.samples.sample_table import SampleRequest, SampleTable
 from contrastive_lab import cache, format, guard, path_input, query_params, state
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
@@ -53,8 +55,40 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
         content = lambda: format.table_csv(listed(findings, decided))  # noqa: E731
     place.download_button(label, content, name, "text/csv", disabled=not every, on_click="ignore", width="stretch")
     show_files(findings, rows, place)
+    if (run := findings.requests[0].run) is not None and not one.decisions:
+        _export(run, place)
     if one.changes:
         _retrain(findings)
+
+
+def _export(run: Run, place: DeltaGenerator) -> None:
+    """All labels as a file; of a folder of images also a script, and a corrected copy."""
+    dataset, by_split = str(run.config.get("dataset")), sample_annotations.by_split(run.config)
+    files: dict[str, tuple[str, Callable[[], str]]] = {
+        "labels.csv": (_("Download all labels"), lambda: _all_labels(run))
+    }
+    if dataset.startswith("folder:"):
+        files["correct.sh"] = (_("Script that moves the files"), lambda: corrected_folder.script(dataset, by_split))
+    for name, (label, content) in files.items():
+        place.download_button(label, content, name, on_click="ignore", width="stretch")
+    help = _("A new folder with your decisions. Its files are hard links to yours and take no space.")
+    if len(files) < 2 or not place.button(_("Make a corrected folder"), help=help, width="stretch"):
+        return
+    name, home = Path(dataset).name, data_home() / "corrected"
+    out = next(path for q in range(1, 999) if not (path := home / f"{name}-{q}").exists())
+    try:
+        n = corrected_folder.write_folder(dataset, by_split, out)
+    except (BadSetting, OSError) as error:
+        place.error(format.plain(error))
+        return
+    place.success(format.plain(_("{n} images in {out}").format(n=f"{n:,}", out=out)))
+    address = path_input.address_of(f"folder:{out}")
+    place.page_link("pages/train.py", label=_("Train on it"), icon=":material/play_circle:", query_params=address)
+
+
+def _all_labels(run: Run) -> str:
+    by_split, every = sample_annotations.by_split(run.config), sample_annotations.every_label(run.config)
+    return sample_annotations.labels_csv(by_split, every)
 
 
 def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
@@ -68,6 +102,10 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     decided = None if part else _("All of these are decided.")
     if st.button(_("Drop {part}").format(part=len(part)), disabled=not part, help=decided):
         _many(findings, dict.fromkeys(part))
+    if findings.list.are_twins:
+        extra = twins_to_drop(table, rows, {row for row in range(len(table)) if findings.id(row) in findings.marked})
+        if st.button(_("Keep one of each: drop {count}").format(count=len(extra)), disabled=not extra):
+            _many(findings, dict.fromkeys(extra))
     if "suggested" not in table.extra:
         return
     some = [row for row in part if findings.list.key == "mislabeled" or is_probably_wrong(table, row)]
@@ -77,6 +115,17 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     relabel = _("Relabel {changed} as suggested").format(changed=len(changed))
     if st.button(relabel, disabled=not changed, help=why):
         _many(findings, changed)
+
+
+def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> list[int]:
+    """Of near-duplicates all but one of each: a test image stays before a training image, then the label that is
+    likelier right. What is decided stays as it is."""
+    p, split = np.nan_to_num(table.score("mislabeled")), table.extra["split"]
+    kept: set[int] = set()
+    for row in sorted(rows[table.twin[rows] >= 0].tolist(), key=lambda r: (split[r] != "test", p[r], r)):
+        if table.twin[row] not in kept and not kept & {*np.flatnonzero(table.twin == row).tolist()}:
+            kept.add(row)
+    return [row for row in rows[table.twin[rows] >= 0].tolist() if row not in kept and row not in decided]
 
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
@@ -168,10 +217,6 @@ def results(run: Run) -> None:
         st.error(format.plain(_("{fresh} could not start. {why}").format(fresh=fresh, why=why)))
     elif fresh and fresh not in {r.name for r in retrained} and queue.progress_of(fresh):
         follow_training(fresh)
-    elif (done := next((r for r in retrained if r.name == fresh), None)) and not queue.progress_of(done.name):
-        del st.session_state["retrained"]
-        state.choose_run(done.name)
-        st.rerun()
     for one in retrained:
         with guard.on_its_own(one.name):
             result(run, one)
@@ -240,6 +285,8 @@ def result(before: Run, run: Run) -> None:
     if old and new:
         text += f" · {format.plain(change_of(old.score('h', 'knn'), new.score('h', 'knn')))}"
     a.markdown(text)
+    if run.weights.exists() and run != state.chosen_run():
+        b.page_link("pages/samples.py", label=_("Open"), query_params={"run": run.name})
     key = f"compare-{cache.digest(run.name)}"
     if run.weights.exists() and b.button(_("Compare"), key=key, width="stretch"):
         st.switch_page("pages/compare.py", query_params={"runs": f"{before.name},{run.name}"})

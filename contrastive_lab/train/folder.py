@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import changed, values_of
+from contrastive_core.data.folder_preview import COPY, LEAK, TWO_LABELS, changed, values_of
 from contrastive_core.engine import jobs
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
@@ -37,10 +37,20 @@ def contents(folder: str) -> None:
     picked = draw_gallery(result.arrays["images"], captions, size=64, title=title, key=key)
     names = [result.meta["ids"][row] for row in picked]
     st.caption(format.plain(", ".join(names)) if names else _("Press an image for its file's name."))
+    if same := result.meta["same"]:
+        with st.expander(said_of_copies(result.meta["same_counts"])):
+            st.code("\n".join(f"{first} = {other}" for _kind, first, other in same), language=None)
     if left_out := result.meta["left_out"]:
         n = result.meta["n_left_out"]
         with st.expander(ngettext("{n} file is left out", "{n} files are left out", n).format(n=f"{n:,}")):
             st.code("\n".join(f"{name}: {reason}" for name, reason in left_out), language=None)
+
+
+def said_of_copies(counts: dict[str, int]) -> str:
+    """How many files have the pixels of another one: copies, with two labels, in both splits."""
+    kinds = {COPY: _("copies: {n}"), TWO_LABELS: _("with two labels: {n}"), LEAK: _("in both splits: {n}")}
+    named = [text.format(n=f"{counts[kind]:,}") for kind, text in kinds.items() if counts.get(kind)]
+    return _("The same picture twice: {named}").format(named=" · ".join(named))
 
 
 def wrong_folder(folder: str, needs_captions: str = "") -> str:
@@ -130,12 +140,12 @@ def summary(meta: dict[str, Any]) -> str:
 
 
 def classes(meta: dict[str, Any]) -> str:
-    """The classes with their sizes; what follows where there are none."""
+    """The classes with their training and test images; what follows where there are none."""
     if not meta["classes"]:
         if meta["captions"][0]:
             return _("No class folders: use CLIP, or another method without labels.")
         return _("No class folders. Use a method without labels.")
-    sizes = [f"{c} {a + b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
+    sizes = [f"{c} {a:,} + {b:,}" for c, (a, b) in zip(meta["classes"], meta["counts"], strict=True)]
     named = ", ".join(sizes[:CLASSES])
     if (more := len(sizes) - CLASSES) < 1:
         return named

@@ -152,7 +152,7 @@ def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -
         more = [*fields.further, *switched]
         arguments = as_options([*lines, *fields.lines, *fields.form, *own, *chosen, *more])
         arguments += ["--processes", str(fields.processes)] if fields.processes > 1 else []
-        free = queue.free_name(stem_of(method, "folder" if data.files else data.name, seed, chosen + more))
+        free = queue.free_name(stem_of(method, data.name, seed, chosen + more))
         start(name or free, arguments + ["--download"] * data.download, fields, data)
     return draft
 

@@ -24,6 +24,7 @@ from contrastive_core.engine import client
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
 from contrastive_core.samples import run_samples as sample_build
+from contrastive_core.samples.sample_lists import LISTS
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -276,6 +277,28 @@ def test_the_accuracies_of_a_retrained_run_have_an_interval() -> None:
         low, high = (float(end) for end in said.split("CI ")[1].rstrip(")").split(" to "))
         assert low < difference < high
         assert 4 < high - low < 16
+
+
+def test_a_decision_that_another_window_made_meanwhile_is_announced_and_stays(desk: Desk) -> None:
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    file = request_of("simclr-digits", "test", "nt_xent").marked
+    first, second, third = (str(table.columns["id"][row]) for row in LISTS["loss"].order(table)[:3])
+    sample_annotations.add(file, first, "keep")
+    app = opened(run="simclr-digits", split="test", list="loss")
+    assert desk.item.id == second  # a visit opens on the first that is undecided
+    sample_annotations.add(file, second, "drop", by="another window")
+    desk.events(("keep", second, ""), ("keep", third, ""))
+    app.run()
+    assert {i: m["what"] for i, m in sample_annotations.marks(file).items()} == {
+        first: "keep",
+        second: "drop",
+        third: "keep",
+    }
+    assert f"{second} was decided elsewhere in the meantime." in app.toast[0].value
+    desk.events(("undo", "", ""))
+    app.run()
+    assert f"Undone: the decision on {third}." in app.toast[0].value
+    assert not app.exception
 
 
 def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:

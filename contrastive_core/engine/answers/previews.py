@@ -1,5 +1,7 @@
 """Previews before training: views of images, image folders, the catalog, advice."""
 
+from collections import Counter
+
 import numpy as np
 
 from contrastive_core.advice.candidates import AdviceRequest, plan_advice
@@ -48,8 +50,9 @@ def folder(values: Values, on_progress: OnProgress, device: str) -> Result:
     """Return the classes of an image folder with their sizes, and some images."""
     on_progress(N_("the images"), None)
     meta = vars(folder_preview(values["path"])).copy()
-    left_out, images = meta.pop("left_out"), meta.pop("images")
-    return Result({**meta, "left_out": left_out[:100], "n_left_out": len(left_out)}, {"images": images})
+    left_out, images, same = meta.pop("left_out"), meta.pop("images"), meta.pop("same")
+    meta |= {"left_out": left_out[:100], "n_left_out": len(left_out)}
+    return Result({**meta, "same": same[:100], "same_counts": Counter(kind for kind, *_ in same)}, {"images": images})
 
 
 def described(values: Values, on_progress: OnProgress, device: str) -> Result:

@@ -10,7 +10,7 @@ from PIL import Image
 from contrastive_core.data import datasets
 from contrastive_core.data.folder_preview import SIDE, changed, folder_preview, pictures_in, subfolders, values_of
 from contrastive_core.engine import answers
-from contrastive_lab.train.folder import about_captions, classes, summary, wrong_captions
+from contrastive_lab.train.folder import about_captions, classes, said_of_copies, summary, wrong_captions
 
 
 def pictures(folder: Path, n: int, color: str = "red") -> None:
@@ -49,6 +49,24 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert sum(map(sum, made.counts)) == 3  # a training gets no more
 
 
+def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path) -> None:
+    for number, place in enumerate(("train/a/0", "train/a/1", "train/b/0", "train/b/2", "test/a/0", "test/b/0")):
+        file = tmp_path / f"{place}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        color = (0, 0, 0) if place.endswith("0") else (0, 0, 50 * number)
+        Image.new("RGB", (8, 8), color).save(file, compress_level=number)  # other bytes, equal pixels
+    Image.new("RGB", (8, 8)).save(tmp_path / "train" / "a" / "9.png")
+    values = {"path": str(tmp_path), "changed": []}
+    meta = answers.make("folder", values).meta
+    assert meta["same_counts"] == {"copy": 1, "two labels": 1, "leak": 2}
+    assert ("leak", "train: a/0.png", "test: b/0.png") in [tuple(one) for one in meta["same"]]
+    assert said_of_copies(meta["same_counts"]).endswith("copies: 1 · with two labels: 1 · in both splits: 2")
+    for file in tmp_path.rglob("*.png"):
+        file.write_bytes(b"no picture")
+    with pytest.raises(ValueError, match="none of the 7 images in "):
+        folder_preview(str(tmp_path))
+
+
 def test_a_damaged_training_file_leaves_the_test_file_of_its_name_counted(tmp_path: Path) -> None:
     for split in ("train", "test"):
         for label in "ab":
@@ -85,7 +103,7 @@ def test_the_card_says_all_of_it_in_a_line(tmp_path: Path) -> None:
     assert summary(meta) == (
         f"15 images · 3 classes · 20×12 to 40×40 · {train} train, {test} test · 1 left out: b/notes.png"
     )
-    assert classes(meta) == "a 5, b 5, c 5"
+    assert classes(meta) == "a 4 + 1, b 4 + 1, c 4 + 1"
 
 
 def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Path) -> None:
@@ -111,7 +129,7 @@ def test_the_card_counts_captions_and_says_what_is_wrong_with_them(tmp_path: Pat
 def test_of_many_classes_some_are_named_in_one_sentence() -> None:
     for n, more in ((12, ""), (13, " and 1 more class"), (20, " and 8 more classes")):
         said = classes({"classes": [f"c{i}" for i in range(n)], "counts": n * [(4, 1)]})
-        assert said == ", ".join(f"c{i} 5" for i in range(12)) + more
+        assert said == ", ".join(f"c{i} 4 + 1" for i in range(12)) + more
 
 
 def test_the_sizes_are_those_of_all_pictures_not_of_the_shown(tmp_path: Path) -> None:

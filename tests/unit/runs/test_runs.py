@@ -40,7 +40,7 @@ def test_create_load_list() -> None:
     two = runs.create(None, CONFIG)
     assert (one.name, two.name) == ("simclr-digits-s0", "simclr-digits-s0-2")
     chosen = ["loss.temperature=0.02", "lr=0.1", "loss.anchors=all"]
-    assert runs.stem_of("simclr", "/a/pets", 3, chosen) == "simclr-a-pets-temperature0.02-anchorsall-s3"
+    assert runs.stem_of("simclr", "folder:/a/pets", 3, chosen) == "simclr-pets-temperature0.02-anchorsall-s3"
     found = runs.load(one.name)
     assert found.manifest["data_fingerprint"] == "abc"
     assert found.manifest["versions"]["torch"] == torch.__version__.split("+")[0]

@@ -7,8 +7,11 @@ import pytest
 from sample_sets import blobs, table_of
 
 from contrastive_core.samples.issues import Pixels, find_issues
+from contrastive_core.samples.sample_lists import LISTS
+from contrastive_core.samples.sample_table import merged_table
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
+from contrastive_lab.samples.retrain import twins_to_drop
 
 
 def precision(score: np.ndarray, planted: np.ndarray) -> float:
@@ -129,3 +132,27 @@ def test_a_partner_in_the_other_tower_is_no_false_negative_and_no_duplicate() ->
     assert np.isnan(issues.scores["duplicate"]).all()
     assert np.isfinite(issues.scores["outlier"]).all()
     assert np.isfinite(find_issues(images).scores["false_negative"]).all()
+
+
+def test_the_same_picture_with_two_labels_is_a_list_of_pairs() -> None:
+    """Pairs stand together, and one of each is kept: the one whose label is likelier right."""
+    rows = blobs()
+    assert rows.labels is not None
+    x, y = rows.features.copy(), rows.labels.copy()
+    x[30], x[90], x[50] = x[0], x[60], x[10]
+    y[30], y[90], y[50] = (y[0] + 1) % 3, (y[60] + 1) % 3, y[10]
+    table = table_of(EmbeddingSet(x, y, rows.ids, classes=rows.classes), "sup_con")
+    order = LISTS["two_labels"].order(table)
+    assert sorted(order.tolist()) == [0, 30, 60, 90]
+    assert {frozenset(order[:2].tolist()), frozenset(order[2:].tolist())} == {frozenset((0, 30)), frozenset((60, 90))}
+    p = table.columns["mislabeled"]
+    assert p[order[0]] >= p[order[1]]
+    assert LISTS["two_labels"].suggests(table, 0) == rows.class_name(int(y[30]))  # type: ignore[misc]
+    first = LISTS["duplicate"].order(table)[:6].tolist()
+    assert all(table.twin[a] == b for a, b in zip(first[::2], first[1::2], strict=True))
+    both = merged_table({"train": table})
+    dropped = twins_to_drop(both, np.arange(len(both)), {50})
+    assert 50 not in dropped  # it was decided
+    for a, b in ((0, 30), (60, 90)):
+        assert (a in dropped, b in dropped) == (p[a] > p[b], p[b] > p[a])
+    assert set(dropped) <= {0, 10, 30, 60, 90}

@@ -1,0 +1,87 @@
+"""What is said of the pairs of two towers, and shown beside them. Torch-free."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.messages import N_, message
+from contrastive_core.samples.sample_table import SampleTable
+from contrastive_core.spaces.towers import plain_rank
+
+
+@dataclass(frozen=True)
+class ShownBeside:
+    """A row that a sample is shown with, and what is said of it."""
+
+    id: str
+    text: str
+    is_far: bool = False  # it is of the other split
+
+
+def pair_evidence(table: SampleTable, row: int) -> str:
+    facts, extra = table.facts, table.extra
+    return message(
+        "From {query} to its partner: cosine {cosine}, rank {rank} of {n}. Back: rank {back} of {m}.",
+        query=table.towers[0],
+        cosine=f"{extra['own_cosine'][row]:.3f}",
+        rank=f"{plain_rank(extra['own_rank'][row]):,}",
+        n=f"{facts['candidates']:,.0f}",
+        back=f"{plain_rank(extra['own_rank_back'][row]):,}",
+        m=f"{facts['candidates_back']:,.0f}",
+    )
+
+
+def of_pair(column: str) -> Callable[[SampleTable, int], str]:
+    return lambda table, row: str(table.extra[column][row])
+
+
+def beside_pair(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Its partner, and what fits better."""
+    extra, (_, partner) = table.extra, table.towers
+    other = message(
+        "best other {tower}, cosine {cosine}, margin {margin}",
+        tower=partner,
+        cosine=f"{extra['better_cosine'][row]:.2f}",
+        margin=f"{extra['margin'][row]:+.2f}",
+    )
+    return [_partner(table, row), ShownBeside(str(extra["better"][row]), other)]
+
+
+def _partner(table: SampleTable, row: int) -> ShownBeside:
+    cosine = f"{table.extra['own_cosine'][row]:.2f}"
+    text = message("its own {tower}, cosine {cosine}", tower=table.towers[1], cosine=cosine)
+    return ShownBeside(str(table.extra["partner"][row]), text)
+
+
+def beside_twin(table: SampleTable, row: int) -> list[ShownBeside]:
+    """Its partner, and both rows of the similar pair."""
+    extra, (query, partner) = table.extra, table.towers
+    cosine, template = f"{extra['twin_cosine'][row]:.2f}", N_("{tower} of the similar pair, cosine {cosine}")
+    return [
+        _partner(table, row),
+        ShownBeside(str(extra["twin_partner"][row]), message(template, tower=partner, cosine=cosine)),
+        ShownBeside(str(extra["twin"][row]), message("{tower} of the similar pair", tower=query)),
+    ]
+
+
+def pair_values(other: str, cosine: str, margin: str, twin: str = "") -> Callable[[SampleTable, int], JsonObject]:
+    """The columns of a list of pairs, which name the towers. Args: the names of the columns of the other row."""
+
+    def values(table: SampleTable, row: int) -> JsonObject:
+        extra, (query, partner) = table.extra, table.towers
+        found: JsonObject = {query: str(table.columns["id"][row]), partner: str(extra["partner"][row])}
+        found[message("other {tower}", tower=partner)] = str(extra[other][row])
+        if twin:
+            found[message("other {tower}", tower=query)] = str(extra[twin][row])
+        told: JsonObject = {message("{tower}, text", tower=name): table.texts.get(id, "") for name, id in found.items()}
+        columns = {N_("own rank"): "own_rank", N_("own rank back"): "own_rank_back", N_("own cosine"): "own_cosine"}
+        columns |= {N_("other cosine"): cosine, N_("margin"): margin}
+        figures = {name: round(float(extra[column][row]), 4) for name, column in columns.items()}
+        return found | (told if table.texts else {}) | figures
+
+    return values
+
+
+def pair_orders(score: str, margin: str) -> dict[str, str]:
+    titles = (N_("Suspicion"), N_("Rank of its own partner"), N_("Own cosine"), N_("Margin"))
+    return dict(zip((score, "own_rank", "-own_cosine", f"-{margin}"), titles, strict=True))
