@@ -280,7 +280,7 @@ def test_every_list_says_why() -> None:
     assert reason(table, "duplicate", 10) == "nearest: 100, 0 % as far as its 20th"
     assert "rank 1 of 300" in reason(table, "loss", int(table.ranked("loss")[0]))
     lists = {name: one for name, one in LISTS.items() if len(one.order(table))}
-    assert set(lists) == set(LISTS) - {MISMATCHED, FALSE_NEGATIVES}  # those are of pairs
+    assert set(lists) == set(LISTS) - {MISMATCHED, FALSE_NEGATIVES, "two_labels"}  # of pairs and of copies
     for name, one in lists.items():
         assert reason(table, name, 0)
         assert bool(one.question) == bool(one.decisions)  # what is no label is asked for, and kept apart
