@@ -134,7 +134,7 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
         keep &= table.extra["own_rank"][rows] >= lowest
     if len(classes) > 1 and (some := query_params.many_of(st.multiselect, _("Classes"), classes, name="classes")):
         keep &= np.isin(columns["label"][rows], some)
-    others = list(np.unique(table.extra["suggested"])) if "suggested" in table.extra else []
+    others = classes if "suggested" in table.extra and len(classes) > 1 else []
     if others and (some := query_params.many_of(st.multiselect, _("Suggested classes"), others, name="suggested")):
         keep &= np.isin(table.extra["suggested"][rows], some)
     loss = columns["loss"][rows]

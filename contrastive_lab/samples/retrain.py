@@ -103,7 +103,7 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     if st.button(_("Drop {part}").format(part=len(part)), disabled=not part, help=decided):
         _many(findings, dict.fromkeys(part))
     if findings.list.are_twins:
-        extra = twins_to_drop(table, rows, {row for row in range(len(table)) if findings.id(row) in findings.marked})
+        extra = twins_to_drop(table, rows, {*findings.marked_rows.tolist()})
         if st.button(_("Keep one of each: drop {count}").format(count=len(extra)), disabled=not extra):
             _many(findings, dict.fromkeys(extra))
     if "suggested" not in table.extra:
@@ -121,11 +121,12 @@ def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> li
     """Of near-duplicates all but one of each: a test image stays before a training image, then the label that is
     likelier right. What is decided stays as it is."""
     p, split = np.nan_to_num(table.score("mislabeled")), table.extra["split"]
-    kept: set[int] = set()
-    for row in sorted(rows[table.twin[rows] >= 0].tolist(), key=lambda r: (split[r] != "test", p[r], r)):
-        if table.twin[row] not in kept and not kept & {*np.flatnonzero(table.twin == row).tolist()}:
+    twins, kept, covered = rows[table.twin[rows] >= 0].tolist(), set[int](), set[int]()
+    for row in sorted(twins, key=lambda r: (split[r] != "test", p[r], r)):
+        if table.twin[row] not in kept and row not in covered:
             kept.add(row)
-    return [row for row in rows[table.twin[rows] >= 0].tolist() if row not in kept and row not in decided]
+            covered.add(int(table.twin[row]))
+    return [row for row in twins if row not in kept and row not in decided]
 
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
