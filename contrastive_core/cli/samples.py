@@ -39,7 +39,7 @@ def samples(args: Namespace) -> None:
     if args.lists_by:
         record["lists_by"] = args.lists_by
         text += f"; lists by {args.lists_by}"
-    if reason := why_no_suspects(table):
+    if np.isnan(table.columns["mislabeled"]).all() and (reason := why_no_suspects(table)):
         record["no_suspects"], text = reason, f"{text}\n{reason}"
     if args.audit:
         found, said = audit_labels(table, out_path(args.audit, ".csv"), args.checks, request)
