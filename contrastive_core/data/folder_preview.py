@@ -21,13 +21,11 @@ from contrastive_core.data.image_folder import ImageFile, Listing
 SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
-SECONDS = 15.0  # in which files are decoded to look for copies and damage
+SECONDS = 6.0  # in which files are decoded to look for copies and damage
 LAYOUT = 5  # of what is taken for which split: what was seen under an earlier one is looked at anew
 MOST = 200  # folders that are listed
 LOOKS = 20_000  # entries that are looked at, in all
 DEPTH = 3  # folders below the counted one: train/class/part
-
-
 COPY, TWO_LABELS, LEAK = "copy", "two labels", "leak"
 
 
@@ -60,13 +58,8 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
     if not train.files:
         raise ValueError(image_sets.why_empty(name, train, "train"))
     images, shown, sizes, unreadable = [], [], set(), []
-    few, every, pixels, end = (
-        _some(train, limit),
-        [*train.files, *test.files],
-        dict[str, bytes](),
-        time.monotonic() + SECONDS,
-    )
-    first = {*few}
+    few, every = _some(train, limit), [*train.files, *test.files]
+    first, pixels, end = {*few}, dict[str, bytes](), time.monotonic() + SECONDS
     for file in dict.fromkeys([*few, *(every if len(every) - len(few) <= HEADS else ())]):
         try:
             if file in first or time.monotonic() < end:

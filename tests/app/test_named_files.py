@@ -99,6 +99,7 @@ def test_train_shows_what_the_folder_holds(folder: Path, monkeypatch: pytest.Mon
         "counts": [[4, 1]],
         "left_out": [["b.png", "a link"]],
         "n_left_out": 1,
+        "same": [],
     }
     images = np.zeros((1, 3, 8, 8), np.uint8)
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
@@ -125,7 +126,15 @@ def test_why_a_folder_is_of_no_use_is_said_once(folder: Path, monkeypatch: pytes
 
 
 def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    meta = {"ids": [], "labels": [], "classes": [], "counts": [[1500, 500]], "left_out": [], "n_left_out": 0}
+    meta = {
+        "ids": [],
+        "labels": [],
+        "classes": [],
+        "counts": [[1500, 500]],
+        "left_out": [],
+        "n_left_out": 0,
+        "same": [],
+    }
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder))
@@ -151,7 +160,7 @@ def test_the_size_of_a_folders_images_reaches_the_training(folder: Path, monkeyp
 def test_a_list_of_images_names_the_column_of_its_classes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "list.csv").write_text("file,label,kind\na.png,x,y\n")
     app = page_at("train", monkeypatch, data="folder", folder=path_input.remember(folder / "list.csv"))
-    meta = {"ids": [], "labels": [], "classes": [], "counts": [[4, 1]], "left_out": [], "n_left_out": 0}
+    meta = {"ids": [], "labels": [], "classes": [], "counts": [[4, 1]], "left_out": [], "n_left_out": 0, "same": []}
     for name in ("list.csv", "list.csv#kind"):
         images = np.zeros((0, 3, 8, 8), np.uint8)
         results.write("folder", values_of(str(folder / name)), Result(LOOK | meta, {"images": images}))
@@ -188,6 +197,7 @@ def test_the_size_that_a_run_will_have_must_fit_on_the_disk(folder: Path, monkey
         "side": 300,
         "left_out": [],
         "n_left_out": 0,
+        "same": [],
     }
     images = np.zeros((0, 3, 96, 96), np.uint8)
     results.write("folder", values_of(str(folder)), Result(LOOK | meta, {"images": images}))
