@@ -59,7 +59,8 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
     with st.popover(_("Open my embeddings"), icon=":material/folder_open:", key=f"vectors-{number}", width="content"):
         text = _(
             "Rows of numbers in .npy, .npz, .parquet or .csv. The columns id, label, class and split are recognized "
-            "by name. A column named image contains images or their file names, a column named text the captions."
+            "by name. A column named image contains images or their file names, a column named text the captions. "
+            "Triplets (anchor, positive, negative) in .jsonl, .parquet or .csv and folders of BEIR are recognized too."
         )
         upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
@@ -105,7 +106,8 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
     help = _(
         "For example the captions of the images, or the answers to the questions, from an encoder into the same space. "
         "A table with two columns of vectors, or an .npz with two arrays, needs no second file. A column named text "
-        "contains the captions."
+        "contains the captions. For triplets or BEIR, this is the file of their vectors, or the path of a "
+        "sentence-transformers folder that encodes them."
     )
     label, kinds = _("File of the other tower"), _kinds(file_formats.ENDINGS)
     upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)

@@ -46,9 +46,9 @@ def page() -> None:
                 images = choose_images(run)
             draw_stage(images, run, {name: losses[name]["kernel"] for name in LOSSES})
     else:
-        on_batch(run, losses, lesson, slots)
+        shown = on_batch(run, losses, lesson, slots)
         with head:
-            stages.export(run)
+            stages.export(shown)
 
 
 state.run(page)

@@ -65,7 +65,11 @@ LEAVE_OUT = _option(
     help="of a table: columns of numbers that are no part of the vectors, comma-separated",
 )
 OTHER = (
-    _option("--other", metavar="FILE", help="a second file of vectors, whose rows are the other tower of the first"),
+    _option(
+        "--other",
+        metavar="FILE",
+        help="a second file of vectors: the other tower, or of the first file's texts; or a model to encode them",
+    ),
     _option("--towers", metavar="A,B", help="names of the two towers; default: those of the files"),
     _option(
         "--by",

@@ -11,7 +11,7 @@ from contrastive_core.base.memory_limits import limit_own_data, most_memory
 from contrastive_core.base.safe_files import printable
 from contrastive_core.cli.main import OF_FILE
 from contrastive_core.runs.run import Run
-from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors
+from contrastive_core.spaces import file_formats, label_files, loaded_vectors, open_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.other_tower import join_towers, note_of_towers, other_tower, read_both
 from contrastive_core.spaces.space import Space
@@ -22,7 +22,7 @@ NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 def is_file(name: str) -> bool:
     """Whether a name is that of a file of vectors, not of a run. Raises ValueError for a file of another kind."""
     ending = Path(name).suffix.lower()
-    if ending in file_formats.ENDINGS:
+    if ending in file_formats.ENDINGS or triplets.is_beir(Path(name)):
         return True
     if Path(name).is_file():
         endings = ", ".join(file_formats.ENDINGS)
@@ -35,7 +35,9 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
     Raises ValueError; OSError."""
     limit_own_data(most_memory())
     path, has_other = Path(name), bool(args.other or args.towers or args.by)
-    if has_other and (other := other_tower(args.other, args.towers, args.by)):
+    if args.other and triplets.are_triplets(path):
+        rows = triplets.read(path, args.other)
+    elif has_other and (other := other_tower(args.other, args.towers, args.by)):
         rows, second = read_both(path, path.name, other, args.leave_out)
         if args.labels:  # of the first
             rows = label_files.labeled(rows, args.labels)

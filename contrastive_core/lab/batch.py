@@ -285,37 +285,38 @@ def _batch_of_vectors(vectors: EmbeddingSet, pictures: np.ndarray | None, rows: 
 
 NO_PARTNERS = N_("No usable row of {a} has a partner among those of {b}: no value of the column pair is in both.")
 SOME = N_("Shown: {n} of {total_a} rows of {a} and {m} of {total_b} rows of {b}. Another batch number draws others.")
-ALONE = N_("Without a partner, and therefore negatives only: {count}.")
+ALONE = N_("Rows without a partner: {count}. They are negatives of every row of the other tower.")
 LONGEST = 200  # characters of a row's text
 LONGEST_ID = 40
 
 
 def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a: bool = False) -> TowerBatch:
-    """Some rows of two towers with their partners, by class where rows have one, then some rows without a partner:
-    candidates that belong to no anchor, such as hard negatives.
+    """Some rows of two towers, by class where rows have one: partners, the negatives that were given with them, and of
+    other rows without a partner as large a share as all rows have, at most half.
 
     Args: pictures: (n, c, h, w) uint8 of all rows, or None; most: rows of each tower; only_a: of tower a alone.
     Raises: UnusableEmbedding without partners."""
-    sides = towers.usable_sides()
+    sides, given = towers.usable_sides(), towers.given_negatives()
+    given = given[np.isin(given[:, 0], sides[1][0])]
     group_a, group_b = (group[group >= 0] for _, group in sides)
     shared = np.intersect1d(group_a, group_b)
     if not len(shared):
         raise UnusableEmbedding(NO_PARTNERS, a=towers.names[0], b=towers.names[1])
     rng = np.random.default_rng(seed)
     order = rng.permutation(shared)
-    alone = [_alone(at, group, shared, most, rng) for at, group in sides]
-    chosen = _choose(sides, order, [max(1, most - len(rows)) for rows in alone])
+    alone = [np.setdiff1d(at[~np.isin(group, shared)], given[:, 0]) for at, group in sides]
+    kept = [min(len(rows), most // 2, most * len(rows) // len(at)) for rows, (at, _) in zip(alone, sides, strict=True)]
+    related = [sides[0], (np.append(sides[1][0], given[:, 0]), np.append(sides[1][1], given[:, 1]))]
+    chosen = _choose(related, order, [max(1, most - count) for count in kept])
+    order = order[: len(chosen[0])]
     if (labels := towers.rows.labels) is not None:  # groups of a class stand together
         by_class = np.argsort([labels[rows[0]] for rows in chosen[0]], kind="stable")
-        chosen = [[groups[g] for g in by_class] for groups in chosen]
-    at = [np.concatenate([*groups, rows]) for groups, rows in zip(chosen, alone, strict=True)]
-    first = len(chosen[0]) + np.array([0, len(alone[0])])  # numbers of the rows without a partner
-    numbers = [
-        np.concatenate([np.repeat(np.arange(len(groups)), [*map(len, groups)]), start + np.arange(len(rows))])
-        for groups, rows, start in zip(chosen, alone, first, strict=True)
-    ]
+        order, chosen = order[by_class], [[groups[g] for g in by_class] for groups in chosen]
+    parts = [np.array([*dict.fromkeys(np.concatenate(groups).tolist())]) for groups in chosen]
+    others = [rng.permutation(rows)[: max(0, most - len(part))] for rows, part in zip(alone, parts, strict=True)]
+    at = [np.append(part, rows).astype(np.int64) for part, rows in zip(parts, others, strict=True)]
     shown, thumbs = _tower_pictures(pictures, at[0], at[1], only_a)
-    parts = (thumbs[: len(at[0])], thumbs[len(at[0]) :])
+    both = np.split(_places(towers, order, np.concatenate(at)), [len(at[0])])
     a, b = (
         LabTower(
             name,
@@ -325,9 +326,19 @@ def batch_of_towers(towers: Towers, pictures: Any, most: int, seed: int, only_a:
             row_texts(towers.rows, rows),
             part,
         )
-        for name, rows, group, part in zip(towers.names, at, numbers, parts, strict=True)
+        for name, rows, group, part in zip(
+            towers.names, at, both, (thumbs[: len(at[0])], thumbs[len(at[0]) :]), strict=True
+        )
     )
-    return TowerBatch(a, b, shown, _part(towers, a, b, sum(map(len, alone))))
+    return TowerBatch(a, b, shown, _part(towers, a, b))
+
+
+def _places(towers: Towers, order: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The place of each row's group in `order`; a row without a partner there has a number of its own."""
+    own = np.full(len(towers.rows), -1)
+    own[towers.a], own[towers.b] = towers.group_a, towers.group_b
+    place = {group: k for k, group in enumerate(order.tolist())}
+    return np.array([place.get(group, len(order) + k) for k, group in enumerate(own[rows].tolist())])
 
 
 def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:
@@ -344,22 +355,14 @@ def row_texts(rows: EmbeddingSet, at: np.ndarray) -> list[str]:
     return [printable(" ".join(str(text)[: 2 * LONGEST].split()), LONGEST) for text in texts[at]]
 
 
-def _alone(at: np.ndarray, group: np.ndarray, shared: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows of a tower without a partner: all where the tower fits, else their share, at most half of what is shown."""
-    rows = at[~np.isin(group, shared)]
-    if len(at) <= most:
-        return rows
-    return np.sort(rng.permutation(rows)[: int(most * min(0.5, len(rows) / len(at)))])
-
-
-def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, left: list[int]) -> list[list[np.ndarray]]:
-    """Row numbers of a and of b, group by group in this order, until a tower has as many as `left`; of the last group
-    some."""
+def _choose(sides: list[tuple[np.ndarray, np.ndarray]], order: np.ndarray, most: list[int]) -> list[list[np.ndarray]]:
+    """Row numbers of a and of b, group by group in this order, until a tower has `most`; of the last group some."""
     ends = []
     for _, group in sides:
         by_group = np.argsort(group, kind="stable")
         ends.append((by_group, *(np.searchsorted(group[by_group], order, side) for side in ("left", "right"))))
     chosen: list[list[np.ndarray]] = [[], []]
+    left = [*most]
     for g in range(len(order)):
         if not min(left):
             break
@@ -383,13 +386,13 @@ def _tower_pictures(pictures: Any, a: np.ndarray, b: np.ndarray, only_a: bool) -
     return (shown[differ] if len(differ) else None), numbers.tolist()
 
 
-def _part(towers: Towers, a: LabTower, b: LabTower, alone: int) -> str:
-    """Which rows these are of all rows of the towers; "" for all. `alone`: shown rows without a partner."""
-    total_a, total_b = (len(at) for at, _ in towers.usable_sides())
+def _part(towers: Towers, a: LabTower, b: LabTower) -> str:
+    """Which rows these are of all rows of the towers; "" for all."""
+    total_a, total_b = len(towers.a), len(towers.b)
     parts = []
     if len(a.rows) < total_a or len(b.rows) < total_b:
         counts = thousands(n=len(a.rows), m=len(b.rows), total_a=total_a, total_b=total_b)
         parts.append(message(SOME, a=towers.names[0], b=towers.names[1], **counts))
-    if alone:
+    if alone := len(np.setxor1d(a.groups, b.groups)):
         parts.append(message(ALONE, **thousands(count=alone)))
     return join(" ", parts)

@@ -6,10 +6,12 @@ optional dependency."""
 import hashlib
 import importlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -32,6 +34,7 @@ MISSING = N_("sentence-transformers is not installed; text_tower needs it: pip i
 GONE = N_("there is no folder {path}, where the text tower is read from")
 NO_MODEL = N_("{path} is not a model of sentence-transformers: {why}")
 NO_WEIGHTS = N_("{path} has no model.safetensors; other weights may run code and are not opened")
+CODE = N_("{path} contains Python code ({file}), which is never run: such a model cannot be opened")
 EDITED = N_(
     "{path} was edited after the run's training: its text tower is another; put the old files back or train again"
 )
@@ -134,6 +137,16 @@ def digest_of(folder: Path) -> bytes:
     return hashlib.sha256("".join(lines).encode()).digest()
 
 
+def encode_texts(folder: Path, queries: Sequence[str], documents: Sequence[str]) -> list[np.ndarray]:
+    """Return vectors (n, d) float32 of queries and (m, d) of documents, each with the folder's own prompt for them.
+    Raises BadSetting."""
+    model = _opened(folder)
+    torch.set_num_threads(os.cpu_count() or 1)  # a child that reads foreign files begins with one
+    sides = (("encode_query", queries), ("encode_document", documents))
+    found = [getattr(model, name, model.encode)(list(texts), show_progress_bar=False) for name, texts in sides]
+    return [np.asarray(x, np.float32) for x in found]
+
+
 def _opened(folder: Path) -> Any:
     """The model of a folder, on the CPU in evaluation mode. Raises BadSetting."""
     _check_modules(folder)
@@ -155,6 +168,8 @@ def _opened(folder: Path) -> Any:
 def _check_modules(folder: Path) -> None:
     """Raises BadSetting for modules that are not the library's own, or without safetensors."""
     shown = printable(folder)
+    if code := next(folder.rglob("*.py"), None):
+        raise BadSetting(CODE, path=shown, file=printable(code.name))
     try:
         modules = json.loads(read_regular(folder / "modules.json", MOST_BYTES))
         listed = [(str(one["type"]), PurePosixPath(str(one["path"]))) for one in modules]

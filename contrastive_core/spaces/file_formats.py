@@ -23,7 +23,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
 from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
 
-ENDINGS = (".npy", ".npz", ".parquet", ".csv")
+ENDINGS = (".npy", ".npz", ".parquet", ".csv", ".jsonl")
 LIMIT = 2 << 30  # bytes of what is known of the rows of a table
 VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
 MAX_TEXT = 500  # characters of a text that are kept
@@ -41,8 +41,12 @@ Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
     """An `EmbeddingSet` from a file. `leave_out`: columns of a table that are no part of the vectors.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
+    from contrastive_core.spaces import triplets  # which reads vectors with this module
+
     path = Path(path)
     name = printable(path.name)
+    if triplets.are_triplets(path):
+        return triplets.read(path)
     if path.suffix.lower() not in ENDINGS:
         values = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
         raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)

@@ -12,13 +12,13 @@ from contrastive_core.base.lock import scratch_folder
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.safe_files import EXPANSION, file_stamp, printable
 from contrastive_core.base.sandbox import Limits, run_sandboxed
-from contrastive_core.spaces import attached_images, file_formats, label_files, loaded_vectors
+from contrastive_core.spaces import attached_images, file_formats, label_files, loaded_vectors, triplets
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.other_tower import OtherTower, join_towers, note_of_towers, read_both
 
 MEMORY = file_formats.VECTORS + 3 * file_formats.LIMIT  # vectors, and what is known of them
 ROOM = 4 << 30  # bytes for the pictures of a small file
-SECONDS = 300
+SECONDS, TO_ENCODE = 300, 3600
 
 
 def open_vectors(
@@ -35,7 +35,7 @@ def open_vectors(
     Args: name: what the file is called for a person; pictures: a folder that file names in it may
         start from, besides its own; leave_out: columns of numbers that are no part of the vectors;
         labels: a file of labels, one for each row, that count instead of the file's own; other: a second file, whose
-        rows are the other tower of the first.
+        rows are the other tower of the first, or are the vectors of its texts; or a folder that encodes them.
     Raises: UnusableEmbedding, NotRegular, Damaged with a sentence; FileNotFoundError.
     """
     path = Path(path).expanduser().absolute()
@@ -43,7 +43,9 @@ def open_vectors(
     asked = other and {**asdict(other), "path": str(Path(other.path).expanduser().absolute())}
     endings = {Path(p).suffix.lower() for p in (path, *([other.path] if other else ()))}
     tables = ("contrastive_core.spaces.tables",) if endings & {".parquet", ".csv"} else ()
-    child = Limits(_memory([path, *([Path(other.path)] if other else [])]), SECONDS, preload=("PIL.Image", *tables))
+    encoder = ("contrastive_core.models.sentence_tower",) if asked and Path(asked["path"]).is_dir() else ()
+    memory = _memory([path, *([Path(other.path)] if other else [])])
+    child = Limits(memory, TO_ENCODE if encoder else SECONDS, preload=("PIL.Image", *tables, *encoder))
     try:
         return str(run_sandboxed(_keep, path, name, folder, tuple(leave_out), own_labels, asked, limits=child))
     except Refused as error:
@@ -71,7 +73,8 @@ def uploaded(name: str, content: bytes | memoryview, stem: str) -> Iterator[Path
 
 def _memory(files: Sequence[Path]) -> int:
     """Bytes that opening files may take: what they hold, and their pictures, not what they unpack to."""
-    sizes = (stamp[1] for file in files if (stamp := file_stamp(file.expanduser())))
+    every = [each for file in map(Path.expanduser, files) for each in (file.rglob("*") if file.is_dir() else [file])]
+    sizes = (stamp[1] for file in every if (stamp := file_stamp(file)))
     return min(MEMORY, ROOM + EXPANSION * sum(sizes))
 
 
@@ -80,15 +83,18 @@ def _keep(
 ) -> str:
     """In the child: read, attach, keep."""
     pictures = Path(folder) if folder else None
-    if other is not None:
+    if other is not None and not triplets.are_triplets(path):
         return _keep_both(Path(path), name, pictures, leave_out, labels, OtherTower(**other))
-    rows = file_formats.read(path, leave_out=leave_out)
+    if other is None:
+        rows = file_formats.read(path, leave_out=leave_out)
+    else:
+        rows, name = triplets.read(path, other["path"]), f"{name} + {other['name']}"
     if labels is not None:
         rows = label_files.labeled(rows, labels)
     attached = attached_images.pictures_of(Path(path), rows, pictures)
     images = attached.images if attached.images is not None else attached_images.dataset_pictures(rows)
     note = attached.note if attached.images is not None or images is None else ""
-    about = _sentences(_taken(rows), note_of_towers(rows))
+    about = _sentences(_taken(rows), note_of_towers(rows), triplets.note(rows))
     return loaded_vectors.save_vectors(rows, name, images, note, about)
 
 

@@ -17,6 +17,7 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 
 TOWER, PAIR, TEXT = "tower", "pair", "text"
 RESERVED = (TOWER, PAIR)
+NEGATIVE_OF = "negative_of"  # column: the groups that a row is a given negative of, with spaces between
 OF_RUN = ("image", "caption")  # names of the towers of a run
 DEFAULT_TEMPLATES = ("a photo of a {}", "a picture of a {}", "a {}")  # of zero-shot prompts
 WIDTHS = N_(
@@ -54,6 +55,14 @@ class Towers:
     def without_partner(self) -> tuple[int, int]:
         """Return how many rows of a and of b have no partner."""
         return int((self.group_a < 0).sum()), int((self.group_b < 0).sum())
+
+    def given_negatives(self) -> Int64[np.ndarray, "k 2"]:
+        """Return row numbers of b that were given as negatives, each with the group that it is a negative of."""
+        of, pairs = self.rows.columns.get(NEGATIVE_OF, np.array([])), self.rows.columns[PAIR][self.a].tolist()
+        number = {pair: group for pair, group in zip(pairs, self.group_a.tolist(), strict=True) if group >= 0}
+        rows = self.b[of[self.b] != ""].tolist() if of.dtype.kind == "U" else []
+        found = [(row, number[pair]) for row in rows for pair in str(of[row]).split() if pair in number]
+        return np.array(found, np.int64).reshape(-1, 2)
 
     def rows_of(self, name: str) -> Int64[np.ndarray, " k"]:
         """Return the row numbers of the tower of that name."""

@@ -17,7 +17,7 @@ from contrastive_core.cli.main import OF_FILE
 from contrastive_core.cli.output import print_note
 from contrastive_core.data.image_decoding import ENDINGS as PICTURES
 from contrastive_core.engine.run_folders import own_run
-from contrastive_core.spaces import file_formats
+from contrastive_core.spaces import file_formats, triplets
 from contrastive_core.spaces.open_vectors import open_vectors
 from contrastive_core.sweeps import sweep_file
 from contrastive_lab import path_input
@@ -64,6 +64,8 @@ def recognize(name: str) -> Thing:
     is_folder, path = path.is_dir(), path.resolve()
     if is_folder and os.path.lexists(path / "run.json"):
         return Thing("run", path)
+    if triplets.is_beir(path):
+        return Thing("vectors", path)
     if is_folder and _has_images(path):
         return Thing("folder", path)
     if is_folder:
@@ -97,7 +99,8 @@ def prepare(thing: Thing, **of_vectors: Any) -> str:
                 page, query = "explore", {"vectors": open_vectors(thing.path, thing.path.name, **of_vectors)}
             except ValueError as error:
                 _check_whole(thing.path, before)
-                raise ValueError(f"{error}; {VECTORS}") from None
+                has_texts = thing.path.is_dir() or thing.path.suffix.lower() == ".jsonl"
+                raise ValueError(f"{error}" if has_texts else f"{error}; {VECTORS}") from None
             _check_whole(thing.path, before)
         case "sweep":
             page, query = "runs", {"view": "sweeps", "sweep": _name_of_sweep(thing.path)}

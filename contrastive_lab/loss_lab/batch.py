@@ -55,15 +55,17 @@ class LabSetting:
     knobs: dict[str, Any]
 
 
-def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolbar) -> None:
-    """The settings in the toolbar, and the live view; below it what a temperature trades."""
+def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolbar) -> str:
+    """The settings in the toolbar, and the live view; below it what a temperature trades. Returns the name of what is
+    shown, as `Space.of_name` takes it; "" where there is nothing."""
     above = st.container(key="lab-above")
     with toolbar.loss, st.popover(loss_title(run, losses), key=SETTINGS):
         loss, pairing, request = choose_batch(run, losses, above)
         about = losses[loss]
+        is_file = request is None or request.source.startswith("file:")
         key = key_of("lab-dimensions" if about["matrix"] else "lab", lesson)
         state = view_state(key)
-        of_run = run.config.get("loss_knobs", {})
+        of_run = {} if is_file else run.config.get("loss_knobs", {})
         if run.config.get("loss") != loss:
             of_run = {name: of_run[name] for name in ("temperature",) if name in of_run}
         knobs = knob_form(key, loss, about, of_run)
@@ -73,7 +75,6 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     order = kept.pop("order")
     query_params.keep(**kept, arrange="" if order == "group" else order)  # by group: as at first
     with toolbar.stages:  # a star needs a picture of each row; a loss over dimensions has matrices alone
-        is_file = request is None or request.source.startswith("file:")
         has_pictures = not is_file and pairing not in DIRECTIONS and not run.is_recording
         left_out = {"star", "curves"} if about["matrix"] else set() if has_pictures else {"star"}
         offered = [name for name in STAGES if name not in left_out]
@@ -81,10 +82,11 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     if request is None:
         with above:
             st.info(_("Open a file of vectors to see them under the loss."))
-        return
+        return ""
+    shown = f"{loaded_vectors.PREFIX}{request.source.removeprefix('file:')}" if is_file else run.name
     content = str(run.manifest.get("id")) if run.is_recording else run.weights_hash()  # a recorded step never changes
     setting = LabSetting((run.name, content, request), pairing, loss, about, knobs)
-    is_trainable = can_train(run) and not request.source.startswith("file:")
+    is_trainable = can_train(run) and not is_file
     if is_pressed(WITH_THIS) and is_trainable:
         st.switch_page("pages/train.py", query_params=train_address(run, loss, about, knobs))
     forward = {"number": WITH_THIS, "text": _("Train with this →")} if is_trainable else next_step()
@@ -94,18 +96,24 @@ def on_batch(run: Run, losses: dict[str, LossEntry], lesson: int, toolbar: Toolb
     except ValueError as error:
         with above:
             st.warning(format.plain(error))
-        return
+        return "" if is_file else shown
     if view.views is not None:
         _draw_dimensions(setting, view, page)
-        return
+        return shown
     draw_pairs(run, setting, view, losses, page)
     with frame.below():
         if view.note:
             st.caption(format.plain(view.note))
         if view.kernel is None:
             st.caption(_("The server computes this loss when you release the slider."))
-        if stage == "curves" and live_knob(about) == "temperature":
-            draw_trade(run, view, partial(_classes, setting, view), float(knobs["temperature"]))
+        if live_knob(about) == "temperature":
+            tau = float(knobs["temperature"])
+            if view.towers:
+                scale = _("τ {temperature} is scale {scale} in sentence-transformers.")
+                st.caption(scale.format(temperature=f"{tau:g}", scale=f"{1 / tau:.4g}"))
+            if stage == "curves":
+                draw_trade(of_run.get("temperature"), view, partial(_classes, setting, view), tau)
+    return shown
 
 
 def _draw_dimensions(setting: LabSetting, view: LabView, page: "PageState") -> None:

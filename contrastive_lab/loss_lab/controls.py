@@ -12,7 +12,6 @@ import streamlit as st
 from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.engine import calls
 from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
-from contrastive_core.runs.run import Run
 from contrastive_lab import figures, format, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
@@ -126,10 +125,10 @@ TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
 
 
 def draw_trade(
-    run: Run, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
+    trained: Any, view: LabView, classes_of: Callable[[], tuple[np.ndarray, np.ndarray] | None], at: float
 ) -> None:
-    """Draw what τ trades. Args: classes_of: gives classes of the anchors (n) and of the candidates (w), −1 where there
-    is none; at: the τ that the slider was let go at."""
+    """Draw what τ trades. Args: trained: the τ that these rows were trained at, if known; classes_of: gives classes of
+    the anchors (n) and of the candidates (w), −1 where there is none; at: the τ that the slider was let go at."""
     same, classes = None, classes_of()
     if classes is not None and (classes[0] >= 0).any():
         same = (classes[0][:, None] == classes[1]) & (classes[0][:, None] >= 0)
@@ -138,7 +137,6 @@ def draw_trade(
     except ValueError as error:
         st.caption(format.plain(error))
         return
-    trained = run.config.get("loss_knobs", {}).get("temperature")
     figures.draw(_figure(found, at, trained), "temperature", "trade")
     st.caption(_in_words(found, at))
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import streamlit as st
 
-from contrastive_core.runs.run import Run
 from contrastive_lab import query_params
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_lab.lesson_panel import leave
@@ -46,13 +45,13 @@ def choose_stage(offered: Sequence[str], first: str) -> str:
     return query_params.one_of(st.segmented_control, _("Show"), offered, name="on", default=first, **look)
 
 
-def export(run: Run | None = None) -> None:
-    """Draw the menu that saves the picture, its numbers and, of a batch of a run, a report."""
+def export(name: str = "") -> None:
+    """Draw the menu that saves the picture, its numbers and, of the run or the vectors of that name, a report."""
     with st.popover(_("Export"), key="lab-export-menu"):
         for what in ("png", "csv"):
             st.button(what.upper(), key=f"lab-export-{what}", on_click=_ask, args=(what,), width="stretch")
-        if run is not None:
-            button.offer([run.name])
+        if name:
+            button.offer([name])
 
 
 def asked_export() -> tuple[str, int]:

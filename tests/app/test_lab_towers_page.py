@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.towers import joined
+from contrastive_lab.report.button import job_of
 
 
 def tower(noise: float, n: int = 40) -> EmbeddingSet:
@@ -45,6 +46,21 @@ def test_the_page_offers_both_directions_and_losses_that_run(monkeypatch: pytest
     assert not app.exception
     assert box.value == "b_to_a"
     assert app.query_params["direction"] == "b_to_a"
+
+
+def test_what_is_shown_is_the_subject(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = joined(tower(0.0), tower(0.4), ("question", "answer"))
+    app = at_file(found, monkeypatch, size="16", on="curves", temperature="0.05")
+    assert not app.exception
+    key = loaded_vectors.save_vectors(found, "pairs.npz")
+    assert app.button(key=f"make-{job_of([f'vectors:{key}'], 'test', 'h').key}")
+    assert "τ 0.05 is scale 20 in sentence-transformers." in words(app)
+    (trade,) = app.get("plotly_chart")
+    assert "trained at" not in str(trade.proto)
+    run = opened("loss_lab", monkeypatch, run="simclr-shapes", on="curves", temperature="0.05")
+    assert run.button(key=f"make-{job_of(['simclr-shapes'], 'test', 'h').key}")
+    assert "trained at" in str(run.get("plotly_chart")[0].proto)
+    assert "sentence-transformers" not in words(run)
 
 
 @pytest.mark.parametrize("loss", ["siglip", "hard_negative", "decoupled", "sup_con", "lifted_structure"])

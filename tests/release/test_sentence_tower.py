@@ -18,6 +18,9 @@ from contrastive_core.compare.embed import embed_run, encode_texts, load_model
 from contrastive_core.models import sentence_tower
 from contrastive_core.models.sentence_tower import SentenceTower
 from contrastive_core.runs import checkpoints
+from contrastive_core.spaces import loaded_vectors, triplets
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.other_tower import OtherTower
 
 pytest.importorskip("sentence_transformers", reason="of the test extra: uv sync --extra test")
 
@@ -110,6 +113,24 @@ def test_a_folder_that_cannot_be_opened_is_one_sentence(folder: Path, change, se
     change(folder)
     with pytest.raises(BadSetting, match=sentence):
         SentenceTower(named(folder))
+
+
+def test_a_folder_encodes_the_texts_of_triplets_once(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    path = tmp_path / "qa.jsonl"
+    path.write_text(json.dumps({"anchor": TEXTS[0], "positive": TEXTS[1], "negative": "a blue"}))
+    rows = loaded_vectors.rows(open_vectors(path, "qa.jsonl", other=OtherTower(folder, "tiny")))
+    texts = rows.columns["text"].tolist()
+    assert texts == [*TEXTS, "a blue"]
+    np.testing.assert_allclose(rows.features, SentenceTransformer(str(folder), device="cpu").encode(texts), atol=1e-5)
+    monkeypatch.setattr(sentence_tower, "encode_texts", lambda *_: pytest.fail("it is kept"))
+    assert np.array_equal(triplets.read(path, folder).features, rows.features)
+    (folder / "modeling_tiny.py").write_text("raise SystemExit")
+    (folder / "modules.json").write_text((folder / "modules.json").read_text() + " ")  # nothing is kept of it
+    monkeypatch.undo()
+    with pytest.raises(BadSetting, match=r"tiny contains Python code \(modeling_tiny.py\), which is never run"):
+        open_vectors(path, "qa.jsonl", other=OtherTower(folder, "tiny"))
 
 
 def test_without_the_library_or_with_another_word_it_says_what_to_do(folder: Path, monkeypatch) -> None:

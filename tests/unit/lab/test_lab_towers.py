@@ -90,8 +90,37 @@ def test_rows_without_a_partner_are_negatives_and_counted() -> None:
     both = joined(tower(4, "q"), tower(3, "a"), ("q", "a"), ["x", "y", "", "z"], ["y", "x", "w"])
     made = loaded(both)
     assert (len(made.a.rows), len(made.b.rows)) == (4, 3)
-    assert len({*made.a.groups} & {*made.b.groups}) == 2
-    assert made.note == "Without a partner, and therefore negatives only: 3."
+    assert made.note == "Rows without a partner: 3. They are negatives of every row of the other tower."
+    assert np.array_equal(compute_view(made, "a_to_b", "info_nce", {}).mask.sum(1), [5, 5, 6, 6])
+    few = loaded(joined(tower(20, "q"), tower(80, "a"), ("q", "a"), range(20), range(80)), 16)
+    assert (len(few.a.rows), len(few.b.rows)) == (8, 16)  # of 60 in 80 answers without a question at most half
+    assert few.part.startswith("Shown: 8 of 20 rows of q and 16 of 80 rows of a.")
+
+
+@cases("most", [9, 64])
+def test_given_negatives_come_with_their_query_as_multiple_negatives_ranking_has_them(most: int) -> None:
+    q, d, n = 12, 6, 2
+    anchors, positives, negatives = (RNG.standard_normal((k, d)).astype(np.float32) for k in (q, q, n * q))
+    documents = EmbeddingSet(np.concatenate([positives, negatives]))
+    documents.columns["negative_of"] = np.array([""] * q + [str(i // n) for i in range(n * q)])
+    groups = [*map(str, range(q)), *[""] * n * q]
+    made = loaded(joined(EmbeddingSet(anchors), documents, ("query", "document"), [*map(str, range(q))], groups), most)
+    at = [int(name.split()[1]) for name in made.a.names]
+    assert len(at) == {9: 3, 64: q}[most]
+    view = compute_view(made, "a_to_b", "info_nce", {"temperature": 0.05})
+    rows = torch.from_numpy(np.concatenate([positives[at], *(negatives[n * i : n * (i + 1)] for i in at)]))
+    cosines = torch.nn.functional.normalize(torch.from_numpy(anchors[at])) @ torch.nn.functional.normalize(rows).T
+    wanted = torch.nn.functional.cross_entropy(20 * cosines, torch.arange(len(at)))
+    assert view.value == pytest.approx(float(wanted), rel=1e-5)
+    assert view.n_valid == len(at)
+
+
+def test_a_document_may_be_a_negative_of_several_queries_and_the_answer_to_another() -> None:
+    documents = tower(3, "d")
+    documents.columns["negative_of"] = np.array(["1", "0", "0 1 7"])
+    made = loaded(joined(tower(2, "q"), documents, ("query", "document"), ["0", "1"], ["0", "1", ""]))
+    mask = compute_view(made, "a_to_b", "info_nce", {}).mask
+    assert sorted(map(tuple, np.sort(mask).tolist())) == [(1, 2, 2)] * 2
 
 
 def test_rows_of_a_class_stand_together() -> None:

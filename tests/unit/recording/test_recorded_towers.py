@@ -124,7 +124,7 @@ def test_negatives_without_a_partner_count_in_the_recording_and_the_lab() -> Non
     batch = load_batch(run, BatchRequest("step:1", 64, 1, 0))
     view = compute_view(batch, "a_to_b", "info_nce", {"temperature": 0.1})
     assert view.value == pytest.approx(want, abs=1e-5)
-    assert "negatives only: 12" in view.note
+    assert "without a partner: 12" in view.note
     few = load_batch(run, BatchRequest("step:1", 8, 1, 0))
     assert (len(few.a.rows), len(few.b.rows)) == (4, 8)
 

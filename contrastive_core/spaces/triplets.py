@@ -1,0 +1,359 @@
+"""Texts to train or judge an encoder on, as two towers: queries, and documents that answer them or do not. Torch-free.
+
+Read are JSONL, CSV and Parquet with a line for each query, its positives and its negatives (sentence-transformers,
+FlagEmbedding, ms-swift), an `.npz` of such vectors, and a folder of BEIR: corpus.jsonl, queries.jsonl and qrels/*.tsv.
+A text that several lines hold is one row. Vectors are in the file, in a file beside it, or made by an encoder."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from contrastive_core.base import json_files
+from contrastive_core.base.errors import Damaged, NotRegular, UnusableEmbedding, explained
+from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.paths import data_home
+from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
+from contrastive_core.spaces import file_formats
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.qrels import check_ids, read_qrels
+from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
+
+NAMES = ("query", "document")
+QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
+POSITIVE = ("positive", "positives", "pos", "response", "positive_messages")
+NEGATIVE = ("negative", "negatives", "neg", "rejected_response", "negative_messages")
+VECTORS = ("_embedding", "_embeddings", "_vector", "_vectors", "_features")
+BESIDE = (".npz", ".npy")
+LIMIT = 2 << 30  # bytes of a file of texts
+MOST_ENCODED = 20_000  # texts that are encoded while a person waits
+NO_QUERIES = N_("{name} has no queries")
+NO_LINE = N_("{name}: line {line} is no JSON object")
+NO_TEXT = N_("{name}: line {line} has no {column}, or an empty one")
+UNEVEN = N_("{name}: line {line} needs as many vectors as texts of {column}; got {vectors} and {texts}")
+TWICE = N_("{name} has the id {id} twice")
+NO_VECTORS = N_(
+    "{name} has texts and no vectors: save them beside it as {stem}.npy or {stem}.npz, or name such a file or a folder "
+    "of sentence-transformers as the second file"
+)
+COUNTS = N_(
+    "{vectors} has {got} vectors, but {name} has {queries} different queries and {documents} different documents: the "
+    "vectors stand in this order, queries first"
+)
+TOO_MANY = N_("{name} has {count} texts; at most {most} are encoded here: save their vectors beside it")
+UNEQUAL = N_("{name} needs arrays of one length, a row for each query; got {got}")
+GIVEN = N_("Documents given as negatives: {count}.")
+SHARED = N_("Queries that share an answer with another query: {count}. They count as one group with all its answers.")
+OTHER_WIDTHS = N_("{name}: its vectors have different lengths")
+
+
+@dataclass
+class Side:
+    """Texts of one tower without repetition. `order`: which of them each text of the file is; `vectors`: of each text
+    of the file, where the file holds them."""
+
+    texts: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    order: list[int] = field(default_factory=list)
+    vectors: list[Any] = field(default_factory=list)
+    known: dict[object, int] = field(default_factory=dict)
+
+    def add(self, text: str, vector: Any = None, name: str = "") -> int:
+        """Return the number of a text; texts of "" are told apart."""
+        number = self.known.setdefault(text or (len(self.order),), len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+            self.ids.append(name or str(number))
+        self.order.append(number)
+        if vector is not None:
+            self.vectors.append(vector)
+        return number
+
+
+@dataclass
+class Triplets:
+    """Queries, documents, and which document answers which query (`positive`) or was given as one that does not."""
+
+    name: str
+    by: str = "positive"
+    queries: Side = field(default_factory=Side)
+    documents: Side = field(default_factory=Side)
+    positive: list[tuple[int, int]] = field(default_factory=list)
+    negative: list[tuple[int, int]] = field(default_factory=list)
+
+
+def are_triplets(path: str | Path) -> bool:
+    """Whether a file or folder holds such texts or vectors, by its names."""
+    path, wanted = Path(path), [QUERY, POSITIVE]
+    ending = path.suffix.lower()
+    if ending == ".jsonl" or is_beir(path):
+        return True
+    try:
+        if ending == ".npz":
+            wanted.append(NEGATIVE)  # two arrays are two towers
+            with open_regular(path, file_formats.VECTORS) as file, zipfile.ZipFile(file) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+        else:
+            names = [*file_formats.table_columns(path)]
+    except (ValueError, OSError, zipfile.BadZipFile):  # who opens it says why
+        return False
+    return all(any(_column_of(name.lower(), known) for name in names) for known in wanted)
+
+
+def _column_of(name: str, known: Sequence[str]) -> bool:
+    """Whether a column is one of these names, or of them with a number behind it."""
+    stem, _, number = name.rpartition("_")
+    return name in known or (stem in known and number.isdigit())
+
+
+def is_beir(path: Path) -> bool:
+    return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
+
+
+def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
+    """Return queries and documents as two towers.
+
+    Args: vectors: an `.npy` or `.npz` of their vectors, or a folder of sentence-transformers; default: columns of the
+        file itself, or a file of the same name beside it.
+    Raises: UnusableEmbedding, Damaged, NotRegular or BadSetting with a sentence; FileNotFoundError."""
+    path = Path(path)
+    found = _of_beir(path) if is_beir(path) else _of_lines(path)
+    sides = (found.queries, found.documents)
+    beside = (path / "vectors" if path.is_dir() else path).with_suffix
+    source = Path(vectors) if vectors else next((p for end in BESIDE if (p := beside(end)).is_file()), None)
+    if all(len(side.vectors) == len(side.order) for side in sides) and not vectors:
+        try:
+            features = [np.array(side.vectors, np.float32) for side in sides]
+        except ValueError:
+            raise UnusableEmbedding(OTHER_WIDTHS, name=found.name) from None
+    elif source is None:
+        raise UnusableEmbedding(NO_VECTORS, name=found.name, stem=printable(path.stem if path.is_file() else "vectors"))
+    else:
+        features = _encoded(source, found) if source.is_dir() else _arrays(source, found)
+    return of_triplets(found, features)
+
+
+def of_triplets(found: Triplets, features: Sequence[np.ndarray]) -> EmbeddingSet:
+    """Args: features: (n, d) and (m, d), a row for each different text or for each text of the file."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, m = len(found.queries.texts), len(found.documents.texts)
+    if not found.positive:
+        raise UnusableEmbedding(NO_QUERIES, name=found.name)
+    at = np.array(found.positive).T
+    edges = coo_array((np.ones(at.shape[1]), (at[0], n + at[1])), (n + m, n + m))
+    groups = connected_components(edges, directed=False)[1].astype(np.str_)  # queries of one document are one group
+    pairs = groups[:n].copy(), groups[n:].copy()
+    for pair, known in zip(pairs, at, strict=True):
+        pair[~np.isin(np.arange(len(pair)), known)] = ""
+    negative_of: list[dict[str, None]] = [{} for _ in range(m)]
+    for query, document in found.negative:
+        negative_of[document][str(groups[query])] = None
+    sets = []
+    for side, x in zip((found.queries, found.documents), features, strict=True):
+        if len(x) != len(side.texts):
+            x = x[np.unique(side.order, return_index=True)[1]]
+        columns = {TEXT: file_formats.cut_texts(np.array(side.texts, np.str_))} if any(side.texts) else {}
+        about = {"file": found.name, "has_ids": True, "paired_by": found.by}
+        sets.append(EmbeddingSet(x, ids=tuple(side.ids), columns=columns, provenance=about))
+    if any(negative_of):
+        sets[1].columns[NEGATIVE_OF] = np.array([" ".join(of) for of in negative_of])
+    return joined(sets[0], sets[1], NAMES, *pairs)
+
+
+def note(rows: EmbeddingSet) -> str:
+    """What is to be known of such rows besides their number."""
+    if (towers := towers_of(rows)) is None or rows.provenance.get("paired_by") not in ("positive", "qrels"):
+        return ""
+    counts = np.bincount(towers.group_a[towers.group_a >= 0])
+    given = {"count": f"{len(np.unique(towers.given_negatives()[:, 0])):,}"}
+    shared = {"count": f"{int(counts[counts > 1].sum()):,}"}
+    said = [message(GIVEN, **given)] if given["count"] != "0" else []
+    return join(" ", [*said, message(SHARED, **shared)] if shared["count"] != "0" else said)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def _of_lines(path: Path) -> Triplets:
+    """A line for each query. Negatives stand behind all positives, as vectors beside the file have them."""
+    found, negatives = Triplets(printable(path.name)), []
+    for number, line in _lines(path):
+        cells = {str(key).lower(): value for key, value in line.items()}
+        query, vector = _texts(cells, QUERY, number, found.name)[0]
+        at = found.queries.add(query, vector, str(cells.get("id", cells.get("_id", ""))))
+        found.positive += [(at, found.documents.add(*one)) for one in _texts(cells, POSITIVE, number, found.name)]
+        negatives += [(at, one) for one in _texts(cells, NEGATIVE, number, found.name)]
+    found.negative = [(at, found.documents.add(*one)) for at, one in negatives]
+    ids = found.queries.ids
+    if len({*ids}) < len(ids):
+        raise UnusableEmbedding(TWICE, name=found.name, id=repr(printable(max(ids, key=ids.count), 80)))
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Each line's number and its values by name."""
+    name = printable(path.name)
+    if path.suffix.lower() in (".parquet", ".npz"):
+        try:
+            with open_regular(path, file_formats.VECTORS) as file:
+                yield from enumerate(_rows(file, path), 1)
+        except (OSError, NotRegular, UnusableEmbedding):
+            raise
+        except Exception as error:
+            raise Damaged(file_formats.UNREADABLE, name=name, why=printable(explained(error))) from None
+        return
+    try:
+        text = read_regular(path, LIMIT).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Damaged("{name} is no text in UTF-8", name=name) from None
+    if path.suffix.lower() == ".csv":
+        csv.field_size_limit(LIMIT)
+        yield from enumerate(csv.DictReader(io.StringIO(text)), 2)
+        return
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                read = json.loads(line)
+            except (ValueError, RecursionError):
+                read = None
+            if not isinstance(read, dict):
+                raise Damaged(NO_LINE, name=name, line=f"{number:,}")
+            yield number, read
+
+
+def _rows(file: BinaryIO, path: Path) -> Iterator[Mapping[str, Any]]:
+    if path.suffix.lower() == ".parquet":
+        import pyarrow.parquet as pq  # half a second
+
+        for part in pq.ParquetFile(file).iter_batches(1024):
+            yield from part.to_pylist()
+        return
+    arrays = {name: x for name, x in json_files.read_arrays(file, json_files.MAX_NPZ).items() if x.ndim}
+    if len({len(x) for x in arrays.values()}) > 1:
+        got = printable(", ".join(f"{name} {x.shape}" for name, x in arrays.items()), 200)
+        raise UnusableEmbedding(UNEQUAL, name=printable(path.name), got=got)
+    for i in range(len(next(iter(arrays.values()), ()))):
+        yield {name: x[i].tolist() for name, x in arrays.items()}
+
+
+def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str) -> list[tuple[str, Any]]:
+    """Texts of the columns of these names, such as `neg` or `negative_2`, each with its vector or None."""
+    found: list[tuple[str, Any]] = []
+    for column in cells:
+        if not _column_of(column, names):
+            continue
+        value = cells[column]
+        vectors = next((cells[f"{column}{end}"] for end in VECTORS if cells.get(f"{column}{end}") is not None), None)
+        if _is_vector(value) or (isinstance(value, list) and value and all(map(_is_vector, value))):
+            value, vectors = [""] * (1 if _is_vector(value) else len(value)), value
+        elif (value := _plain(value)) in ([], [""]) and names is NEGATIVE:
+            continue  # a line with fewer negatives
+        if not value or not all(isinstance(one, str) and (one.strip() or vectors is not None) for one in value):
+            raise UnusableEmbedding(NO_TEXT, name=file, line=f"{line:,}", column=printable(column, 80))
+        vectors = [vectors] if _is_vector(vectors) else vectors
+        if vectors is not None and len(vectors) != len(value):
+            counts = thousands(line=line, texts=len(value), vectors=len(vectors))
+            raise UnusableEmbedding(UNEVEN, name=file, column=printable(column, 80), **counts)
+        found += zip(value, vectors or [None] * len(value), strict=True)
+    if not found and names is not NEGATIVE:
+        raise UnusableEmbedding(NO_TEXT, name=file, line=f"{line:,}", column=names[0])
+    return found
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(type(one) in (int, float) for one in value)
+
+
+def _plain(value: Any) -> list[Any]:
+    """A text, or a list of texts, or of messages of a chat, of which the contents are the text."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not value:
+        return []
+    if all(isinstance(one, dict) for one in value):
+        return [" ".join(str(one.get("content") or "") for one in value).strip()]
+    return [_plain(one)[0] if isinstance(one, list) and one else one for one in value]
+
+
+def _of_beir(folder: Path) -> Triplets:
+    """Documents that are judged as not relevant are negatives of their query."""
+    found = Triplets(printable(folder.name), "qrels")
+    for side, file in ((found.queries, "queries.jsonl"), (found.documents, "corpus.jsonl")):
+        for number, line in _lines(folder / file):
+            name, said = str(line.get("_id") or ""), [str(line.get(key) or "").strip() for key in ("title", "text")]
+            if not name or not any(said):
+                column = "text" if name else "_id"
+                raise UnusableEmbedding(NO_TEXT, name=file, line=f"{number:,}", column=column)
+            if name in side.known:
+                raise UnusableEmbedding(TWICE, name=file, id=repr(printable(name, 80)))
+            side.known[name] = len(side.texts)
+            side.order.append(len(side.texts))
+            side.texts.append(" ".join(filter(None, said)))
+            side.ids.append(name)
+    if not found.queries.texts:
+        raise UnusableEmbedding(NO_QUERIES, name=found.name)
+    files = [folder / "qrels" / f"{split}.tsv" for split in ("test", "dev", "train")]
+    judgments = next((file for file in files if file.is_file()), files[0])
+    judged = read_qrels(judgments)
+    check_ids(judged, found.queries.ids, found.documents.ids, f"qrels/{judgments.name}")
+    for query, grades in judged.items():
+        for document, grade in grades.items():
+            pair = found.queries.known[query], found.documents.known[document]
+            (found.positive if grade > 0 else found.negative).append(pair)
+    return found
+
+
+# --- vectors -------------------------------------------------------------------------------------
+
+
+def _arrays(path: Path, found: Triplets) -> list[np.ndarray]:
+    """Vectors of the queries and of the documents: one array of all, one of each tower, or of queries, positives and
+    negatives; a row for each different text, or for each text of the file."""
+    if path.suffix.lower() == ".npy":
+        parts = [file_formats.read(path).features]
+    else:
+        with open_regular(path, file_formats.VECTORS) as file:
+            arrays = json_files.read_arrays(file, json_files.MAX_NPZ)
+        wide = {name: x for name, x in arrays.items() if x.ndim > 1 and x.dtype.kind in "fiu"}
+        ordered = sorted(wide, key=lambda name: not name.lower().startswith(QUERY))
+        parts = [wide[name].reshape(-1, wide[name].shape[-1]).astype(np.float32) for name in ordered]
+    if len({part.shape[1] for part in parts}) > 1:
+        raise UnusableEmbedding(OTHER_WIDTHS, name=printable(path.name))
+    every = np.concatenate(parts) if parts else np.empty((0, 0), np.float32)
+    different, all_texts = (
+        tuple(len(getattr(side, name)) for side in (found.queries, found.documents)) for name in ("texts", "order")
+    )
+    for n, m in (different, all_texts):
+        if len(every) == n + m and (len(parts) < 2 or len(parts[0]) == n):
+            return [every[:n], every[n:]]
+    counts = thousands(got=len(every), queries=different[0], documents=different[1])
+    raise UnusableEmbedding(COUNTS, name=found.name, vectors=printable(path.name), **counts)
+
+
+def _encoded(folder: Path, found: Triplets) -> list[np.ndarray]:
+    """Vectors of a sentence-transformers folder, kept by its content and the texts."""
+    from contrastive_core.models import sentence_tower  # torch
+
+    sides = (found.queries.texts, found.documents.texts)
+    if (count := sum(map(len, sides))) > MOST_ENCODED:
+        raise UnusableEmbedding(TOO_MANY, name=found.name, **thousands(count=count, most=MOST_ENCODED))
+    digest = hashlib.sha256(sentence_tower.digest_of(folder) + json.dumps(sides).encode()).hexdigest()
+    path = data_home() / "encoded_texts" / f"{digest[:24]}.npz"
+    try:
+        kept = json_files.read_npz(path)
+        return [kept[name] for name in NAMES]
+    except (OSError, ValueError, KeyError):
+        features = sentence_tower.encode_texts(folder, *sides)
+        json_files.write_npz(path, **dict(zip(NAMES, features, strict=True)))
+        return features

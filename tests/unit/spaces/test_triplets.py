@@ -1,0 +1,228 @@
+"""Triplets and BEIR folders open as two towers, whichever shape they have, or are refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from contrastive_core.lab.batch import load_batch
+from contrastive_core.lab.lab_view import BatchRequest, TowerBatch
+from contrastive_core.runs.run import Run
+from contrastive_core.spaces import file_formats, loaded_vectors, triplets
+from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.open_vectors import open_vectors
+from contrastive_core.spaces.other_tower import OtherTower
+from contrastive_core.spaces.towers import towers_of
+
+QUERIES, DOCUMENTS = (
+    ["why", "how"],
+    ["so", "thus", "no", "never"],
+)  # so and thus answer, the others were given with them
+RNG = np.random.default_rng(0)
+Q, D = RNG.standard_normal((2, 4)).astype(np.float32), RNG.standard_normal((4, 4)).astype(np.float32)
+LINES: dict[str, list[dict[str, Any]]] = {
+    "sentence-transformers": [
+        {"anchor": "why", "positive": "so", "negative_1": "no", "negative_2": "never"},
+        {"anchor": "how", "positive": "thus", "negative_1": "no", "negative_2": ""},
+    ],
+    "flag": [
+        {"query": "why", "pos": ["so"], "neg": ["no", "never"], "pos_scores": [0.9], "prompt": "x"},
+        {"query": "how", "pos": ["thus"], "neg": ["no"]},
+    ],
+    "swift": [
+        {"query": "why", "response": "so", "rejected_response": ["no", "never"]},
+        {"query": "how", "response": "thus", "rejected_response": ["no"]},
+    ],
+    "messages": [
+        {
+            "messages": [{"role": "user", "content": query}],
+            "positive_messages": [[{"role": "user", "content": answer}]],
+            "negative_messages": [[{"role": "user", "content": text}] for text in others],
+        }
+        for query, answer, others in (("why", "so", ["no", "never"]), ("how", "thus", ["no"]))
+    ],
+}
+
+
+def written(folder: Path, lines: list[Any], name: str = "qa.jsonl") -> Path:
+    path = folder / name
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(lines), path)
+    elif path.suffix == ".csv":
+        names = [*lines[0]]
+        path.write_text("\n".join(",".join(row) for row in [names, *([line[k] for k in names] for line in lines)]))
+    else:
+        path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines) + "\n")
+    return path
+
+
+def check(rows: EmbeddingSet, has_texts: bool = True) -> None:
+    towers = towers_of(rows)
+    assert towers is not None
+    assert towers.names == ("query", "document")
+    assert np.array_equal(rows.features, np.concatenate([Q, D]))
+    if has_texts:
+        assert rows.columns["text"].tolist() == [*QUERIES, *DOCUMENTS]
+    assert towers.group_a.tolist() == towers.group_b[:2].tolist() == [0, 1]
+    assert towers.group_b[2:].tolist() == [-1, -1]
+    assert sorted(map(tuple, towers.given_negatives().tolist())) == [(4, 0), (4, 1), (5, 0)]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".csv"])
+@pytest.mark.parametrize("shape", LINES)
+def test_each_shape_opens_with_vectors_beside_it(shape: str, ending: str, tmp_path: Path) -> None:
+    if ending == ".csv" and shape != "sentence-transformers":
+        pytest.skip("no lists in CSV")
+    path = written(tmp_path, LINES[shape], f"qa{ending}")
+    np.save(tmp_path / "qa.npy", np.concatenate([Q, D]))
+    check(file_formats.read(path))
+    (tmp_path / "qa.npy").unlink()
+    np.savez(tmp_path / "qa.npz", document=D, query=Q)
+    check(file_formats.read(path))
+    every = {"anchor": Q, "positive": D[:2], "negative": D[[2, 3, 2]]}  # a row for each text of the file
+    np.savez(tmp_path / "qa.npz", **every)
+    check(file_formats.read(path))
+
+
+def test_vectors_in_the_file_count_before_those_beside_it(tmp_path: Path) -> None:
+    lines = [
+        {"anchor": "why", "positive": "so", "negative": ["no", "never"]},
+        {"anchor": "how", "positive": "thus", "negative": ["no"]},
+    ]
+    for line, q, p, n in zip(lines, Q, D[:2], ([2, 3], [2]), strict=True):
+        line |= {"anchor_embedding": q.tolist(), "positive_embedding": p.tolist(), "negative_vectors": D[n].tolist()}
+    np.save(tmp_path / "qa.npy", Q)
+    for name in ("qa.jsonl", "qa.parquet"):
+        check(file_formats.read(written(tmp_path, lines, name)))
+
+
+def test_an_npz_of_triplets_needs_no_texts(tmp_path: Path) -> None:
+    negative = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+    np.savez(tmp_path / "t.npz", anchor=Q, positive=D[:2], negative=negative)
+    rows = file_formats.read(tmp_path / "t.npz")
+    assert np.array_equal(rows.features, np.concatenate([Q, D[:2], negative.reshape(-1, 4)]))
+    towers = towers_of(rows)
+    assert towers is not None
+    assert towers.given_negatives().tolist() == [[4 + i, i // 3] for i in range(6)]
+    np.savez(tmp_path / "t.npz", anchor=Q, positive=D, negative=D)
+    with pytest.raises(ValueError, match="needs arrays of one length, a row for each query; got anchor"):
+        file_formats.read(tmp_path / "t.npz")
+
+
+def beir(folder: Path, qrels: str = "query-id\tcorpus-id\tscore\n1\t1\t2\n2\t2\t1\n1\t3\t0\n") -> Path:
+    written(folder, [{"_id": str(i), "text": text} for i, text in enumerate(QUERIES, 1)], "queries.jsonl")
+    corpus = [{"_id": str(i), "title": "a" * (i == 1), "text": text} for i, text in enumerate(DOCUMENTS, 1)]
+    written(folder, corpus, "corpus.jsonl")
+    (folder / "qrels").mkdir(exist_ok=True)
+    (folder / "qrels" / "test.tsv").write_text(qrels)
+    np.savez(folder / "vectors.npz", query=Q, document=D)
+    return folder
+
+
+def test_a_folder_of_beir_opens_for_a_page(tmp_path: Path) -> None:
+    space_key = open_vectors(beir(tmp_path), "scifact")
+    rows = loaded_vectors.rows(space_key)
+    assert rows.ids == ("1", "2", "document:1", "document:2", "document:3", "document:4")
+    assert rows.columns["text"].tolist() == [*QUERIES, "a so", *DOCUMENTS[1:]]
+    towers = towers_of(rows)
+    assert towers is not None
+    assert towers.group_b.tolist() == [0, 1, -1, -1]
+    assert towers.given_negatives().tolist() == [[4, 0]]  # judged as not relevant
+    said = loaded_vectors.about(space_key)["said"]
+    assert "Two towers: query (2 rows) and document (4 rows), paired by qrels: 2 pairs." in said
+    assert said.endswith("Documents given as negatives: 1.")
+    made = load_batch(Run(Path(), {}), BatchRequest(f"file:{space_key}", 64, 1, 0))
+    assert isinstance(made, TowerBatch)
+    assert (len(made.a.rows), len(made.b.rows)) == (2, 4)
+    assert sorted(made.b.texts) == ["a so", "never", "no", "thus"]
+
+
+def test_a_second_file_holds_the_vectors_and_a_row_of_nan_is_left_out(tmp_path: Path) -> None:
+    path, vectors = written(tmp_path, LINES["flag"]), np.concatenate([Q, D])
+    vectors[-1] = np.nan
+    np.save(tmp_path / "model.npy", vectors)
+    key = open_vectors(path, "qa.jsonl", other=OtherTower(tmp_path / "model.npy", "model.npy"))
+    about = loaded_vectors.about(key)
+    assert about["name"] == "qa.jsonl + model.npy"
+    assert about["left_out"] == {"not_finite": 1}
+    assert about["rows"] == 5
+
+
+def test_texts_that_several_queries_share_are_one_row_and_it_is_said(tmp_path: Path) -> None:
+    lines = [{"query": f"q{i}", "pos": ["same"], "neg": [f"n{i}"]} for i in range(3)]
+    path = written(tmp_path, [*lines, {"query": "q9", "pos": "own", "neg": []}])
+    np.save(tmp_path / "qa.npy", RNG.standard_normal((4 + 2 + 3, 4)))
+    rows = file_formats.read(path)
+    assert triplets.note(rows) == (
+        "Documents given as negatives: 3. Queries that share an answer with another query: 3. They count as one group "
+        "with all its answers."
+    )
+
+
+GOOD = {"query": "why", "pos": ["so"], "neg": ["no"]}
+BAD: dict[str, tuple[list[Any], str]] = {
+    "nothing": ([""], "qa.jsonl has no queries"),
+    "an empty text": ([GOOD, {**GOOD, "pos": [" "]}], "qa.jsonl: line 2 has no pos, or an empty one"),
+    "an empty query": ([{**GOOD, "query": ""}], "qa.jsonl: line 1 has no query, or an empty one"),
+    "no query": ([{"text": "why"}], "qa.jsonl: line 1 has no anchor, or an empty one"),
+    "no positive": ([{**GOOD, "pos": []}], "qa.jsonl: line 1 has no pos, or an empty one"),
+    "a number": ([{**GOOD, "neg": [3]}], "qa.jsonl: line 1 has no neg, or an empty one"),
+    "no JSON": ([GOOD, "{"], "qa.jsonl: line 2 is no JSON object"),
+    "a list": (["[1]"], "qa.jsonl: line 1 is no JSON object"),
+    "an id twice": ([{**GOOD, "id": "a"}, {**GOOD, "query": "how", "id": "a"}], "qa.jsonl has the id 'a' twice"),
+    "other lengths": (
+        [{**GOOD, "neg_embedding": [[1, 2], [3, 4]]}],
+        "qa.jsonl: line 1 needs as many vectors as texts of neg; got 2 and 1",
+    ),
+    "other widths": (
+        [{**GOOD, "query_embedding": [1, 2], "pos_embedding": [1, 2, 3], "neg_embedding": [[1, 2]]}],
+        "qa.jsonl: its vectors have different lengths",
+    ),
+    "no vectors": ([GOOD], "qa.jsonl has texts and no vectors: save them beside it as qa.npy or qa.npz, or name such"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_triplet_is_one_sentence(case: str, tmp_path: Path) -> None:
+    lines, sentence = BAD[case]
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        file_formats.read(written(tmp_path, lines))
+    assert str(error.value).startswith(sentence)
+
+
+def test_another_number_of_vectors_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, LINES["flag"])
+    np.save(tmp_path / "qa.npy", D)
+    with pytest.raises(ValueError, match=r"qa.npy has 4 vectors, but qa.jsonl has 2 different queries and 4 different"):
+        file_formats.read(path)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "sentence"),
+    [
+        ("qrels/test.tsv", "1\t1\t1\n7\t1\t1\n", "qrels/test.tsv names queries that are not in the data: 1, for"),
+        ("qrels/test.tsv", "1\t9\t1\n", "qrels/test.tsv names documents that are not in the data: 1, for example '9'"),
+        ("queries.jsonl", "", " has no queries"),
+        ("corpus.jsonl", '{"_id": "1", "text": ""}\n', "corpus.jsonl: line 1 has no text, or an empty one"),
+        ("corpus.jsonl", '{"_id": "1", "text": "a"}\n{"_id": "1", "text": "b"}\n', "corpus.jsonl has the id '1' twice"),
+    ],
+)
+def test_a_damaged_folder_is_one_sentence(file: str, text: str, sentence: str, tmp_path: Path) -> None:
+    (beir(tmp_path) / file).write_text(text)
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        file_formats.read(tmp_path)
+    assert sentence in str(error.value)
+
+
+def test_a_table_of_two_towers_stays_one(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", query=Q, positive=D[:2])
+    pq.write_table(pa.table({"query": ["a", "b"], "x0": [1.0, 2.0], "x1": [3.0, 4.0]}), tmp_path / "t.parquet")
+    assert not triplets.are_triplets(tmp_path / "two.npz")
+    assert not triplets.are_triplets(tmp_path / "t.parquet")
+    assert not triplets.are_triplets(tmp_path / "gone.npz")
