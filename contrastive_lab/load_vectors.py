@@ -62,7 +62,7 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
             "by name. A column named image contains images or their file names, a column named text the captions. "
             "Triplets (anchor, positive, negative) in .jsonl, .parquet or .csv and folders of BEIR are recognized too."
         )
-        upload = st.file_uploader(_("A file"), _kinds(file_formats.ENDINGS), key=f"vectors-file-{number}", help=text)
+        upload = st.file_uploader(_("A file"), _kinds(file_formats.OPENED), key=f"vectors-file-{number}", help=text)
         path = st.text_input(_("or, instead, its path on this computer"), key=f"vectors-path-{number}").strip()
         st.button(_("Look at it"), type="primary", disabled=not (upload or path), on_click=_ask)
         said = st.container()
@@ -91,7 +91,7 @@ def opener(on_open: Callable[[str], None] | None = None) -> None:
 
 def open_dropped(key: str, on_open: Callable[[str], None]) -> None:
     """A field for one file of vectors, which is opened when it is there. key: of the field."""
-    upload = st.file_uploader(_("Drop a file of vectors to open it"), _kinds(file_formats.ENDINGS), key=key)
+    upload = st.file_uploader(_("Drop a file of vectors to open it"), _kinds(file_formats.OPENED), key=key)
     if upload is None:
         return
     with ExitStack() as copies:
@@ -109,7 +109,7 @@ def _tower_fields(number: int) -> tuple[Any, str, tuple[str, str], str]:
         "contains the captions. For triplets or BEIR, this is the file of their vectors, or the path of a "
         "sentence-transformers folder that encodes them."
     )
-    label, kinds = _("File of the other tower"), _kinds(file_formats.ENDINGS)
+    label, kinds = _("File of the other tower"), _kinds(file_formats.OPENED)
     upload = st.file_uploader(label, kinds, key=f"vectors-other-file-{number}", help=help)
     path = st.text_input(_("or the path of the other tower"), key=f"vectors-other-path-{number}").strip()
     a, b = st.columns(2)

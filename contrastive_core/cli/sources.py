@@ -22,10 +22,10 @@ NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 def is_file(name: str) -> bool:
     """Whether a name is that of a file of vectors, not of a run. Raises ValueError for a file of another kind."""
     ending = Path(name).suffix.lower()
-    if ending in file_formats.ENDINGS or triplets.is_beir(Path(name)):
+    if ending in file_formats.OPENED or (Path(name).is_dir() and file_formats.is_beir(Path(name))):
         return True
     if Path(name).is_file():
-        endings = ", ".join(file_formats.ENDINGS)
+        endings = ", ".join(file_formats.OPENED)
         raise ValueError(f"{printable(Path(name).name)} is neither a run nor a file of vectors ({endings})")
     return False
 
@@ -35,7 +35,7 @@ def read_file(args: Namespace, name: str, split: str | None = None) -> Embedding
     Raises ValueError; OSError."""
     limit_own_data(most_memory())
     path, has_other = Path(name), bool(args.other or args.towers or args.by)
-    if args.other and triplets.are_triplets(path):
+    if args.other and file_formats.are_triplets(path):
         rows = triplets.read(path, args.other)
     elif has_other and (other := other_tower(args.other, args.towers, args.by)):
         rows, second = read_both(path, path.name, other, args.leave_out)

@@ -23,7 +23,8 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
 from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
 
-ENDINGS = (".npy", ".npz", ".parquet", ".csv", ".jsonl")
+ENDINGS = (".npy", ".npz", ".parquet", ".csv")
+OPENED = (*ENDINGS, ".jsonl")  # and texts, whose vectors are elsewhere
 LIMIT = 2 << 30  # bytes of what is known of the rows of a table
 VECTORS = 8 << 30  # of a file, and of its vectors, which are read in parts
 MAX_TEXT = 500  # characters of a text that are kept
@@ -35,20 +36,23 @@ NO_VECTORS = N_(
     "go with their vectors into one .npz: np.savez('both.npz', features=vectors, label=labels)"
 )
 USUAL = ("features", "embeddings", "embedding", "vectors", "x", "X", "z")  # names of the array of vectors
+QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
+POSITIVE = ("positive", "positives", "pos", "response", "positive_messages")
+NEGATIVE = ("negative", "negatives", "neg", "rejected_response", "negative_messages")
 Head = tuple[tuple[int, ...], bool, np.dtype]  # shape, whether by columns, type
 
 
 def read(path: str | Path, leave_out: Sequence[str] = ()) -> EmbeddingSet:
     """An `EmbeddingSet` from a file. `leave_out`: columns of a table that are no part of the vectors.
     Raises: UnusableEmbedding, NotRegular or Damaged with a sentence; FileNotFoundError."""
-    from contrastive_core.spaces import triplets  # which reads vectors with this module
-
     path = Path(path)
     name = printable(path.name)
-    if triplets.are_triplets(path):
+    if are_triplets(path):
+        from contrastive_core.spaces import triplets  # which reads vectors with this module
+
         return triplets.read(path)
     if path.suffix.lower() not in ENDINGS:
-        values = {"endings": ", ".join(ENDINGS), "name": f"{name!r}"}
+        values = {"endings": ", ".join(OPENED), "name": f"{name!r}"}
         raise UnusableEmbedding("vectors are read from {endings}; got {name}", **values)
     with open_regular(path, VECTORS) as file:
         try:
@@ -91,6 +95,34 @@ def table_columns(path: Path) -> tuple[str, ...]:
             return tables.column_names(file, path)
         except Exception as error:
             raise Damaged(UNREADABLE, name=printable(path.name), why=printable(explained(error))) from None
+
+
+def are_triplets(path: str | Path) -> bool:
+    """Whether a file or folder holds such texts or vectors, by its names."""
+    path, wanted = Path(path), [QUERY, POSITIVE]
+    ending = path.suffix.lower()
+    if ending == ".jsonl" or is_beir(path):
+        return True
+    try:
+        if ending == ".npz":
+            wanted.append(NEGATIVE)  # two arrays are two towers
+            with open_regular(path, VECTORS) as file, zipfile.ZipFile(file) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+        else:
+            names = [*table_columns(path)]
+    except Exception:  # who opens it says why
+        return False
+    return not {*names} & {*USUAL} and all(any(is_column_of(name.lower(), known) for name in names) for known in wanted)
+
+
+def is_column_of(name: str, known: Sequence[str]) -> bool:
+    """Whether a column is one of these names, or of them with a number behind it."""
+    stem, _, number = name.rpartition("_")
+    return name in known or (stem in known and number.isdigit())
+
+
+def is_beir(path: Path) -> bool:
+    return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
 
 
 def _npz(file: BinaryIO, path: Path) -> EmbeddingSet:

@@ -83,7 +83,7 @@ def _keep(
 ) -> str:
     """In the child: read, attach, keep."""
     pictures = Path(folder) if folder else None
-    if other is not None and not triplets.are_triplets(path):
+    if other is not None and not file_formats.are_triplets(path):
         return _keep_both(Path(path), name, pictures, leave_out, labels, OtherTower(**other))
     if other is None:
         rows = file_formats.read(path, leave_out=leave_out)

@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,13 +24,11 @@ from contrastive_core.base.paths import data_home
 from contrastive_core.base.safe_files import open_regular, printable, read_regular, thousands
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.file_formats import NEGATIVE, POSITIVE, QUERY, is_beir, is_column_of
 from contrastive_core.spaces.qrels import check_ids, read_qrels
 from contrastive_core.spaces.towers import NEGATIVE_OF, TEXT, joined, towers_of
 
 NAMES = ("query", "document")
-QUERY = ("anchor", "anchors", "query", "queries", "sentence1", "messages")
-POSITIVE = ("positive", "positives", "pos", "response", "positive_messages")
-NEGATIVE = ("negative", "negatives", "neg", "rejected_response", "negative_messages")
 VECTORS = ("_embedding", "_embeddings", "_vector", "_vectors", "_features")
 BESIDE = (".npz", ".npy")
 LIMIT = 2 << 30  # bytes of a file of texts
@@ -89,34 +86,6 @@ class Triplets:
     documents: Side = field(default_factory=Side)
     positive: list[tuple[int, int]] = field(default_factory=list)
     negative: list[tuple[int, int]] = field(default_factory=list)
-
-
-def are_triplets(path: str | Path) -> bool:
-    """Whether a file or folder holds such texts or vectors, by its names."""
-    path, wanted = Path(path), [QUERY, POSITIVE]
-    ending = path.suffix.lower()
-    if ending == ".jsonl" or is_beir(path):
-        return True
-    try:
-        if ending == ".npz":
-            wanted.append(NEGATIVE)  # two arrays are two towers
-            with open_regular(path, file_formats.VECTORS) as file, zipfile.ZipFile(file) as archive:
-                names = [name.removesuffix(".npy") for name in archive.namelist()]
-        else:
-            names = [*file_formats.table_columns(path)]
-    except (ValueError, OSError, zipfile.BadZipFile):  # who opens it says why
-        return False
-    return all(any(_column_of(name.lower(), known) for name in names) for known in wanted)
-
-
-def _column_of(name: str, known: Sequence[str]) -> bool:
-    """Whether a column is one of these names, or of them with a number behind it."""
-    stem, _, number = name.rpartition("_")
-    return name in known or (stem in known and number.isdigit())
-
-
-def is_beir(path: Path) -> bool:
-    return (path / "corpus.jsonl").is_file() and (path / "queries.jsonl").is_file()
 
 
 def read(path: str | Path, vectors: str | Path | None = None) -> EmbeddingSet:
@@ -251,7 +220,7 @@ def _texts(cells: Mapping[str, Any], names: Sequence[str], line: int, file: str)
     """Texts of the columns of these names, such as `neg` or `negative_2`, each with its vector or None."""
     found: list[tuple[str, Any]] = []
     for column in cells:
-        if not _column_of(column, names):
+        if not is_column_of(column, names):
             continue
         value = cells[column]
         vectors = next((cells[f"{column}{end}"] for end in VECTORS if cells.get(f"{column}{end}") is not None), None)

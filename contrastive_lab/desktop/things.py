@@ -17,19 +17,19 @@ from contrastive_core.cli.main import OF_FILE
 from contrastive_core.cli.output import print_note
 from contrastive_core.data.image_decoding import ENDINGS as PICTURES
 from contrastive_core.engine.run_folders import own_run
-from contrastive_core.spaces import file_formats, triplets
+from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.open_vectors import open_vectors
 from contrastive_core.sweeps import sweep_file
 from contrastive_lab import path_input
 
 CHECKPOINTS = (".pt", ".pth", ".tar", ".ckpt", ".safetensors")
 KINDS = {
-    **dict.fromkeys(file_formats.ENDINGS, "vectors"),
+    **dict.fromkeys(file_formats.OPENED, "vectors"),
     **dict.fromkeys(CHECKPOINTS, "checkpoint"),
     ".toml": "sweep",
 }  # of files, by their endings
 EXPECTED = (
-    f"expected a run, a folder of images, vectors ({', '.join(file_formats.ENDINGS)}), "
+    f"expected a run, a folder of images, vectors ({', '.join(file_formats.OPENED)}), "
     f"a checkpoint ({', '.join(CHECKPOINTS)}) or a sweep (.toml)"
 )
 VECTORS = (
@@ -64,7 +64,7 @@ def recognize(name: str) -> Thing:
     is_folder, path = path.is_dir(), path.resolve()
     if is_folder and os.path.lexists(path / "run.json"):
         return Thing("run", path)
-    if triplets.is_beir(path):
+    if file_formats.is_beir(path):
         return Thing("vectors", path)
     if is_folder and _has_images(path):
         return Thing("folder", path)

@@ -50,6 +50,10 @@ def test_every_kind_is_recognized_under_any_name(tmp_path: Path) -> None:
         SHIPPED / "simclr-digits": "run",
         SHIPPED / "simclr-digits" / "run.json": "run",
     }
+    for name in ("corpus.jsonl", "queries.jsonl"):
+        (folder / "beir").mkdir(exist_ok=True)
+        (folder / "beir" / name).touch()
+    expected |= {folder / "beir": "vectors", folder / "beir" / "corpus.jsonl": "vectors"}
     kinds = {path: things.recognize(str(path)).kind for path in expected}
     assert kinds == expected
     by_name = things.recognize("simclr-digits")

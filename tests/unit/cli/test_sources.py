@@ -26,9 +26,9 @@ COMMAND = {
     "compare": ["compare", "NAME", "other.npy", "--metrics", "knn"],
     "report": ["report", "NAME", "other.npy", "--out", "out.html"],
 }
-REFUSED = {("embed", kind): "holds vectors, and no encoder" for kind in (*FILES, "vectors")}
+REFUSED = {(name, "rows.jsonl"): "rows.jsonl: line 1 has no anchor" for name in COMMAND}
+REFUSED |= {("embed", kind): "holds vectors, and no encoder" for kind in (*FILES, "rows.jsonl", "vectors")}
 REFUSED |= {("embed", "recording"): "recording", ("compare", "run"): "in common"}
-REFUSED |= {(name, "rows.jsonl"): "neither a run nor a file of vectors" for name in COMMAND}
 
 
 @pytest.fixture

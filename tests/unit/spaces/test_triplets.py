@@ -223,6 +223,9 @@ def test_a_damaged_folder_is_one_sentence(file: str, text: str, sentence: str, t
 def test_a_table_of_two_towers_stays_one(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", query=Q, positive=D[:2])
     pq.write_table(pa.table({"query": ["a", "b"], "x0": [1.0, 2.0], "x1": [3.0, 4.0]}), tmp_path / "t.parquet")
-    assert not triplets.are_triplets(tmp_path / "two.npz")
-    assert not triplets.are_triplets(tmp_path / "t.parquet")
-    assert not triplets.are_triplets(tmp_path / "gone.npz")
+    columns = {"query": ["a", "b"], "response": ["c", "d"], "embedding": [[1.0, 2.0], [3.0, 4.0]]}
+    pq.write_table(pa.table(columns), tmp_path / "one.parquet")
+    assert not file_formats.are_triplets(tmp_path / "one.parquet")
+    assert not file_formats.are_triplets(tmp_path / "two.npz")
+    assert not file_formats.are_triplets(tmp_path / "t.parquet")
+    assert not file_formats.are_triplets(tmp_path / "gone.npz")
