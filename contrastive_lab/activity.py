@@ -1,4 +1,4 @@
-"""What runs, waits and failed, behind a pill in the bar at the top; refreshed each second while a run is active."""
+"""Running, queued and failed work, behind a pill in the bar at the top; refreshed each second while a run is active."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -196,7 +196,7 @@ def sample_table(request: SampleRequest, path: str) -> SampleTable:
 
 @st.cache_resource(max_entries=64, show_spinner=Deferred(N_("Analyzing its loss…")))
 def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
-    """Why a sample has its loss. Raises ValueError with the reason why that cannot be told."""
+    """Explain a sample's loss. Raises ValueError with the reason if that is impossible."""
     return calls.explain_sample(request, sample)
 
 

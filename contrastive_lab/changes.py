@@ -33,7 +33,7 @@ def in_words(changes: Sequence[Change]) -> str:
 
 
 def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> Marks:
-    """Where curves over steps, and those over epochs, have marks. Args: epochs: lines of a run's metrics."""
+    """Return the marks of curves over steps and over epochs. Args: epochs: lines of a run's metrics."""
     ends = [(0, 0), *((line["step"], line["epoch"]) for line in epochs)]
     steps = [step for step, _epoch in ends]
 
@@ -49,8 +49,9 @@ def marks_of(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> 
 
 
 def by_epoch(changes: Sequence[Change], epochs: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """What changed in each epoch that has ended, from its first to its last value. Args: epochs: lines of a run's
-    metrics."""
+    """Describe the changes in each epoch that has ended, from its first to its last value. Args: epochs: lines of a
+    run's metrics.
+    """
     found: dict[int, dict[str, Change]] = {}
     for change in changes:
         if (epoch := next((line["epoch"] for line in epochs if line["step"] >= change["step"]), None)) is not None:

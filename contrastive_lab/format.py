@@ -72,7 +72,7 @@ def interval_of(score: Score | ClassShare) -> Interval:
 
 
 def map_of(settings: Mapping[str, Any], of: str = "") -> str:
-    """How a map was made, as a sentence. Args: of: which rows it is of, " of the test set"."""
+    """Describe the making of a map in a sentence. Args: of: which rows it is of, " of the test set"."""
     used = {k: v for k, v in settings.items() if k not in ("kind", "landmarks")}
     parts = [f"{_(k)} {v:g}" if isinstance(v, float) else f"{_(k)} {_(str(v))}" for k, v in used.items()]
     template = _("{kind}{of}: {settings}. ") if parts else _("{kind}{of}. ")

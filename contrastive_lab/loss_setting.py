@@ -142,7 +142,7 @@ def request_of(source: str, pairing: str, size: int, seed: int) -> BatchRequest:
 
 
 def default_pairing(run: Run) -> str:
-    """How a run's own loss pairs rows; a recorded one as it paired its newest rows."""
+    """Return the pairing of a run's own loss; of a recording, the pairing of its newest rows."""
     if not run.is_recording:
         return PAIRED_BY.get(str(run.config.get("method")), "views")
     with contextlib.suppress(ValueError, OSError):

@@ -54,7 +54,7 @@ def id_of(path: str) -> str | None:
 
 
 def address_of(dataset: str) -> dict[str, str]:
-    """What the address of the Train page says to choose a data set, which may be a folder or a list. Raises OSError."""
+    """Return the address of the Train page with a data set, which may be a folder or a list. Raises OSError."""
     _kind, is_path, path = dataset.partition(":")
     return {"data": "folder", "folder": remember(Path(path))} if is_path else {"data": dataset}
 
@@ -75,7 +75,7 @@ def _newest_first() -> list[Path]:
 
 
 def path_input(label: str, name: str, placeholder: str, help: str | None = None) -> str:
-    """What is typed into it, or what the address's parameter `name` stands for."""
+    """Draw the field and return its text, or the path behind the address's parameter `name`."""
     key = f"path-{name}"
     if path := path_of(query_params.take(name)):
         query_params.choose(key, str(path))

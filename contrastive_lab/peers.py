@@ -11,8 +11,9 @@ Address = tuple[str, int]
 
 
 def is_own(client: Address | None, server: Address | None) -> bool | None:
-    """Whether the process at the client's end belongs to this user or to root; None where the system does not say.
-    A connection whose process has closed its end belongs to nobody."""
+    """Return whether the process at the client's end belongs to this user or to root; None where the system does not
+    say. A connection whose process has closed its end belongs to nobody.
+    """
     if client is None or server is None:
         return None
     sides = _columns(client), _columns(server)

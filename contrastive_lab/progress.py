@@ -36,7 +36,7 @@ def catalog_or_wait() -> Catalog | None:
 
 
 def scored_or_wait(run: Run) -> bool:
-    """Whether a run's test split is embedded and scored; else shows the progress of each, one after the other."""
+    """Return whether a run's test split is embedded and scored; else show the progress of each, one after the other."""
     if not embedded_or_wait(run, "test", "h"):
         return False
     try:
@@ -49,7 +49,7 @@ def scored_or_wait(run: Run) -> bool:
 
 
 def embedded_or_wait(run: Run, split: str, layer: str) -> bool:
-    """Whether a split is embedded; else shows the progress, of the task that also scores a run without scores."""
+    """Return whether a split is embedded; else show the progress, of the task that also scores a run without scores."""
     try:
         space = Space.of_run(run, split, layer)
         if cache.embedding(space) is not None:

@@ -149,7 +149,7 @@ def requested(name: str) -> str | None:
 
 
 def take(name: str) -> str | None:
-    """The same, once."""
+    """Return a parameter and remove it from the address."""
     return current_session().asked.pop(name, None)
 
 
@@ -181,7 +181,7 @@ def kept_value(name: str) -> str | None:
 
 
 def kept_number(name: str, default: Any = None, low: float = 0, high: float = 1e9) -> Any:
-    """The same as a number, brought between low and high; or the default."""
+    """Return a kept parameter as a number, clamped to low and high; or the default."""
     try:
         value = float(kept_value(name) or "")
     except ValueError:
@@ -260,7 +260,7 @@ def many_of(
 
 
 def text(widget: Callable[..., Any], label: str, *, name: str, key: str = "", **more: Any) -> str:
-    """What is written into a text input or text area."""
+    """Return the text of a text input or text area."""
     key = key or key_of(name)
     value = _value(name, key, "", lambda word: word[:LONGEST], lambda v: isinstance(v, str))
     return str(_draw(widget, label, key=key, value=value, **more) or "")

@@ -1,4 +1,4 @@
-"""Where the parts of a page stand: one toolbar, the stage with its picture, and the inspector beside it.
+"""The layout of a page: one toolbar, the stage with its picture, and the inspector beside it.
 
     with stage.toolbar():
         state.pick_run()
@@ -73,5 +73,5 @@ def columns(is_first: bool = True) -> tuple[DeltaGenerator, DeltaGenerator]:
 
 
 def below() -> DeltaGenerator:
-    """What stands under the stage."""
+    """Return the container under the stage."""
     return st.container(key="below-stage")

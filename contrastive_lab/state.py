@@ -168,7 +168,7 @@ def _own_data() -> str:
 
 
 def data_of(space: Space) -> str:
-    """What embeddings of the same samples have in common; loaded vectors have it for themselves."""
+    """Return the key that embeddings of the same samples share; loaded vectors have it for themselves."""
     run = space.run
     if place := space.recorded:  # the probe set has the same rows at all steps
         return _("recording {name}").format(name=place.content.rpartition("-")[0] if place.kind == PROBE else place.key)

@@ -32,7 +32,7 @@ SAID = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the held-out images gave: of each candidate, the default first; of raw pixels, the largest class and an
+    """Scores on the held-out images: of each candidate, the default first; of raw pixels, the largest class and an
     untrained encoder, by name; of each frozen encoder."""
 
     trials: Sequence[Trial]
@@ -108,7 +108,7 @@ def _row(scores: SettingScores, chosen: str, trial: Trial | None = None) -> Answ
 
 
 def decide_settings(evidence: Evidence) -> Verdict:
-    """Which settings to take: the best that are shown to be better than the default, or the default."""
+    """Choose the settings: the best that are shown to be better than the default, or the default."""
     default, others = evidence.default, evidence.scored[1:]
     if default is None:
         return Verdict(N_("No decisions yet."))

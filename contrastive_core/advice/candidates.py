@@ -84,7 +84,7 @@ def check_questions(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def candidates(question: str, method: str, dataset: Dataset, among: Sequence[str] = ()) -> list[Candidate]:
-    """What is tried for a question, the default first. Raises BadSetting where the method's loss has none.
+    """Return the settings to try for a question, the default first. Raises BadSetting where the method's loss has none.
 
     Args: among: methods to choose from; (): all that fit."""
     cls, usual = methods.get(method), usual_settings(method, dataset)

@@ -1,4 +1,4 @@
-"""What a data set shows before any training: sizes, copies, classes, what pixels know of them. Everything is read
+"""Facts of a data set before any training: sizes, copies, classes, what pixels know of them. Everything is read
 from at most `MOST` training images; of the test images only the pixels are compared, to find copies. What follows
 from it stands below."""
 
@@ -41,7 +41,7 @@ HARMFUL, HARMLESS = 0.5, 0.9  # of what pixels know above chance, what mirrored 
 
 
 class Facts(TypedDict, total=False):
-    """What a first look finds. Class sizes, shares and cosines are missing without classes, colors in gray images."""
+    """Findings of a first look. Class sizes, shares and cosines are missing without classes, colors in gray images."""
 
     train: int
     test: int

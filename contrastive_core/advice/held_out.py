@@ -71,7 +71,7 @@ def score_run(run: Run, rows: np.ndarray, device: str = "auto") -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class HeldOutScores:
-    """Which held-out images (n) a run has right; or why its training failed."""
+    """The held-out images (n) that a run has right, or the reason why its training failed."""
 
     run: str
     right: np.ndarray | None = None
@@ -88,12 +88,12 @@ class Trial:
 
     @property
     def failure(self) -> str:
-        """Why a training failed; "" where none did."""
+        """The reason why a training failed; "" where none did."""
         return next((s.failure for s in self.by_seed.values() if s.failure), "")
 
     @property
     def scores(self) -> SettingScores:
-        """The same as `verdicts` compares them."""
+        """These scores in the form that `verdicts` compares."""
         right = {seed: s.right for seed, s in sorted(self.by_seed.items()) if s.right is not None}
         return SettingScores(self.candidate.label, {seed: float(np.nanmean(r)) for seed, r in right.items()}, right)
 

@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an adviser tries: its candidates, the default first, which all get the same time."""
+    """The adviser's trials: candidates, the default first, which all get the same time."""
 
     name: str
     dataset: str

@@ -118,7 +118,7 @@ class Search:
         return [*(t for t in known if t.candidate.is_default), *others[:FINALISTS]]
 
     def answer(self) -> Answer:
-        """What is known so far."""
+        """Return the answer so far."""
         failed = {t.candidate.label: t.failure for t in self.trials if t.failure} | self.failures
         evidence = Evidence(self.trials, self.references, list(self.frozen.values()))
         return answer_of(self.plan, evidence, failed, self.dataset, self.rows)

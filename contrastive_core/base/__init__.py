@@ -1,1 +1,1 @@
-"""What every subject uses: errors and messages, paths, the registry, progress, devices, storage and the sandbox."""
+"""Tools of every subject: errors and messages, paths, the registry, progress, devices, storage and the sandbox."""

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "contrastive_core"
 
 
 class Kernel(TypedDict, total=False):
-    """How the browser computes a loss while a knob is dragged. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
+    """The parameters by which the browser computes a loss during a drag. With ℓ = sign · s/τ and G = Σ_N e^ℓ:
 
     - softmax: mean over p of log(e^ℓ_p + G) − ℓ_p, and what its keys below change;
     - hinge: pairs or triplets;
@@ -138,7 +138,7 @@ class MethodEntry(TypedDict, total=False):
 
 
 class Catalog(TypedDict):
-    """What the app shows of everything that is registered."""
+    """The app's data on all registered losses, methods and metrics."""
 
     methods: dict[str, MethodEntry]
     losses: dict[str, Any]  # of LossEntry; some have no kernel
@@ -152,7 +152,7 @@ USES = (N_("negatives"), N_("momentum encoder"), N_("memory of older rows"), N_(
 
 @dataclass(frozen=True)
 class Published:
-    """How a method was trained where it was published, on images and for epochs like these."""
+    """The settings with which a method's paper trained it, on images and for epochs like these."""
 
     source: str
     optimizer: str

@@ -1,4 +1,4 @@
-"""Where tensors live: CUDA, MPS or CPU chosen by itself, and what is switched on there. bf16 autocast is on only
+"""The device of tensors, CUDA, MPS or CPU, chosen by itself, and its settings. bf16 autocast is on only
 where it was measured to help (benchmarks/train_step.py): on CUDA from compute capability 8.0, and on CPUs with AMX
 tiles, where a step of the small encoder took half the time. Elsewhere a CPU emulates bf16 and loses."""
 

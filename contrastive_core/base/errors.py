@@ -93,7 +93,9 @@ class Elsewhere(LabError):
 
 
 def explained(error: BaseException) -> str:
-    """Why, in words for a person; the kind of error only where its message alone is not understood."""
+    """Return the reason of an error in words for a person; the kind of error only where its message alone is not
+    understood.
+    """
     text = sentence(error)
     if isinstance(error, KeyError):
         return message("{text} is missing", text=text)

@@ -1,5 +1,5 @@
-"""What this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the old
-file or the new (safe_files.py). JSON files may be edited by hand: their values are checked against a schema
+"""Files that this project keeps: JSON for people and programs, lines of JSON, arrays. A kill at any moment leaves the
+old file or the new (safe_files.py). JSON files may be edited by hand: their values are checked against a schema
 (json_schema.py), not a checksum, which weights and states have (runs/checkpoints.py).
 
 Arrays of any size lie in `.npz` archives, NumPy's own format: a zip of `.npy` members, not compressed, written as a

@@ -124,13 +124,15 @@ def _is_held(path: str | Path) -> bool:
 
 
 def is_process(pid: int, started: object) -> bool:
-    """Whether a process lives (and is no zombie), and is the very one of which `process_start` gave `started`."""
+    """Return whether a process lives, is no zombie, and is the one of which `process_start` gave `started`."""
     return started is not None and process_start(pid) == started
 
 
 def process_start(pid: int) -> str | None:
-    """Which process of that number lives; None where there is none. It does not follow the clock: on Linux it is the
-    start of the machine and the ticks from then on, elsewhere the time that the system keeps of the process's start."""
+    """Return an identifier of the living process with that number; None where there is none. It does not follow the
+    clock: on Linux it is the start of the machine and the ticks from then on, elsewhere the time that the system keeps
+    of the process's start.
+    """
     if sys.platform == "linux":
         try:
             state, *numbers = Path(f"/proc/{pid:d}/stat").read_bytes().rpartition(b") ")[2].split()

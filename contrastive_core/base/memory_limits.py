@@ -1,4 +1,4 @@
-"""How much memory a process may take: half of what this machine, or this container, has.
+"""The limit of a process's memory: half of what this machine, or this container, has.
 
 On Linux the system itself refuses more, so a reader gets a MemoryError: RLIMIT_AS in a sandbox, RLIMIT_DATA in the
 worker. macOS and Windows have no such limits, and the driver of a GPU maps more than it uses: there the process that

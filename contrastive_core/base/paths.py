@@ -1,4 +1,4 @@
-"""Where things lie: users' runs, shipped runs, and what can be made again. Torch-free. In a checkout everything lies
+"""Folders of users' runs, shipped runs, and files that can be made again. Torch-free. In a checkout everything lies
 in it. Installed from a wheel, what stands beside the packages in a checkout (app.py, pages, sweeps, shipped runs)
 lies in `BUNDLE`, and what users make in the folder that their system keeps for an application's data."""
 

@@ -1,4 +1,4 @@
-"""How far long work is: one callback in process, one JSON line between processes. Torch-free.
+"""Progress of long work: one callback in process, one JSON line between processes. Torch-free.
 
 Work that lasts takes `on_progress: OnProgress = ignore_progress` and calls it with the stage it is
 at and the fraction of that stage that is done; None where no fraction is known. Work of a single

@@ -43,7 +43,7 @@ SEEDS = 3  # so many are needed before their spread says anything
 
 @dataclass(frozen=True)
 class ClassShare:
-    """How many rows of a class there are, the share that is right, and what they are taken for."""
+    """A class's number of rows, the share that is right, and the classes that they are taken for."""
 
     name: str
     n: int
@@ -74,7 +74,7 @@ class Score:
 
     @property
     def influence(self) -> np.ndarray | None:
-        """How much each sample (n) moves the score, around it: what intervals and paired tests are made of."""
+        """Each sample's influence (n) on the score, around it: the basis of intervals and paired tests."""
         return self.arrays.get(INFLUENCE, self.per_sample)
 
     @property
@@ -91,12 +91,12 @@ class Score:
 
     @property
     def sample(self) -> str:
-        """Of how many rows it is, in words, where not of all; "" else."""
+        """The number of rows behind it, in words; "" for all rows."""
         return str(self.extras.get("sample", ""))
 
     @property
     def approximation(self) -> str:
-        """What it is made of, as it stands beside the figure; "" for all rows and exact neighbors."""
+        """Its approximation, as shown beside the figure; "" for all rows and exact neighbors."""
         return join(", ", filter(None, [self.sample, recall_text(self.number("recall"))]))
 
     @property
@@ -144,7 +144,7 @@ Scores = dict[str, Score]
 
 
 def recall_text(recall: float | None) -> str:
-    """How good approximate neighbors are, as it stands beside every figure made of them; "" for
+    """Describe the recall of approximate neighbors, for every figure made of them; "" for
     exact ones. Rounded down: only what misses nothing is 100 %."""
     if recall is None or not 0 <= recall <= 1:
         return ""

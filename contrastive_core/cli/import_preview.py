@@ -1,4 +1,4 @@
-"""What `import` would make of a file, asked by a page. Torch-free."""
+"""A preview of `import` for a page. Torch-free."""
 
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.engine.calls import in_worker
@@ -6,7 +6,9 @@ from contrastive_core.engine.calls import in_worker
 
 @in_worker
 def import_preview(*arguments: str) -> JsonObject:
-    """What an import with these arguments would make. Raises: ValueError, OSError with the reason why it cannot."""
+    """Describe the run that an import with these arguments would make. Raises: ValueError, OSError with the reason why
+    it cannot.
+    """
     from contrastive_core.cli.import_checkpoint import preview
 
     return preview(*arguments)

@@ -1,4 +1,4 @@
-"""What commands write: results as text or JSON, progress, errors as one line, and tables. Text from files (names,
+"""Output of commands: results as text or JSON, progress, errors as one line, and tables. Text from files (names,
 titles, reasons) is made harmless here: control characters are escaped and long lines are cut."""
 
 import contextlib
@@ -115,7 +115,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def progress_of(args: Namespace, speaks: bool = True) -> Iterator[OnProgress]:
-    """Where a command says how far it is: in the file of `--progress`, or to the person.
+    """Report a command's progress: in the file of `--progress`, or to the person.
     Args: speaks: false for all processes of a group but the first."""
     if args.progress or not speaks:
         yield ProgressFile(Path(args.progress)) if speaks else ignore_progress

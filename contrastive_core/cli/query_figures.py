@@ -1,4 +1,4 @@
-"""What `compare` says of queries: their figures, such as nDCG@10, groups of them, and those that changed most."""
+"""Text of `compare` about queries: their figures, such as nDCG@10, groups of them, and those that changed most."""
 
 from collections.abc import Sequence
 

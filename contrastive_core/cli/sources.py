@@ -20,7 +20,7 @@ NOT_MARKED = "{name} marks no rows as {split}: it needs a column split"
 
 
 def is_file(name: str) -> bool:
-    """Whether a name is that of a file of vectors, not of a run. Raises ValueError for a file of another kind."""
+    """Return whether a name is a file of vectors, not a run. Raises ValueError for a file of another kind."""
     ending = Path(name).suffix.lower()
     if ending in file_formats.OPENED or (Path(name).is_dir() and file_formats.is_beir(Path(name))):
         return True

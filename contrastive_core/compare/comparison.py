@@ -145,7 +145,7 @@ class Comparison:
         return np.argsort(-lead, kind="stable")[: np.count_nonzero(lead)]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What is not plain values, by name."""
+        """The arrays of the comparison, by name."""
         names = ("labels", "cka", "overlap", "procrustes", "graphs")
         arrays = {k: v for k in names if (v := getattr(self, k)) is not None}
         by_accuracy = {"correct": self.correct, "judged": self.judged, "predicted": self.predicted}

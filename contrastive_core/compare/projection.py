@@ -207,7 +207,7 @@ class _ProgressOf(io.TextIOBase):
 
 
 def project_new(new: np.ndarray, base: np.ndarray, xy: np.ndarray, k: int = 15, device: str = "auto") -> np.ndarray:
-    """Where new rows (m, d) fall on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
+    """Place new rows (m, d) on a map `xy` (n, 2) of `base` (n, d): amid their neighbors.
 
     That is the weighted geometric median of the k nearest rows' places (Weiszfeld's steps), which stays with most of
     them where a mean would fall into the gap between two groups. Weights fall with distance, the k-th neighbor's being

@@ -1,4 +1,4 @@
-"""How alike embeddings of the same samples are: CKA, shared neighbors, Procrustes.
+"""Similarity of embeddings of the same samples: CKA, shared neighbors, Procrustes.
 
 CKA is the debiased linear one (Kornblith et al. 2019, arXiv 1905.00414; Nguyen et al. 2020, arXiv 2010.15327).
 Deviation: products are taken in float32, sums in float64; the debiasing needs only row norms, so no n×n matrix is made

@@ -1,4 +1,4 @@
-"""Whether A is better than B, and how that reads: the only place where it is decided and put into words.
+"""The verdict whether A is better than B: the only place that decides it and puts it into words.
 
 The adviser, sweeps, Compare and its curves all ask here. Two kinds of statement:
 
@@ -56,13 +56,13 @@ class Contrast:
 
     @property
     def shown(self) -> str:
-        """What is shown of `first`."""
+        """State what the test shows of `first`."""
         if self.interval is None:
             return N_("not repeated")
         return {1: N_("better"), -1: N_("worse"), 0: N_("no difference shown")}[self.sign]
 
     def of(self, first: str) -> "Contrast":
-        """The same difference with that name as the first."""
+        """Return this difference with that name as the first."""
         if first == self.first:
             return self
         interval = self.interval and (-self.interval[1], -self.interval[0])
@@ -98,7 +98,7 @@ class Contrast:
         return message(template, **values)
 
     def against(self, margin: float) -> Message:
-        """Whether the difference matters. Args: margin: the smallest difference that does, as a share above 0."""
+        """State whether the difference matters. Args: margin: the smallest difference that does, as a share above 0."""
         low, high = self.interval or (-1.0, 1.0)
         names = self.first, self.second
         if low + high < 0:  # the one that tends to be higher stands first
@@ -116,7 +116,7 @@ class Contrast:
 
 
 def say_best(found: Sequence[Contrast]) -> Message:
-    """What is shown of the highest score. Args: found: it against each other one, the next highest first."""
+    """State what tests show of the highest score. Args: found: it against each other one, the next highest first."""
     level, beaten = ([one for one in found if (one.sign > 0) is is_beaten] for is_beaten in (False, True))
     said = [(level or beaten)[0].sentence]
     if rest := level[1:]:
@@ -136,7 +136,7 @@ def _listed(found: Sequence[Contrast]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SettingScores:
-    """What a setting scored, by seed: its score, and whether each image was right (n), NaN where that is unknown; no
+    """A setting's scores by seed: its score, and whether each image was right (n), NaN where that is unknown; no
     entry where it was not recorded."""
 
     label: str
@@ -258,7 +258,7 @@ def _over_images(right: np.ndarray) -> tuple[float, float]:
 
 
 def compare_methods(groups: Sequence[tuple[str, int]], right: np.ndarray) -> str:
-    """What two methods of three seeds or more show together; "" where there are not so many.
+    """Compare two methods over three seeds or more, in words; "" where there are fewer seeds.
 
     Args: groups: method and seed of each run; right: (runs, n), who is right.
     """

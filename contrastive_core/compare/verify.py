@@ -47,7 +47,7 @@ def damage(run: Run) -> list[str]:
 
 
 def damaged_records(run: Run) -> list[str]:
-    """The same for the small files only, quick enough for a page."""
+    """List damaged records among the small files, quickly enough for a page."""
     files = [(run.path / name, partial(read, run.path / name)) for name, read in READERS.items()]
     return [text for path, read in files if (text := _problem(run, path, read))]
 

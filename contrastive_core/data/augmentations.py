@@ -257,7 +257,7 @@ class Sampler:
         return low + (high - low) * u
 
     def mask(self, probability: float) -> Bool[Tensor, " b"]:
-        """Which images a step changes."""
+        """Draw the images (b) that a step changes."""
         return self.uniform(0, 1) < probability
 
 

@@ -75,7 +75,7 @@ class Partial:
 
 
 def cache_keys(where: str, listings: dict[str, Listing], form: ImageForm) -> dict[str, str]:
-    """Of each split; both change with the files of either, and with the form."""
+    """Return the cache key of each split; both change with the files of either, and with the form."""
     digest, has_arrays = hashlib.sha256(os.fsencode(where)), False
     for name, listing in listings.items():
         for file in listing.files:

@@ -1,4 +1,4 @@
-"""How the images of a folder are brought to one size, as a training's settings name it. Torch-free."""
+"""One size for the images of a folder, as a training's settings name it. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ RESIZES = ("crop", "pad")
 
 @dataclass(frozen=True)
 class ImageForm:
-    """How a folder's images are brought to one size. `size`: pixels of a side; None: the median of the shorter sides,
+    """The resizing of a folder's images. `size`: pixels of a side; None: the median of the shorter sides,
     at most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
 
     size: int | None = None
@@ -45,11 +45,11 @@ def form_of(config: Mapping[str, Any]) -> ImageForm:
 
 
 def described(config: Mapping[str, Any]) -> str:
-    """What a run's images were brought to, for a person; "" where they have a size of their own."""
+    """Describe the size of a run's images for a person; "" where they have a size of their own."""
     form = form_of(config)
     return message("images of {form}", form=form.text) if form.size else ""
 
 
 def visible(channels: int) -> slice:
-    """Which channels a picture shows of an image with so many: three, or the first where there are fewer."""
+    """Return the channels that a picture shows: three, or the first where there are fewer."""
     return slice(3 if channels > 2 else 1)

@@ -1,4 +1,4 @@
-"""Which augmentations are on, how often and how strong: the settings `recipe.*` of a training.
+"""Augmentations with their probability and strength: the settings `recipe.*` of a training.
 
 Views may differ: `recipe.views` says what each view has otherwise, as "blur=1 | blur=0.1
 solarize=0.2", or by a name of VIEWS. A recipe names as many views as it likes: further views of a
@@ -27,7 +27,7 @@ VIEWS = {  # names for `views`
 
 @dataclass(frozen=True)
 class Recipe:
-    """Which augmentations, how often (a probability per image: 0 is off) and how strong."""
+    """Augmentations, their probability per image (0 is off) and their strength."""
 
     crop: float = knob(1.0, 0, 1, N_("probability of a random resized crop"))
     crop_low: float = knob(0.4, 0.01, 1, N_("smallest part of the area a crop keeps"))

@@ -205,5 +205,5 @@ def _live_worker() -> WorkerProcess:
 
 
 def newest_source() -> float:
-    """When the newest file of the library was written: a worker with older code is replaced."""
+    """Return the time of the library's newest file: a worker with older code is replaced."""
     return max((path.stat().st_mtime for path in (ROOT / "contrastive_core").rglob("*.py")), default=0.0)

@@ -90,7 +90,7 @@ class Job:
         return read_progress(process.progress_path(self.key)) or STARTING
 
     def failure(self) -> str | None:
-        """Why there is no result; None while nothing is wrong, or nobody was at it."""
+        """The reason why there is no result; None while nothing is wrong, or before any attempt."""
         if self.is_running():
             return None
         return asked.failure if (asked := _asked.get(self.key)) else self._failure_of_process()
@@ -138,7 +138,7 @@ class Asked:
 
     @property
     def failure(self) -> str | None:
-        """Why it has no result; None while it is made, and where it has one."""
+        """The reason why it has no result; None while it is made, and where it has one."""
         if not self.call.outcome.done() or (error := self.call.outcome.exception()) is None:
             return None
         if isinstance(error, Stopped):

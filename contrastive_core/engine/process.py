@@ -50,7 +50,7 @@ class ProcessRecord(TypedDict):
 
 
 def folder() -> Path:
-    """Where logs, records and the queue of these runs are kept: the user's own, whoever made the folder of runs."""
+    """Return the user's own folder of logs, records and the queue of these runs, whoever made the folder of runs."""
     home = runs_home()
     try:
         about = home.stat()

@@ -48,7 +48,7 @@ class Waiting:
         return device_of(self.arguments)
 
     def blocked_reason(self) -> str:
-        """Why it is not started although its device is free, or nothing."""
+        """The reason why it is not started although its device is free, or ""."""
         if self.hours is None or spent(self.group, self.asked_at) < 3600 * self.hours:
             return ""
         return message("the budget of {hours} h is used up; start the sweep again to continue", hours=f"{self.hours:g}")
@@ -93,7 +93,7 @@ def device_of(arguments: Sequence[str]) -> str:
 
 
 def folder() -> Path:
-    """Where waiting runs lie."""
+    """Return the folder of queued runs."""
     return process.folder() / "queue"
 
 

@@ -129,7 +129,7 @@ def failures() -> dict[str, str]:
 
 
 def failure(name: str) -> str | None:
-    """Why a training could not start; None while it is well."""
+    """Return the reason why a training could not start; None while it is well."""
     return job_of(name).failure()
 
 

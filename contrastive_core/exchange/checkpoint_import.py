@@ -50,7 +50,7 @@ class OpenedCheckpoint:
     unused: tuple[str, ...]
 
     def report(self) -> JsonObject:
-        """What to show before it is imported, as plain values."""
+        """Describe the checkpoint before its import, as plain values."""
         about = dataclasses.asdict(self.recognized)
         about = {k: v for k, v in about.items() if k not in ("keys", "folds")}
         parts = {k: list(getattr(self, k)) for k in ("missing", "unlike", "unused")}

@@ -114,7 +114,7 @@ SEED = 0  # of random weights
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which model, and where its weights are to come from: `weights`, a file; else, `random`; else what lies on this
+    """A model, and the source of its weights: `weights`, a file; else, `random`; else what lies on this
     computer; else, with `may_fetch`, the network. `pixels`: side of the images that it is opened for (0: its own)."""
 
     name: str

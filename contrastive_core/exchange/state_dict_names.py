@@ -169,7 +169,7 @@ class Recognized:
 
 
 def recognize(shapes: Shapes, top: Sequence[str] = (), encoder: str | None = None) -> Recognized:
-    """What a checkpoint is. `shapes`: of its tensors by name; `top`: names at the file's top level; `encoder`: one of
+    """Recognize a checkpoint. `shapes`: of its tensors by name; `top`: names at the file's top level; `encoder`: one of
     `create_encoder`'s names, where it cannot be told from the tensors. Raises: NotRecognized."""
     prefix = next((p for p in PREFIXES if any(p + s in shapes for s in STEMS)), None)
     if prefix is None and encoder is None:

@@ -348,7 +348,7 @@ def row_names(rows: EmbeddingSet, tower: str, at: np.ndarray) -> list[str]:
 
 
 def row_texts(rows: EmbeddingSet, at: np.ndarray) -> list[str]:
-    """What rows say, on one line, cut where it is long; "" for nothing."""
+    """Return the texts of rows, each on one line, long ones shortened; "" for rows without text."""
     texts = rows.columns.get(TEXT)
     if texts is None or texts.dtype.kind != "U":
         return [""] * len(at)

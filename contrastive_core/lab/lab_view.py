@@ -173,7 +173,7 @@ class LabBatch:
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """Which rows: augmented views of some images of a run's data set, by class, or rows that exist.
+    """The rows of a batch: augmented views of some images of a run's data set, by class, or rows that exist.
 
     source: "z", "h", "random" or "pixels": the encoder; "snapshot:EPOCH" for rows of the run's fixed sample (or a
     recording's probe set), "step:STEP" for those of a recording's step and "file:KEY" for loaded vectors, of all three
@@ -223,7 +223,7 @@ THUMBS = "thumbs"
 
 
 def question(weights: str, batch: BatchRequest, pairing: str = "", loss: str = "", knobs: str = "") -> str:
-    """What a file answers: a loss on a batch, with the knobs as JSON, or a batch alone. weights: their hash."""
+    """Name the subject of a file: a loss on a batch, with the knobs as JSON, or a batch alone. weights: their hash."""
     return json.dumps([weights, asdict(batch), pairing, loss, knobs])
 
 
@@ -272,7 +272,7 @@ def read_thumbs(run: Run, asked: str) -> np.ndarray | None:
 
 
 def thumbs_path(thumbs: np.ndarray) -> Path:
-    """Where thumbnails lie: the same ones once for all runs."""
+    """Return the path of thumbnails, stored once for all runs."""
     return IMAGES / FOLDER / f"{hashlib.sha256(thumbs.tobytes()).hexdigest()[:16]}.npz"
 
 

@@ -188,9 +188,9 @@ def trade(
     same_class: np.ndarray | None,
     temperatures: tuple[float, ...] = TEMPERATURES,
 ) -> list[Trade]:
-    """What temperatures trade on a batch, read off the softmax over negatives: a low τ pushes the nearest rows, which
-    spreads the embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike (Wang and
-    Liu, https://arxiv.org/abs/2012.09740). Raises ValueError where no anchor has a negative.
+    """Compute the trade-off of temperatures on a batch, from the softmax over negatives: a low τ pushes the nearest
+    rows, which spreads the embedding (uniformity) and tears alike rows apart (tolerance); a high one pushes all alike
+    (Wang and Liu, https://arxiv.org/abs/2012.09740). Raises ValueError where no anchor has a negative.
 
     Args: scores (n, w) similarities; negative (n, w) bool; same_class (n, w) bool, or None without labels.
     """

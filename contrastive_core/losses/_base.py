@@ -1,4 +1,4 @@
-"""What every loss shares: rows in, a value per anchor out, and the same formula taken apart.
+"""The shared base of losses: rows in, a value per anchor out, and the same formula taken apart.
 
 A loss writes its formula once, in `per_anchor(scores, masks, pairs)`, over the scores of some
 anchors (rows) with their candidates (columns). Scores are made here: rows are brought to float32
@@ -42,7 +42,7 @@ class Loss(ABC):
 
     @property
     def score(self) -> str:
-        """How rows are compared: "dot", "distance" or "squared_distance"."""
+        """The score that compares rows: "dot", "distance" or "squared_distance"."""
         return "dot"
 
     @property
@@ -57,7 +57,7 @@ class Loss(ABC):
 
     @property
     def logit_scale(self) -> float:
-        """What a score is multiplied by before anything else: ±1/τ where there is a τ."""
+        """The factor of a score before anything else: ±1/τ where there is a τ."""
         return 1.0
 
     def __call__(
@@ -95,8 +95,9 @@ class Loss(ABC):
             return LossOutput(value, weight, loss.extras(value.detach(), weight, pairs))
 
     def without_waiting(self, pairs: Pairs) -> LossOutput:
-        """The same loss of pairs that were checked before, without `extras`: no number is read, so that the host never
-        waits for a device and a compiler sees one graph."""
+        """Compute the loss of pairs that were checked before, without `extras`: no number is read, so that the host
+        never waits for a device and a compiler sees one graph.
+        """
         temperature = pairs.temperature
         loss = self
         if temperature is not None:  # it stays on its device, where a knob is a number
@@ -134,7 +135,7 @@ class Loss(ABC):
         """Loss and weight (n) of the anchors whose scores (n, w) and masks these are."""
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """What the loss puts on each pair (n, w), for display."""
+        """Return the loss's weight of each pair (n, w), for display."""
         return torch.zeros_like(scores)
 
     def extras(self, value: Tensor, weight: Tensor, pairs: Pairs) -> dict[str, float]:
@@ -146,15 +147,15 @@ class Loss(ABC):
         return {}
 
     def check(self, pairs: Pairs) -> str | None:
-        """Why the loss cannot use these pairs, or None."""
+        """Return the reason why the loss cannot use these pairs, or None."""
         return None
 
     def kernel(self) -> Kernel | None:
-        """How the browser computes this loss while a knob is dragged; None: it cannot."""
+        """Return the parameters by which the browser computes this loss during a drag; None: it cannot."""
         return None
 
     def at_temperature(self, temperature: float) -> Loss:
-        """The same loss with another τ. Raises ValueError where there is none, or none to learn."""
+        """Return the same loss with another τ. Raises ValueError where there is none, or none to learn."""
         knobs = knobs_of(type(self))
         if "temperature" not in knobs:
             raise ValueError(message("{title} has no temperature to learn", title=self.card.title))

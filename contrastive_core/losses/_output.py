@@ -1,4 +1,4 @@
-"""What a loss returns: a value and a weight per anchor, or, for display, its anatomy: scores, masks, and the gradients
+"""The output of a loss: a value and a weight per anchor, or, for display, its anatomy: scores, masks, and the gradients
 of its formula by autograd."""
 
 from __future__ import annotations

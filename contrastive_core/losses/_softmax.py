@@ -1,4 +1,4 @@
-"""What the softmax losses share: logits, and the two ways to ask them for a log-sum-exp.
+"""The shared base of softmax losses: logits, and two ways to compute their log-sum-exp.
 
 A loss of the family writes its `formula` once, in the terms of its paper: log-sum-exps over
 positives, negatives or both, and means over positives. `MatrixLogits` answers from the matrix,
@@ -83,7 +83,7 @@ class LogitLoss(Loss):
         return softmax_over(self.logits(scores, pairs), masks.positive | masks.negative)
 
     def push_shares(self, scores: Tensor, negative: Tensor, pairs: Pairs) -> Tensor:
-        """How the push on an anchor's negatives is shared among them (n, w): they sum to 1."""
+        """Return each negative's share of its anchor's push (n, w); the shares sum to 1."""
         return softmax_over(self.logits(scores, pairs), negative)
 
     def details(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Details:
@@ -154,7 +154,7 @@ class MatrixLogits:
         return torch.where(highest == -torch.inf, torch.inf, highest + margin)
 
     def without_false_negatives(self, margin: float) -> "MatrixLogits":
-        """The same logits, less the negatives above max_P ℓ + margin."""
+        """Return the logits without the negatives above max_P ℓ + margin."""
         false = self.values.detach() > self.highest_negative(margin)[:, None]
         return MatrixLogits(self.values, self.masks._replace(negative=self.masks.negative & ~false))
 

@@ -1,4 +1,4 @@
-"""What losses over dimensions share: two views of each image, and terms that belong to the batch.
+"""The shared base of losses over dimensions: two views of each image, and terms that belong to the batch.
 
 Barlow Twins, VICReg and LeJEPA compare no row with another image's. They look at the columns of the embedding: whether
 a dimension varies over the batch, and whether two dimensions say the same. Such terms have no value per sample. What

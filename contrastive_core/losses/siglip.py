@@ -49,7 +49,7 @@ class SigLIP(FormulaLoss):
         return softmax_over(torch.nn.functional.logsigmoid(self.biased_logits(scores, pairs)), negative)
 
     def pair_weight(self, scores: Tensor, masks: Masks, pairs: Pairs) -> Tensor:
-        """How wrong the answer on each pair is: 1 − σ(y ℓ)."""
+        """Return the error of each pair's answer: 1 − σ(y ℓ)."""
         x = self.biased_logits(scores, pairs)
         return torch.where(masks.positive, (-x).sigmoid(), torch.where(masks.negative, x.sigmoid(), 0.0))
 

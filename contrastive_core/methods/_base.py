@@ -1,4 +1,4 @@
-"""What every method shares: an encoder, a head, a recipe of views, and defaults with reasons. A method decides who is
+"""The shared base of methods: an encoder, a head, a recipe of views, and defaults with reasons. A method decides who is
 compared with whom: `pairs(batch)` makes views, encodes them and says which rows belong together. `after_step(pairs)` is
 the only place where its memory changes."""
 
@@ -85,7 +85,7 @@ class Method(nn.Module, ABC):
 
     @abstractmethod
     def relate(self, rows: Rows, batch: Batch, generator: torch.Generator) -> Pairs:
-        """Who belongs with whom among the `rows` of a batch."""
+        """Build the pairs among the `rows` of a batch."""
 
     @torch.no_grad()
     def after_step(self, pairs: Pairs) -> None:
@@ -106,7 +106,7 @@ class Method(nn.Module, ABC):
 
     @property
     def batch_kind(self) -> str:
-        """How its batches are drawn: a kind of `sampling`."""
+        """The sampling of its batches: a kind of `sampling`."""
         return self.card.batch
 
     def step_metrics(self) -> dict[str, float]:
@@ -153,7 +153,7 @@ class Method(nn.Module, ABC):
 
     @classmethod
     def incompatibility(cls, facts: DatasetInfo, batch_size: int, knobs: Mapping[str, Any] = NO_KNOBS) -> str | None:
-        """Why the method cannot train so, with the remedy; None if it can."""
+        """Return the reason why the method cannot train so, with the remedy; None if it can."""
         return None
 
 

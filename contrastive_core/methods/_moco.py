@@ -1,6 +1,7 @@
-"""What MoCo's two versions share: a query, a key by a slowly moving encoder, a queue of old keys. Order and letters of
-the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k | q·queue) → SGD
-→ momentum update → enqueue."""
+"""The shared base of MoCo's two versions: a query, a key by a slowly moving encoder, a queue of old keys. Order and
+letters of the paper's pseudocode (He et al. 2020, arXiv 1911.05722, algorithm 1): x_q, x_k → q, k → loss on (q·k |
+q·queue) → SGD → momentum update → enqueue.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def queue_size(n_train: int, most: int = 4096) -> int:
 
 
 def queue_problem(k: int, n_train: int) -> str | None:
-    """Why a queue of k rows is too long for a set, with the remedy; None where it is not."""
+    """Return the reason why a queue of k rows is too long for a set, with the remedy; None if it is not."""
     if k <= n_train:
         return None
     return message(

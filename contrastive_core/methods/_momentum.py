@@ -1,5 +1,6 @@
-"""What methods with a momentum encoder share: a key encoder and head that follow the trained ones slowly (MoCo's key,
-BYOL's target). θ_k ← m θ_k + (1 − m) θ_q after each step (He et al. 2020, arXiv 1911.05722, eq. 2)."""
+"""The shared base of methods with a momentum encoder: a key encoder and head that follow the trained ones slowly
+(MoCo's key, BYOL's target). θ_k ← m θ_k + (1 − m) θ_q after each step (He et al. 2020, arXiv 1911.05722, eq. 2).
+"""
 
 import copy
 import math

@@ -1,4 +1,6 @@
-"""What methods with a predictor share: rows of one view are predicted from the other, and only those are compared."""
+"""The shared base of methods with a predictor: rows of one view are predicted from the other, and only those are
+compared.
+"""
 
 import dataclasses
 from dataclasses import dataclass

@@ -74,11 +74,13 @@ class CLIP(Method):
         self.bias = nn.Parameter(start) if self.learns("bias") else None
 
     def learns(self, name: str) -> bool:
-        """Whether a setting of the loss, temperature or bias, is learned: the loss has it, and it is asked for."""
+        """Return whether a setting of the loss, temperature or bias, is learned: the loss has it, and the user chose
+        it.
+        """
         return name in self.learned_names
 
     def learned(self) -> dict[str, Tensor]:
-        """What is learned of the loss, with its gradient."""
+        """The learned settings of the loss, with their gradients."""
         values: dict[str, Tensor] = {"temperature": self.temperature()} if self.learns("temperature") else {}
         return values if self.bias is None else {**values, "bias": self.bias}
 

@@ -1,6 +1,7 @@
-"""What a metric is, its result, and the intervals that estimates carry. Per-sample values come first and are reduced
-once. Units: "share" lies in 0..1 and is shown in per cent, "nats", "dimensions", "squared distance", "similarity" and
-"" are shown as they are."""
+"""The base of metrics: a metric, its result, and the intervals of estimates. Per-sample values come first and are
+reduced once. Units: "share" lies in 0..1 and is shown in per cent, "nats", "dimensions", "squared distance",
+"similarity" and "" are shown as they are.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -108,7 +109,7 @@ def placed(values: np.ndarray, at: np.ndarray, n: int, missing: float = np.nan) 
 
 
 def sampled(drawn: np.ndarray, n: int) -> JsonObject:
-    """What is recorded of a sample of n rows; nothing where it is all of them."""
+    """Return the record of a sample of n rows; empty where it is all of them."""
     return {"sample": sample_text(len(drawn), n)} if len(drawn) < n else {}
 
 
@@ -137,13 +138,14 @@ def share_interval(influence: np.ndarray, value: float) -> tuple[float, float]:
 
 
 def moved_by(neighbors: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """What each of n rows changes by standing among the neighbors (n, k) of others: (n) sums of `change` (n, k)."""
+    """Return each row's change as a neighbor (n, k) of others: (n) sums of `change` (n, k)."""
     return np.bincount(neighbors.ravel(), change.ravel(), minlength=len(neighbors))
 
 
 def pairs_influence(value: float, per_sample: np.ndarray, partners: np.ndarray) -> np.ndarray:
-    """How much each row (n) moves a mean over pairs of rows, a U-statistic of order two (Hoeffding 1948): twice its own
-    mean's deviation, by the number of its partners. `per_sample` (n): mean over a row's pairs; `partners` (n): their
-    number."""
+    """Return each row's influence (n) on a mean over pairs of rows, a U-statistic of order two (Hoeffding 1948): twice
+    its own mean's deviation, by the number of its partners. `per_sample` (n): mean over a row's pairs; `partners` (n):
+    their number.
+    """
     share = partners / partners[partners > 0].mean()
     return np.where(partners > 0, value + 2 * share * (per_sample - value), np.nan)

@@ -28,7 +28,7 @@ OLD_DENSENET = re.compile(r"^(.*denselayer\d+\.(?:norm|relu|conv))\.([12]\.(?:we
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What a library says of a model's weights. `files` are names in `repo` at Hugging Face, or the
+    """A library's description of a model's weights. `files` are names in `repo` at Hugging Face, or the
     last part of `url`; `size` in bytes, estimated from the parameters unless `size_is_exact`."""
 
     name: str
@@ -44,7 +44,7 @@ class Pretrained:
 
     @property
     def host(self) -> str:
-        """Where the weights would be fetched from; "" where there are none."""
+        """The host of the weights; "" where there are none."""
         return HUGGING_FACE if self.repo else urlparse(self.url).netloc
 
     @property
@@ -95,7 +95,7 @@ def resized(name: str, network: nn.Module, state: dict[str, Tensor]) -> dict[str
 
 
 def without_numbers(make: Callable[[], Any]) -> Any:
-    """What `make` returns, its parameters without storage where that can be."""
+    """Return the result of `make`, its parameters without storage where possible."""
     try:
         with torch.device("meta"):
             return make()

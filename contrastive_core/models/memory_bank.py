@@ -1,4 +1,4 @@
-"""What some methods remember: a queue of keys (MoCo), a bank of features (Inst Disc), an average. State lives in
+"""The memory of some methods: a queue of keys (MoCo), a bank of features (Inst Disc), an average. State lives in
 persistent buffers, so that it is saved with the weights, and changes only in the named methods, without gradient."""
 
 import math
@@ -79,7 +79,7 @@ class MemoryBank(nn.Module):
         self.rows[index] = normalize(self.momentum * self.rows[index] + (1 - self.momentum) * f)
 
     def next_log_z(self, estimate: Float[Tensor, ""]) -> Float[Tensor, ""]:
-        """What `log_z` becomes with a batch's estimate: the first stays, or Z's average runs on."""
+        """Return `log_z` after a batch's estimate: the first stays, or Z's average is updated."""
         log_z = self.log_z.to(estimate.dtype)
         following = log_z
         if self.ema is not None:

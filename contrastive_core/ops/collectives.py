@@ -137,7 +137,7 @@ def is_single_process() -> bool:
 
 
 def message_device() -> str:
-    """Where messages are made: NCCL moves only what lies on the GPU."""
+    """Return the device of messages: NCCL moves only tensors on the GPU."""
     return "cuda" if dist.get_backend() == "nccl" else "cpu"
 
 

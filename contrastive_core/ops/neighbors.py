@@ -50,7 +50,7 @@ Search = Callable[[Tensor, Tensor | None], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Approximation:
-    """How far a search in a large set may approximate: it looks further until it finds this share of the true
+    """The limit of approximation in a large set: the search looks further until it finds this share of the true
     neighbors. Where it cannot, it gives way to the exact search (`or_exact`), or is taken with the recall that it has.
     """
 

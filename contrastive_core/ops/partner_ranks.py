@@ -40,7 +40,7 @@ def count_repeated(content: Int[np.ndarray, " n"]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RightAnswers:
-    """Which rows of the other tower are right for each query: those with the content of a partner of a row with the
+    """The right rows of the other tower for each query: those with the content of a partner of a row with the
     query's content. `content` (q) of the queries, `other_content` (m), from 0; `groups` by `other_groups`, sparse and
     boolean: which contents occur in which groups."""
 
@@ -91,8 +91,9 @@ class RightAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Of each of q queries among m rows: `above`, wrong rows more similar than the best right one; `tied`, wrong rows
-    as similar, and `tied_right`, right ones; `right`, all right ones."""
+    """The ranks of each of q queries among m rows: `above`, wrong rows more similar than the best right one; `tied`,
+    wrong rows as similar, and `tied_right`, right ones; `right`, all right ones.
+    """
 
     above: Int64[np.ndarray, " q"]
     tied: Int64[np.ndarray, " q"]
@@ -115,7 +116,7 @@ class Ranks:
         return (np.diff(hits, axis=0) / np.arange(1, k + 1)[:, None]).sum(0)
 
     def chance(self, k: int) -> Float64[np.ndarray, " q"]:
-        """The same for rows in random order."""
+        """Return the expected recall for rows in random order."""
         return _found(self.right, np.full(len(self.right), self.others), np.full(len(self.right), k), k)
 
 

@@ -32,7 +32,7 @@ LISTED = 32  # entries an anchor, on average, up to which those of its group are
 
 
 class Ids(NamedTuple):
-    """What a row is: its group, number and view, and whether it may be every anchor's negative, or positive."""
+    """The identity of rows: group, number, view, and whether a row may be every anchor's negative, or positive."""
 
     group: int
     row: int

@@ -1,4 +1,4 @@
-"""Who is compared with whom: `Pairs`, and the builders that make them."""
+"""`Pairs`, the relations of anchors and candidates, and the builders that make them."""
 
 from contrastive_core.pairs.builders import (
     from_bank,

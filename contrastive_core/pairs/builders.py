@@ -1,4 +1,4 @@
-"""Who is compared with whom: builders of `Pairs` for each way the papers pair their rows.
+"""Builders of `Pairs` for each way the papers pair their rows.
 
 Queue rows get groups of their own, so that an old key of the same image is no positive; bank and
 queue rows have no row id. Views are stored image-major: row = image · views + view.

@@ -1,4 +1,4 @@
-"""Who is compared with whom, as ids and not as an n×m mask: masks are derived tile by tile, so
+"""Relations of anchors and candidates, as ids and not as an n×m mask: masks are derived tile by tile, so
 that a loss over 100,000 rows runs in a few megabytes.
 """
 
@@ -104,8 +104,9 @@ class Pairs:
 
     @cached_property
     def views(self) -> int | None:
-        """How many consecutive rows are the views of each image, where every row is compared with all others; None
-        elsewhere, and where to look would wait for a device."""
+        """The number of consecutive rows that are the views of each image, if every row is compared with all others;
+        None elsewhere, and where to look would wait for a device.
+        """
         size, n = self.group_size, len(self)
         if not size or n % size or self.across or not self.symmetric or not is_free_to_read(self.anchors):
             return None
@@ -130,7 +131,7 @@ class Pairs:
 
     @cached_property
     def own_candidate(self) -> tuple[Tensor, Tensor]:
-        """Whether each anchor is a positive among its group's candidates (1 or 0), and which candidate it is; (n)
+        """For each anchor whether it is a positive among its group's candidates (1 or 0), and its candidate; (n)
         each."""
         rows, order = self.candidate_rows.sort()
         at = torch.searchsorted(rows, self.anchor_rows.contiguous()).clamp_max(len(rows) - 1)
@@ -161,7 +162,7 @@ class Pairs:
         return torch.where(in_group, positive, 0), torch.where(in_group, negative, 0)
 
     def with_rows(self, anchors: Float[Tensor, "n d"], candidates: Float[Tensor, "m d"]) -> Pairs:
-        """The same relations between other vectors, row for row."""
+        """Return the same relations between other vectors, row for row."""
         return dataclasses.replace(self, anchors=anchors, candidates=candidates)
 
     def take_anchors(self, rows: Rows) -> Pairs:
@@ -232,7 +233,7 @@ class Pairs:
 
 
 def describe(x: Any) -> str:
-    """What `x` is, with its shape where it has one."""
+    """Describe the type of `x`, with its shape if it has one."""
     if isinstance(x, Tensor):
         return message("a tensor of shape {shape}", shape=tuple(x.shape))
     if hasattr(x, "__array__") and hasattr(x, "shape"):
@@ -241,7 +242,7 @@ def describe(x: Any) -> str:
 
 
 def how_to_build(*arguments: Any) -> str:
-    """Why these are no pairs, and which builder makes pairs of them."""
+    """Explain why these are no pairs, and name the builder that makes them."""
     if len(arguments) > 1:
         hint = N_(
             "two views of the same images: pairs.from_views(torch.stack([a, b], 1)); a list of "

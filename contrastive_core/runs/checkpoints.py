@@ -1,4 +1,4 @@
-"""What a run keeps of its model: states to go on from, and weights to use. safetensors and JSON.
+"""A run's stored model: states to resume from, and weights to use. safetensors and JSON.
 
 A state is `NUMBER.safetensors`, `NUMBER.json` and, written last, `NUMBER.sha256` with the hashes of both in the form of
 `sha256sum`. The last two are kept, so a damaged or half-written one leaves the one before, and some before these, which

@@ -394,6 +394,6 @@ def data_key(dataset: str | None, root: str | None) -> str:
 
 
 def stamp() -> Status:
-    """Which process writes, and when."""
+    """Return the writing process and the time."""
     pid = os.getpid()
     return {"pid": pid, "started": process_start(pid), "updated": time.time()}

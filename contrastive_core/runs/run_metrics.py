@@ -1,4 +1,4 @@
-"""What a run's files say of its training: its metrics while they are written, what it cost, of how many images its
+"""Facts of a training from a run's files: its metrics while they are written, what it cost, of how many images its
 figures are. Torch-free. A run of a million steps has 200 MB of lines. Of the steps' lines a bounded number is kept,
 spread over the run, and the last few; the epochs' lines are kept all."""
 

@@ -1,4 +1,4 @@
-"""Which labels are likely wrong, and what they should be.
+"""Detection of labels that are likely wrong, with a suggestion for each.
 
 1. Five voters that have not seen a row's label give each class a probability (label_voters.py); p is their mixture.
 2. Rows for which p gives another class more than half are left out of what the voters learn from, and they vote again:
@@ -45,7 +45,7 @@ MOST_WRONG = 0.9  # of all labels
 
 @dataclass(frozen=True, eq=False)
 class LabelErrors:
-    """What n rows with labels are suspected of; rows without a label have NaN and −1."""
+    """Suspicions about n rows with labels; rows without a label have NaN and −1."""
 
     probability: np.ndarray  # (n) that the label is wrong
     suggested: np.ndarray  # (n) the likeliest other class

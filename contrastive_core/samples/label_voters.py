@@ -139,7 +139,7 @@ def out_of_fold(x: np.ndarray, labels: np.ndarray, classes: int, fit: Fit) -> np
 
 
 def folds_of(n: int) -> int:
-    """How many folds n rows to learn from make: two are enough where half of the rows are more than is learned from."""
+    """Return the number of folds of n rows: two are enough where half of the rows are more than is learned from."""
     return 2 if n >= 2 * LEARNED else FOLDS
 
 

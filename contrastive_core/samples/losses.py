@@ -49,7 +49,7 @@ class LossInputs:
         return losses.create(self.loss, **(self.knobs or {}))
 
     def pairs(self) -> Pairs:
-        """Who is compared with whom. Raises ValueError where no row has a positive."""
+        """Build the pairs. Raises ValueError where no row has a positive."""
         device = pick_device(self.device)
         if self.views is not None:
             return pairs.from_views(torch.from_numpy(self.views).to(device))

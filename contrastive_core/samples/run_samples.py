@@ -255,7 +255,7 @@ class Explanation:
 
 
 def explain_sample(request: SampleRequest, sample: str) -> Explanation:
-    """Why a sample has the loss it has. Raises ValueError for one that is not there."""
+    """Explain a sample's loss. Raises ValueError for one that is not there."""
     run, place, dataset, views = request.run, request.space.recorded, None, None
     of = run or (place.run if place else None)
     if run is None:

@@ -94,12 +94,12 @@ class SampleList:
 
 
 def reason(table: SampleTable, name: str, row: int) -> str:
-    """Why a sample is on a list, in a few words."""
+    """Return the reason why a sample is on a list, in a few words."""
     return LISTS[name].reason(table, row)
 
 
 def why_no_suspects(table: SampleTable) -> str:
-    """Why there is no list of likely wrong labels; "" where there is one."""
+    """Return the reason why there is no list of likely wrong labels; "" where there is one."""
     if np.isfinite(table.columns["mislabeled"]).any() or table.towers[0]:
         return ""
     if not table.labels:

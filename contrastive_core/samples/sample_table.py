@@ -73,14 +73,14 @@ class SampleTable:
         return self._orders[name]
 
     def rescored(self, name: str, score: np.ndarray) -> "SampleTable":
-        """The same table with other scores of a list, whose order stays."""
+        """Return the table with other scores of a list, whose order stays."""
         self.ranked(name)
         other = replace(self, columns={**self.columns, name: score})
         other.__dict__.update({kept: getattr(self, kept) for kept in ("_orders", "_by_id", "labels", "twin")})
         return other
 
     def row(self, sample: str) -> int | None:
-        """Where a sample stands, or None."""
+        """Return the row of a sample, or None."""
         names = self.columns["id"]
         if names.dtype.kind == "U" and len(sample) > names.dtype.itemsize // 4:
             return None  # NumPy would make all of them as long
@@ -296,7 +296,7 @@ class SampleRequest:
         return self.space.run
 
     def path(self) -> Path:
-        """Where the table is kept. Raises ValueError for what is gone."""
+        """Return the path of the table. Raises ValueError for what is gone."""
         what = "pairs" if self.pairs else "samples"
         if run := self.run:
             return path_of(run, what, self.loss, self.split, self.by)

@@ -1,4 +1,4 @@
-"""What is said of the pairs of two towers, and shown beside them. Torch-free."""
+"""Sentences and pictures of the pairs of two towers. Torch-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -104,7 +104,7 @@ class EmbeddingSet:
 
     @cached_property
     def texts(self) -> np.ndarray | None:
-        """What each row says (n): of the columns of text that tell most rows apart the longest; None without one."""
+        """The text of each row (n): of the columns of text that tell most rows apart the longest; None without one."""
         columns = [v for v in self.columns.values() if v.dtype.kind == "U" and 2 * len(np.unique(v)) > len(v)]
         return max(columns, key=lambda v: float(np.char.str_len(v).mean()), default=None)
 
@@ -240,7 +240,7 @@ def _check_parts(features: np.ndarray, views: np.ndarray | None, columns: dict[s
 
 
 def plain_provenance(values: Any) -> JsonObject:
-    """Where vectors come from, as a file says: of its entries the short printable texts, lists of such, and numbers.
+    """Return the provenance that a file gives: of its entries the short printable texts, lists of such, and numbers.
     Raises UnusableEmbedding for anything but an object."""
     if not isinstance(values, dict):
         raise UnusableEmbedding(N_("provenance must be a dict"))

@@ -68,7 +68,7 @@ def _cosines(rows: EmbeddingSet, some: np.ndarray) -> Iterator[tuple[int, np.nda
 
 
 def nearest_of_all(rows: EmbeddingSet, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same of every row, (n, k) each, from the kept graph if there is one and it is exact."""
+    """Return the nearest rows of every row, (n, k) each, from the kept graph if there is one and it is exact."""
     graph = kept_graph(rows, k)
     if graph is not None and graph[2] is None:
         return graph[:2]

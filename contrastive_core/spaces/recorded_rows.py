@@ -63,7 +63,7 @@ class Recorded:
 
     @property
     def tower_names(self) -> Any:
-        """What the recording calls its two towers; None where it is of one encoder."""
+        """The recording's names of its two towers; None for one encoder."""
         return self.run.manifest.get("recording", {}).get("towers")
 
     def rows(self, layer: str = "z") -> EmbeddingSet:

@@ -50,7 +50,7 @@ def key(kind: str, values: JsonObject) -> str:
 
 
 def path(kind: str, values: JsonObject) -> Path:
-    """Where a result is kept: the one that came with a shipped run, where these values ask for it."""
+    """Return the path of a result: the one that came with a shipped run, where these values ask for it."""
     if (along := came_along(kind, values)) is not None and along.exists():
         about = values.get("space", {})
         run, content = runs.load(values.get("run") or about["name"]), values.get("weights") or about.get("content")
@@ -60,7 +60,7 @@ def path(kind: str, values: JsonObject) -> Path:
 
 
 def came_along(kind: str, values: JsonObject) -> Path | None:
-    """Where a result lies that came with a shipped run, if it did; None of any other."""
+    """Return the path of a result that came with a shipped run; None for any other."""
     if kind not in FOLDERS:
         return None
     if "run" in values:  # of its snapshots
@@ -75,7 +75,7 @@ def came_along(kind: str, values: JsonObject) -> Path | None:
 
 
 def shipped_path(kind: str, name: str, *parts: str) -> Path:
-    """Where a result lies that comes with a shipped run; parts: of its file's name."""
+    """Return the path of a result that comes with a shipped run; parts: of its file's name."""
     return SHIPPED / name / FOLDERS[kind] / f"{'-'.join(filter(None, parts))}.npz"
 
 

@@ -128,7 +128,7 @@ class Space:
 
     @property
     def values(self) -> JsonObject:
-        """The same as plain values; `Space(**values)` is the inverse."""
+        """This space as plain values; `Space(**values)` is the inverse."""
         return {k: v for k, v in asdict(self).items() if v is not None}
 
     def with_split(self, split: str) -> Space:
@@ -182,13 +182,13 @@ def cached(run: Run, split: str, layer: str) -> EmbeddingSet | None:
 
 
 def path_of(run: Run, split: str, layer: str) -> Path:
-    """Where an embedding is written; nobody writes to a shipped run, so its lie with the data."""
+    """Return the path of an embedding; those of a shipped run, which nobody writes to, lie with the data."""
     key = f"{split}-{layer}-{content_of(run, layer)[:16]}-v{VERSION}.npz"
     return data_home() / "embeddings" / run.name / key if run.shipped else run.path / "embeddings" / key
 
 
 def graph_path(content: str, metric: str) -> Path:
-    """Where the neighbor graph of an embedding among its own rows is kept."""
+    """Return the path of the neighbor graph of an embedding's own rows."""
     return data_home() / "graphs" / f"{content[:24]}-{metric}.npz"
 
 

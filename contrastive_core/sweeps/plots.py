@@ -84,7 +84,7 @@ def value_of(row: Row, measure: str, accuracy: str) -> float | None:
 
 
 def intervals_in_words(figures: Sequence[Figure], dot: str = "seed") -> str:
-    """What the dots and intervals of some figures that are drawn together are of."""
+    """Describe the dots and intervals of figures that are drawn together."""
     figures = [f for f in figures if f.mean is not None]
     seeds, parts = {len(f.values) for f in figures if f.interval}, []
     if any(len(f.values) > 1 for f in figures):
@@ -273,7 +273,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]:
-    """What paired tests show of the cells that are done, and what that rests on; "" where too few are done, or where
+    """Return the verdict of paired tests on the finished cells, and its basis; "" where too few are done, or where
     they are not of the same images.
     Args: rows: those of `sweep_file.status`; accuracy: a key of `ACCURACIES`."""
     if any(key in settings for a in sweep.axes for _, settings, _ in a.values for key in DATA):

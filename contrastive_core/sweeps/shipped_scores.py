@@ -16,7 +16,7 @@ FOLDER = BUNDLE / "sweeps"
 
 
 def path_of(sweep: Sweep) -> Path:
-    """Where the scores of a sweep lie, if they come with the app."""
+    """Return the path of a shipped sweep's scores."""
     return FOLDER / f"{Path(sweep.name).name}.json"
 
 

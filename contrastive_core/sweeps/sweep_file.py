@@ -143,7 +143,7 @@ class Sweep:
         return cells
 
     def trained(self) -> list[Cell]:
-        """Of cells that share a run, the first."""
+        """The cells to train: of those that share a run, the first."""
         first_of_run: dict[str, Cell] = {}
         for cell in self.cells():
             first_of_run.setdefault(cell.run, cell)
@@ -358,12 +358,12 @@ def estimate(sweep: Sweep) -> float | None:
 
 
 def timing_path(sweep: Sweep) -> Path:
-    """Where the seconds of an epoch of a timed sweep are kept."""
+    """Return the path of a timed sweep's seconds per epoch."""
     return data_home() / "timings" / f"sweep-{_safe(sweep.name)}.json"
 
 
 def trainings(sweep: Sweep) -> list[tuple[str, list[str]]]:
-    """Of each cell to train its run and the arguments of `train`; stopped and failed cells are among them."""
+    """Return the run and the arguments of `train` for each cell to train; stopped and failed cells are among them."""
     rows = {row["run"]: row["status"] for row in status(sweep)}
     return [(c.run, c.arguments()) for c in sweep.trained() if rows[c.run] not in ("done", "running")]
 

@@ -22,8 +22,10 @@ def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world
 
 
 class CapturedForward:
-    """What an encoder does with images. A graph has one place for its activations: what it cannot take is computed
-    without it, which is images of another number than at first, in evaluation, or before the last pass back."""
+    """The forward pass of an encoder as a captured graph. A graph has one place for its activations: what it cannot
+    take is computed without it, which is images of another number than at first, in evaluation, or before the last pass
+    back.
+    """
 
     def __init__(self, encoder: nn.Module, amp: bool) -> None:
         self.encoder, self.amp, self.plain = encoder, amp, encoder.forward

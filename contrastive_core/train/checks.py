@@ -1,4 +1,4 @@
-"""What cannot be trained is refused beforehand, with a sentence that names the remedy; what is odd is said."""
+"""Checks before a training: errors that name the remedy, and warnings."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ from contrastive_core.runs.train_config import EPOCHS, TrainConfig, usual_epochs
 
 
 def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
-    """Why a resolved config cannot be trained on such a data set by so many processes; "" where it can."""
+    """Return the reason why a config cannot be trained on such a data set by so many processes, or ""."""
     size, n, cls = config.batch_size or 0, facts.n_train, methods.get(config.method)
     names = {"method": config.method, "name": config.dataset, "size": size, "n": n}
     together = 4 if config.method_knobs.get("batches") == "lifted" else 2  # images that stay whole
@@ -46,7 +46,7 @@ def refusal(config: TrainConfig, facts: DatasetInfo, processes: int = 1) -> str:
 
 
 def nothing_to_learn(loss: Loss) -> str:
-    """Why a loss whose terms all have the weight 0 cannot be trained; "" for another."""
+    """Return the reason why a loss whose terms all have the weight 0 cannot be trained; "" for another."""
     terms = {term.knob: getattr(loss, term.knob) == term.absent_at for term in loss.card.terms}
     text = N_("{knobs} are all 0, so there is nothing to learn: set one above 0")
     return message(text, knobs=", ".join(sorted(terms))) if len(terms) > 1 and all(terms.values()) else ""
@@ -125,7 +125,7 @@ def misfit(run: Run, channels: int | None, knobs: Mapping[str, Any]) -> str:
 
 
 def unsplit(method: Method) -> str | None:
-    """Why a method cannot train in micro-batches, with the remedy; None if it can."""
+    """Return the reason why a method cannot train in micro-batches, with the remedy; None if it can."""
     if method.batch_kind == "lifted":
         return N_(
             "lifted batches choose negatives from the whole batch before encoding; leave micro_batch out, or use "

@@ -206,8 +206,9 @@ def should_log(device: torch.device, step: int) -> bool:
 
 
 def should_stop(stop: threading.Event, changes: LiveChanges, step: int) -> bool:
-    """Whether this process, or any other of the run, was asked to stop after `step` steps. Settings that are to change
-    before the next step are changed: one small message says both."""
+    """Return whether this process, or any other of the run, was asked to stop after `step` steps. Settings that are to
+    change before the next step are changed: one small message says both.
+    """
     due = changes.due(step + 1)
     answers = collectives.all_gather_ints(int(stop.is_set()), int(bool(due)))
     if answers[0][1]:

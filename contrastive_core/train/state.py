@@ -47,7 +47,7 @@ def diverged(step: int, loss: float, norm: float, lr: float) -> str:
 
 
 def reason_of(error: Exception, setup: TrainSetup) -> str:
-    """Why training ended, in a sentence."""
+    """Return the reason why training ended, in a sentence."""
     if isinstance(error, torch.OutOfMemoryError):
         size, tip = setup.config.batch_size or 0, N_("not even two fit")
         if setup.world.size > 1:  # a trial would wait for processes that have ended
@@ -97,7 +97,7 @@ OF_EACH_PROCESS = ("random.torch", "random.cuda")  # saved once for every proces
 
 @dataclass(frozen=True)
 class TrainPosition:
-    """How far a run is: finished epochs, batches done in this epoch, steps done in all."""
+    """The position of a run: finished epochs, batches done in this epoch, steps done in all."""
 
     epoch: int = 0
     batch: int = 0

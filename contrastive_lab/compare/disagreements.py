@@ -1,4 +1,4 @@
-"""Where A and B disagree: samples that one has right and the other wrong, and neighbors that one keeps."""
+"""Disagreements of A and B: samples that one has right and the other wrong, and neighbors that one keeps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class ComparedSamples:
         return dict(zip(WAYS, (*(changed[rows] for rows in found), both_wrong), strict=True))
 
     def outcomes(self, ids: Sequence[str]) -> tuple[np.ndarray, tuple[str, ...], Sequence[str]]:
-        """Which of A and B is right on each of some samples (n), with the names and colors of these categories."""
+        """Return which of A and B is right on each sample (n), with the names and colors of these categories."""
         judged = np.flatnonzero(self.comparison.judged[self.metric])
         code = dict.fromkeys(self.ids(judged), len(WAYS))
         for number, rows in enumerate(self.ways.values()):
@@ -87,7 +87,7 @@ class ComparedSamples:
 
     @property
     def is_figure(self) -> bool:
-        """Whether samples have a figure between 0 and 1, such as nDCG@10, and are not right or wrong."""
+        """Return whether samples have a figure between 0 and 1, such as nDCG@10, and are not right or wrong."""
         return bool(self.metric) and self.comparison.correct[self.metric].dtype != np.bool_
 
     def way_title(self, way: str) -> str:

@@ -65,7 +65,7 @@ def open_view(view: str) -> None:
 
 
 def alike(comparison: Comparison) -> str:
-    """How alike A and B are, in one line."""
+    """Describe the similarity of A and B in one line."""
     text = _("CKA {cka} · they share {share} % of neighbors")
     return text.format(cka=f"{comparison.cka[0, 1]:.2f}", share=f"{100 * comparison.overlap[0, 1]:.0f}")
 
@@ -99,7 +99,7 @@ def classes(samples: ComparedSamples) -> list[Dumbbell]:
 
 
 def without_pair(names: list[str]) -> None:
-    """What stands in place of a comparison of fewer than two spaces."""
+    """Draw the stage for fewer than two spaces."""
     space_picker.say_left_out()
     if not names:
         text = _("Comparing needs two runs with weights, or recordings. Train another one.")

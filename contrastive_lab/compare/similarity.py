@@ -1,4 +1,4 @@
-"""How alike spaces are, and the snapshots of one run: numbers for a few, matrices from four on."""
+"""Similarity of spaces, and of the snapshots of one run: numbers for a few, matrices from four on."""
 
 from collections.abc import Sequence
 from itertools import combinations

@@ -26,7 +26,7 @@ QRELS = "compare: judgments"  # of the session: the path of their file, "" for n
 
 
 def comparable(spaces: list[Space]) -> str:
-    """Why they have no samples in common; "" where they may."""
+    """Return the reason why spaces have no samples in common; "" where they may."""
     data = {state.data_of(s) for s in spaces if not s.is_loaded}
     if len(data) < 2:
         return ""
@@ -45,7 +45,7 @@ def choose_judgments(spaces: list[Space]) -> None:
 
 
 def request(spaces: list[Space], every_score: bool = True) -> JsonObject:
-    """What is asked of them, by the relevance judgments that the page names."""
+    """Return the request for a comparison, with the relevance judgments that the page names."""
     path = Path(st.session_state.get(QRELS, "")).expanduser()
     is_judged = path.is_absolute() and path.is_file()
     return comparison_request(spaces, every_score, path if is_judged else "")
@@ -61,7 +61,7 @@ def known(spaces: list[Space], waits: bool = False) -> Comparison | None:
 
 
 def draw(spaces: list[Space], comparison: Comparison, metric: str) -> None:
-    """Who is better, and by how much; what that rests on is in its help."""
+    """Draw the verdict with the difference; its help gives the basis."""
     head, below = headline(comparison, metric)
     seeds = [text for text in comparison.seeds.values() if text]  # of methods that have three each
     said = [*seeds, *(list(comparison.verdicts.values()) or [comparison.verdict])]
@@ -168,7 +168,8 @@ def undecided(request: SampleRequest) -> list[str]:
 
 
 def order_may_change(right: np.ndarray, doubtful: np.ndarray) -> bool:
-    """Whether other labels of some samples (n) bool could undo a run's lead over another, from who is right (runs, n).
+    """Return whether other labels of some samples (n) bool could undo a run's lead over another, from who is right
+    (runs, n).
 
     Where the leader alone is right the lead can fall by two, where both are wrong by one; where both are right they
     said the same, and are wrong together."""

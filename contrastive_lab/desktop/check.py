@@ -1,4 +1,4 @@
-"""Whether the app works here, as one line of JSON, which `doctor` reads: python -m contrastive_lab.desktop.check"""
+"""A check that the app works here, as a line of JSON for `doctor`: python -m contrastive_lab.desktop.check"""
 
 import json
 import os
@@ -10,7 +10,7 @@ from contrastive_lab.desktop import serving, window
 
 
 def problem() -> str:
-    """What does not work, in a sentence; "" where all does. Nothing of the user's is touched."""
+    """Return the first fault in a sentence; "" where all works. Nothing of the user's is touched."""
     missing = [part for part in PARTS if not (COMPONENTS / part / "main.js").is_file()]
     if missing:
         return f"browser parts are missing: {', '.join(missing)}"

@@ -48,7 +48,7 @@ class Server:
 
 
 def folder() -> Path:
-    """Where the command keeps what its windows need, for this user alone."""
+    """Return the folder of the command's window files, for this user alone."""
     return data_home() / "app"
 
 

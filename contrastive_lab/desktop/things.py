@@ -1,4 +1,4 @@
-"""What the command is asked to open, and the page that shows it: `recognize` looks at names alone and is quick;
+"""Targets that the command opens, and the page that shows each: `recognize` looks at names alone and is quick;
 `prepare` does the rest while the server starts. What cannot be opened is one sentence."""
 
 import os

@@ -24,12 +24,12 @@ def title(text: str) -> None:
 
 
 def alone() -> DeltaGenerator:
-    """What a page shows in place of a map that is not there."""
+    """Draw the stage without a map."""
     return st.container(key="explore-alone")
 
 
 def about_vectors(space: Space) -> None:
-    """What a file of vectors holds, and what it lacks."""
+    """Describe the contents of a file of vectors, and what it lacks."""
     about = loaded_vectors.about(space.key)
     labels = _labels(space) if about["labels"] else _("no labels")
     rows, width = (f"{about[name]:,}" for name in ("rows", "width"))
@@ -54,7 +54,7 @@ def _labels(space: Space) -> str:
 
 
 def about_run(run: Run) -> None:
-    """What a run is, in a line."""
+    """Describe a run in a line."""
     config, data = run.config, format.data_of(run.config.get("dataset"))
     names = [catalog.title(kind, str(config.get(key))) for kind, key in (("methods", "method"), ("losses", "loss"))]
     about = [*names, data, format.epochs(config.get("epochs")), _("seed {seed}").format(seed=config.get("seed"))]

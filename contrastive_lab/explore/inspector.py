@@ -24,7 +24,7 @@ SIDE = 116  # pixels of the selected image
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: a space, what draws its first scores, and what says where it comes from."""
+    """The subject of the page: a space, the function that draws its first scores, and the one that draws its source."""
 
     space: Space
     first_scores: Callable[[], None]
@@ -87,7 +87,7 @@ def said(value: object) -> str:
 
 
 def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
-    """How the classes share the nearest samples, as a bar, and what the kNN score takes the sample for."""
+    """Draw the classes of the nearest samples as a bar, with the class that kNN predicts."""
     assert rows.labels is not None
     labels = rows.labels[near]
     kinds, counts = np.unique(labels[labels >= 0], return_counts=True)

@@ -24,7 +24,7 @@ FEATURES = N_("h is the encoder's output, z what the projection head makes of it
 
 @dataclass(frozen=True)
 class View:
-    """How a space is drawn: `kind` umap or pca with its settings; what colors it; what else is
+    """The view of a space: `kind` umap or pca with its settings; what colors it; what else is
     placed on it; whether the map has to be there at once; which rows, where that has to be said."""
 
     kind: str
@@ -66,7 +66,9 @@ class Bar:
         return View(kind, settings, color, "" if other == NOTHING else other)
 
     def choose_recorded(self, run: Run, place: Recorded, kinds: Kinds, space: Space, rows: EmbeddingSet) -> View:
-        """The same for a recording, with the step; a followed newest step is drawn by PCA, which is there at once."""
+        """Choose the view of a recording, with the step; a followed newest step is drawn by PCA, which is there at
+        once.
+        """
         with self.left:
             choose_place(run, place, kinds)
             follows = follows_newest(run, place, kinds)
@@ -91,12 +93,12 @@ def split_and_layer(space: Space) -> None:
 
 
 def first_layer(run: Run) -> str:
-    """Of two towers the space that they share; else the encoder's output."""
+    """Return the layer to show first: of two towers the shared space, else the encoder's output."""
     return TOWERS if run.has_towers else "h"
 
 
 def others_of(space: Space) -> dict[str, Space]:
-    """What can be placed on a map, by its name: the other split, or loaded vectors."""
+    """Return the spaces that can be placed on a map, by name: the other split, or loaded vectors."""
     others = {s: space.with_split(s) for s in space.splits if s != space.split}
     loaded = {str(about["name"]): Space.of_vectors(key) for key, about in loaded_vectors.loaded().items()}
     return others | {k: v for k, v in loaded.items() if v.name != space.name}

@@ -38,7 +38,7 @@ def first_scores(space: Space, towers: Towers) -> None:
 
 
 def scores_of(space: Space) -> dict[str, Scores]:
-    """The same by source, where they are computed; {} else."""
+    """Return the scores by source, where they are computed; {} else."""
     result = cache.result("towers", {"space": space.values})
     return {} if result is None else {k: scores_from_json(v) for k, v in result.meta["scores"].items()}
 

@@ -164,7 +164,7 @@ def computed(setting: LabSetting) -> LabView:
 
 @dataclass(frozen=True)
 class PageState:
-    """What the page shows of a loss: the view's own state, the stage, the part's key, the lesson, the next step."""
+    """The page's view of a loss: the view's own state, the stage, the part's key, the lesson, the next step."""
 
     view: ViewState
     stage: str

@@ -1,4 +1,4 @@
-"""What the Loss Lab compares: loss, pairing, encoder or file, how many images, which batch."""
+"""Choices of the Loss Lab: loss, pairing, encoder or file, how many images, which batch."""
 
 from collections.abc import Mapping
 from typing import Any

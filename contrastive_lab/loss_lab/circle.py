@@ -105,7 +105,7 @@ def _hear(key: str, loss: str) -> None:
 
 
 def circle_start(key: str) -> CircleStart:
-    """Where the circle begins: as it said itself, or as the address asks."""
+    """Return the start of the circle: from its last report, or from the address."""
     report = reported(key)
     first = {f.name: f.default for f in fields(CircleStart)}
     numbers = {

@@ -24,7 +24,7 @@ BEFORE = "lab-before"  # of the session: the report that an address came after
 
 @dataclass(frozen=True)
 class ViewState:
-    """What the live view reports; "" and None: the initial state."""
+    """The state that the live view reports; "" and None: the initial state."""
 
     view: str = ""
     order: str = ""
@@ -35,12 +35,12 @@ class ViewState:
 
 
 def reported(key: str) -> dict[str, Any]:
-    """What the part of this key reported last."""
+    """Return the last report of the component with this key."""
     return dict(reported_state(key, "chosen") or {})
 
 
 def view_state(key: str) -> ViewState:
-    """What the live view shows: as it said itself, or as the address asks."""
+    """Return the state of the live view: from its last report, or from the address."""
     report = reported(key)
     texts: dict[str, Any] = {n: report.get(n, query_params.kept_value(n) or "") for n in ("view", "second")}
     texts["order"] = report.get("order", query_params.kept_value("arrange") or "")

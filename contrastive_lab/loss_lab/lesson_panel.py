@@ -1,4 +1,4 @@
-"""Which lesson is on, what the browser part gets of it, and what is heard from its panel."""
+"""The current lesson, its data for the browser, and the events of its panel."""
 
 import contextlib
 import html

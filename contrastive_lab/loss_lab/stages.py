@@ -1,4 +1,4 @@
-"""What the stage of the Loss Lab shows, and the menu that saves it."""
+"""The stage of the Loss Lab, and the menu that saves it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +55,7 @@ def export(name: str = "") -> None:
 
 
 def asked_export() -> tuple[str, int]:
-    """What was asked for last in the menu, and how often anything was."""
+    """Return the last request in the menu, and the number of requests."""
     asked: tuple[str, int] = st.session_state.get(EXPORT, ("", 0))
     return asked
 

@@ -22,7 +22,7 @@ def can_train(run: Run) -> bool:
 
 
 def train_address(run: Run, loss: str, about: LossEntry, knobs: Mapping[str, Any]) -> dict[str, str]:
-    """What the address of the Train page says to train as such a run was, but with this loss and these knobs.
+    """Return the address of the Train page for such a run, but with this loss and these knobs.
     Raises OSError. Args: about: the loss's entry in the catalog."""
     method = str(run.config["method"])
     card = cache.catalog()["methods"][method]

@@ -71,7 +71,7 @@ def next_steps(name: str, about: MethodEntry) -> None:
 
 
 def inspect_several(names: Sequence[str], catalog: Catalog) -> None:
-    """Where some methods differ, one aspect after the other, and what is alike."""
+    """Draw the differences of some methods, one aspect after the other, and what is alike."""
     methods = catalog["methods"]
     titles = [locale.text(methods[n]["title"]) for n in names]
     st.header(" · ".join(titles))
@@ -94,7 +94,7 @@ def loss(about: LossEntry) -> None:
 
 
 def details(about: MethodEntry) -> None:
-    """What is looked up: defaults, what the paper measured, and where others differ."""
+    """Draw the details: defaults, the paper's measurements, and differences from others."""
     defaults(about)
     left, right = st.columns(2)
     with left:

@@ -55,7 +55,7 @@ def passes(about: MethodEntry) -> list[str]:
 
 
 def debts_of(name: str, methods: Cards) -> list[str]:
-    """What a method took from whom, and where its ideas went, a line each."""
+    """List the sources of a method's ideas and the methods that took them, a line each."""
     took = [f"{_title(methods[old])} ({locale.text(what)})" for old, what in methods[name]["builds_on"]]
     gave = [_title(later) for later in methods.values() if any(old == name for old, _what in later["builds_on"])]
     lines = [_("Builds on {methods}.").format(methods=", ".join(took))] if took else []
@@ -63,7 +63,7 @@ def debts_of(name: str, methods: Cards) -> list[str]:
 
 
 def places(methods: Cards) -> dict[str, tuple[float, float]]:
-    """Where each method stands, in per cent of width and height: a column for each year, in which methods keep the
+    """Return each method's place, in per cent of width and height: a column for each year, in which methods keep the
     order and the height of those that they build on."""
     by_year: dict[int, list[str]] = {}
     for name, about in methods.items():

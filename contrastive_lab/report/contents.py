@@ -44,7 +44,7 @@ PATH = re.compile(r"(?<![\w.:])(?:~|[A-Za-z]:)?[/\\][^\s:*?\"<>|]*[/\\]([^\s/\\]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What is shown of a run, a recording or a file of vectors. `xy` and `images` are of the `shown` rows."""
+    """The contents of a run, a recording or a file of vectors. `xy` and `images` are of the `shown` rows."""
 
     title: str
     about: str

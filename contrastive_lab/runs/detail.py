@@ -111,7 +111,7 @@ def _heading(run: Run, status: Status) -> None:
 
 
 def of_adviser(name: str) -> str:
-    """What the adviser scored for a try of its, and on which images; "" of another run."""
+    """Describe the adviser's score of a trial, and its images; "" for another run."""
     share, adviser, plan = trial_score(name), adviser_of(name), None
     with contextlib.suppress(ValueError):  # of a damaged plan the Train page tells
         plan = load_plan(adviser) if adviser else None
@@ -123,7 +123,7 @@ def of_adviser(name: str) -> str:
 
 
 def act(run: Run, status: str) -> None:
-    """What can be done with it; the next step is the last, and stays in sight."""
+    """Draw the actions of a run; the next step is the last, and stays in sight."""
     can_resume = status in ("stopped", "failed") and not run.shipped and "imported" not in run.manifest
     with st.container(key="runs-next", horizontal=True, gap="small"):
         is_locked = status in ("running", "starting")

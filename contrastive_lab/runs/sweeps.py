@@ -58,13 +58,13 @@ def sweeps() -> None:
 
 
 def own_folder() -> Path:
-    """Where a user's own sweep files lie."""
+    """Return the folder of a user's own sweep files."""
     return runs_home() / ".sweeps"
 
 
 @st.fragment(run_every=5.0)
 def plan(sweep: Sweep, path: Path) -> None:
-    """How it stands; redrawn every five seconds."""
+    """Draw the state of a sweep every five seconds."""
     rows = sweep_file.status(sweep)
     queued = {job.name: job for job in queue.queue()}
     starting = training.starting()
@@ -91,7 +91,7 @@ def plan(sweep: Sweep, path: Path) -> None:
 
 
 def start(sweep: Sweep, path: Path, todo: int, is_untimed: bool) -> None:
-    """How long it will take, then all cells or a few."""
+    """Draw the estimated time, and buttons that start all cells or a few."""
     if is_untimed:
         arguments = ("sweep", str(path), "--dry-run")
         job = Job(f"_time.{cache.digest(sweep.name)}", sweep_file.timing_path(sweep), arguments)

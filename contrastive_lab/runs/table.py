@@ -93,7 +93,7 @@ def _short(data: str) -> str:
 
 
 def search() -> str:
-    """What is searched for."""
+    """Draw the search field and return its text."""
     help = _(
         "A run matches if its name, title, tags, note, method or data contain all words. Narrow it by status:failed, "
         "method:simclr, show:mine, show:shipped or show:tries."

@@ -45,7 +45,7 @@ LONGER = 5  # times as many epochs, when the winner is trained for longer
 
 
 def adviser_card(data: str, method: str, config: TrainConfig | None, is_quick: bool) -> None:
-    """What the images suggest for the temperature, and the way to more. Args: config: the resolved settings;
+    """Draw the adviser's suggestion for the temperature, and the way to more. Args: config: the resolved settings;
     is_quick: whether the images can be looked at without decoding them first."""
     usual = config.loss_knobs.get("temperature") if config else None
     key = query_params.key_of("temperature")

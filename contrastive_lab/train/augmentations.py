@@ -123,7 +123,7 @@ def headings(card: MethodEntry) -> tuple[list[str], bool]:
 
 
 def said(recipe: dict[str, Any]) -> list[str]:
-    """Which augmentations are on, for each view where views differ."""
+    """List the augmentations that are on, for each view where views differ."""
     each = [steps(dataclasses.asdict(one)) for one in Recipe(**recipe).each]
     if len(each) == 1:
         return each
@@ -131,6 +131,6 @@ def said(recipe: dict[str, Any]) -> list[str]:
 
 
 def steps(recipe: dict[str, Any]) -> str:
-    """Which augmentations are on, and how often, in words."""
+    """Describe the augmentations that are on, with their probabilities."""
     on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
     return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")

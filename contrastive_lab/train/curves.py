@@ -68,7 +68,7 @@ def draw(name: str, epochs: Sequence[Line]) -> None:
 
 
 def draw_collapse(name: str, steps: Sequence[Line], epochs: Sequence[Line], marks: Marks = NO_MARKS) -> None:
-    """What shows whether all embeddings become one point. Args: name: of the run."""
+    """Draw the collapse monitors. Args: name: of the run."""
     if not any("z_std" in line for line in steps):
         st.caption(_("This run has not recorded any collapse monitors."))
         return

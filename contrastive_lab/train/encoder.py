@@ -1,4 +1,4 @@
-"""Which encoder is trained, from which weights: a new one, another run's, or a library's; looked up as typed."""
+"""The encoder to train and its weights: a new one, another run's, or a library's; looked up as typed."""
 
 import contextlib
 import re
@@ -149,7 +149,7 @@ def choose_text_tower(needs_captions: bool) -> tuple[list[str], str]:
 
 
 def wrong_tower(folder: str) -> str:
-    """Why a folder holds no text tower, as far as can be told without opening it."""
+    """Return the reason why a folder holds no text tower, as far as its names tell."""
     if not folder:
         return _("Name the folder of the text tower.")
     with contextlib.suppress(OSError, ValueError, RuntimeError):

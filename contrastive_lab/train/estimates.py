@@ -1,4 +1,4 @@
-"""What a training takes: time, at the rate of an earlier one like it on this machine, and disk space."""
+"""Estimates of a training: time, at the rate of an earlier one like it on this machine, and disk space."""
 
 import shutil
 
@@ -51,7 +51,7 @@ def _measured(path: str, changed: int, _run: Run) -> float | None:
 
 
 def wrong_size(folder: str, config: TrainConfig) -> str:
-    """Why images that are to be decoded do not fit on the disk."""
+    """Return the reason why decoded images do not fit on the disk."""
     free = _free_space()
     if config.cache != "memory-map" or not (beyond := _beyond(folder, config, free)):
         return ""

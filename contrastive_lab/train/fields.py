@@ -152,7 +152,7 @@ def further_settings() -> list[str]:
 
 
 def wrong_name(name: str) -> str:
-    """Why a new run cannot have this name; "" if it can, or if one is made for it."""
+    """Return the reason why a new run cannot have this name; "" if it can, or if one is made for it."""
     if not name:
         return ""
     try:

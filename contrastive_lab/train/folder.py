@@ -18,7 +18,7 @@ CLASSES = 12  # that are named with their sizes
 
 
 def contents(folder: str) -> None:
-    """What a training would get of it; a folder that is not there is said to be so at its field."""
+    """Draw the contents of a folder; its field reports a missing folder."""
     if not is_folder(folder):
         return
     st.header(_("Images"))
@@ -47,14 +47,16 @@ def contents(folder: str) -> None:
 
 
 def said_of_copies(counts: dict[str, int]) -> str:
-    """How many files have the pixels of another one: copies, with two labels, in both splits."""
+    """Describe the files with the pixels of another one: copies, with two labels, in both splits."""
     kinds = {COPY: _("copies: {n}"), TWO_LABELS: _("with two labels: {n}"), LEAK: _("in both splits: {n}")}
     named = [text.format(n=f"{counts[kind]:,}") for kind, text in kinds.items() if counts.get(kind)]
     return _("The same picture twice: {named}").format(named=" · ".join(named))
 
 
 def wrong_folder(folder: str, needs_captions: str = "") -> str:
-    """Why a folder cannot be read, or has no captions for the method that `needs_captions`; "" where it can."""
+    """Return the reason why a folder cannot be read, or has no captions for the method that `needs_captions`; "" where
+    it can.
+    """
     if not is_folder(folder):
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             if Path(folder).expanduser().is_file():
@@ -68,7 +70,7 @@ def wrong_folder(folder: str, needs_captions: str = "") -> str:
 
 
 def wrong_captions(meta: dict[str, Any], method: str) -> str:
-    """Why a folder's captions cannot be trained on by a method that needs them."""
+    """Return the reason why a method cannot train on a folder's captions."""
     if problem := meta["caption_problem"]:
         return str(problem)
     if not meta["captions"][0]:
@@ -82,7 +84,7 @@ def wrong_captions(meta: dict[str, Any], method: str) -> str:
 
 
 def about_captions(meta: dict[str, Any]) -> str:
-    """Which images have no caption, and what else is odd about captions; "" without captions."""
+    """Describe images without a caption, and other faults of captions; "" without captions."""
     if problem := meta["caption_problem"]:
         return str(problem)
     captions, _images, of_training = meta["captions"]

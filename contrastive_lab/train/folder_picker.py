@@ -131,7 +131,7 @@ def take_over_drop(key: str) -> None:
 
 
 def show_left_out(folder: str) -> None:
-    """What of a dropped folder was not copied, and why."""
+    """Draw the files of a dropped folder that were not copied, with the reasons."""
     of, files = st.session_state.get(LEFT_OUT, ("", []))
     if of != folder or not files:
         return

@@ -55,13 +55,13 @@ class Data:
 
     @property
     def files(self) -> str:
-        """Where its images lie, if a folder or a list of them is chosen."""
+        """The path of its images, if a folder or a list of them is chosen."""
         return self.name.partition(":")[2] if datasets.is_files(self.name) else ""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What the form says of the run to start: all that the stage shows of it."""
+    """The form's run to start: all that the stage shows of it."""
 
     data: Data
     method: str = ""  # "" while it is not known
@@ -103,8 +103,9 @@ def form(chips: DeltaGenerator) -> Draft:
 
 
 def settings(catalog: Catalog, method: str, data: Data, chips: DeltaGenerator) -> Draft:
-    """How to train it, and Start. What is known to fail is not started. Fields whose defaults depend on others are
-    drawn after these, in their places above."""
+    """Draw the settings and Start, which refuses settings that are known to fail. Fields whose defaults depend on
+    others are drawn after these, in their places above.
+    """
     card, usual = catalog["methods"][method], usual_epochs(method, data.name)
     epochs = query_params.number(st.number_input, _("Epochs"), 1, 10_000, name="epochs", default=usual)
     with st.popover(_("Temperature, batch, rate, seed, name"), width="stretch", key="train-more"):
@@ -235,7 +236,7 @@ def _error(why: str) -> str:
 
 
 def wrong_data(method: MethodEntry, data: Data) -> str:
-    """Why these data cannot be trained on, where their facts do not say it."""
+    """Return the reason why these data cannot be trained on, where their facts do not say it."""
     if not data.name:
         return ""  # the field above says what to do
     if data.fetch and not data.download:

@@ -175,7 +175,7 @@ def in_line(name: str) -> bool:
 
 
 def progress(run: Run, metrics: MetricsReader) -> None:
-    """How it stands and what its figures are; at the end, the next step."""
+    """Draw the state and figures of a run; at the end, the next step."""
     status = training.status_of(run)
     now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     st.subheader(format.plain(run.name))

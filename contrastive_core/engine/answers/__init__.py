@@ -1,4 +1,4 @@
-"""What jobs compute, by their kind; `spaces/results.py` keeps most of it. A job has plain values:
+"""Computations of jobs, by their kind; `spaces/results.py` keeps most of it. A job has plain values:
 spaces (`Space.values`) and settings. The module of an answer is imported when it is asked for:
 a look at a folder need not wait for torch."""
 

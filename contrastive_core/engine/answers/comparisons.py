@@ -29,7 +29,7 @@ SNAPSHOTS = 12  # of a run that are compared at most
 
 
 def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Which of some spaces is better, how alike they are, and on which samples they differ.
+    """Compare spaces: the better one, their similarity, and the samples on which they differ.
 
     Scores that are kept are not taken again, nor are their training rows embedded: shipped runs are compared in a
     moment. Every score is tested where all are kept, even if only the first was asked for.
@@ -71,7 +71,7 @@ def comparison(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def entry_of(space: Space, name: str, on_progress: OnProgress, device: str) -> Entry:
-    """What is compared of a run, a file or a recording; training rows only where scores have to be taken."""
+    """Return the compared entry of a run, a file or a recording; training rows only where scores have to be taken."""
     if kept := kept_scores(space):
         return Entry(name, None, rows_of(space, on_progress, device), scores=kept)
     return Entry(name, *judged(space, on_progress, device))
@@ -107,7 +107,7 @@ def kept_scores(space: Space) -> Scores:
 
 
 def snapshots(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """How alike the snapshots of one run are, by CKA, shared neighbors and Procrustes."""
+    """Compute the similarity of the snapshots of one run, by CKA, shared neighbors and Procrustes."""
     run, layer = runs.load(values["run"]), values["layer"]
     epochs = run.snapshots()
     if len(epochs) < 2:

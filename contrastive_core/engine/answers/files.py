@@ -1,4 +1,4 @@
-"""What keeps files of its own: the embeddings and scores of a run, tables of samples, decoded images."""
+"""Jobs that keep files of their own: the embeddings and scores of a run, tables of samples, decoded images."""
 
 from contrastive_core import runs
 from contrastive_core.base.messages import N_, message
@@ -32,7 +32,7 @@ def samples(values: Values, on_progress: OnProgress, device: str) -> None:
 
 
 def sample_table(request: SampleRequest, on_progress: OnProgress, device: str = "auto") -> SampleTable:
-    """The same, of what is asked for."""
+    """Return the sample table of a request."""
     if (run := request.run) is not None:
         return run_samples.samples_of_run(run, request.loss, request.split, on_progress, device, request.by)
     if (rows := request.space.rows()) is None:

@@ -178,7 +178,7 @@ def map_of_space(values: Values, on_progress: OnProgress, device: str) -> Result
 
 
 def map_of_rows(rows: EmbeddingSet, kind: str, settings: JsonObject, graphs: Graphs, on_progress: OnProgress) -> Result:
-    """The same of rows at hand."""
+    """Compute the map of rows in memory."""
     on_fraction = fraction_of(on_progress, N_("UMAP's layout"))
     with _one_map if kind == "umap" else nullcontext():
         projection = map_of(rows, kind, graphs, on_fraction, **settings)
@@ -198,7 +198,7 @@ def agreement(values: Values, on_progress: OnProgress, device: str) -> Result:
 
 
 def placed(values: Values, on_progress: OnProgress, device: str) -> Result:
-    """Where the samples of another space, of the same width, fall on a map that exists."""
+    """Place the samples of another space, of the same width, on a map that exists."""
     map_values = values["map"]
     rows = rows_of(Space(**map_values["space"]), on_progress, device)
     new = rows_of(Space(**values["new"]), on_progress, device)

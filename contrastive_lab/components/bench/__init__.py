@@ -97,5 +97,5 @@ def draw_bench(bench: Bench, key: str) -> None:
 
 
 def reported(key: str) -> dict[str, Any]:
-    """What the browser reported last: `nonce`, `events`, `at` (an id) and `go`; {}: nothing yet."""
+    """Return the browser's last report: `nonce`, `events`, `at` (an id) and `go`; {}: nothing yet."""
     return dict(reported_state(key, "decided") or {})
