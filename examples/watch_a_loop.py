@@ -19,7 +19,7 @@ def augment(images: torch.Tensor) -> torch.Tensor:
 
 
 def nt_xent(a: torch.Tensor, b: torch.Tensor, temperature: float) -> torch.Tensor:
-    """The loss of this loop. `watch` does not need it, it computes its own from the rows."""
+    """The loss of this loop. `watch` computes its own from the rows and compares both."""
     z = functional.normalize(torch.cat([a, b]), dim=1)
     logits = (z @ z.T / temperature).fill_diagonal_(float("-inf"))
     n = len(a)
@@ -39,10 +39,10 @@ def main(steps: int = 200, temperature: float = 0.2) -> None:
             index = torch.randperm(len(images))[:128]
             a, b = encoder(augment(images[index])), encoder(augment(images[index]))
             loss = nt_xent(a, b, temperature)
+            w.step(a, b, labels=labels[index], ids=index, caller_loss=loss)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            w.step(a, b, labels=labels[index], ids=index)
             if step % 50 == 0:
                 print(f"step {step}: loss {loss.item():.3f}")
     print(f"recorded in {w.run.path}" if w.run else "nothing was recorded")

@@ -5,7 +5,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 
-from babel.messages.catalog import Catalog
+from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_file
 from babel.messages.pofile import read_po, write_po
 
@@ -64,6 +64,11 @@ def read(domain: str, language: str = "zh") -> Catalog:
         return read_po(file, locale=language)
 
 
+def is_translated(entry: Message) -> bool:
+    """Return whether a catalog's entry has a translation, in a plural form if it has such forms."""
+    return any(entry.string or ()) if entry.pluralizable else bool(entry.string)
+
+
 def main() -> int:
     """Add new messages, drop old ones, and name those without a translation; 1 where there are any."""
     missing: list[object] = []
@@ -72,7 +77,7 @@ def main() -> int:
         catalog.update(extract(domain), no_fuzzy_matching=True)
         catalog.obsolete.clear()
         write(catalog, domain)
-        missing += [m.id for m in catalog if m.id and not (any(m.string or ()) if m.pluralizable else m.string)]
+        missing += [m.id for m in catalog if m.id and not is_translated(m)]
     for source in missing:
         print(f"no translation: {source!r}")
     return 1 if missing else 0

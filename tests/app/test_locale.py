@@ -6,6 +6,7 @@ import ast
 import json
 import pickle
 import string
+import warnings
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from contrastive_core.base.paths import ROOT
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import localized
 from contrastive_lab.locale import _
-from contrastive_lab.locale.__main__ import SOURCES, extract, read
+from contrastive_lab.locale.__main__ import SOURCES, extract, is_translated, read
 
 
 @pytest.fixture
@@ -31,14 +32,15 @@ def placeholders(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("domain", SOURCES)
-def test_every_message_has_a_translation(domain: str) -> None:
-    """And none is of a message that is gone. `python -m contrastive_lab.locale` brings both up to date."""
+def test_the_catalog_holds_every_message(domain: str) -> None:
+    """And none that is gone: `python -m contrastive_lab.locale` brings it up to date. Who contributes need not write
+    Chinese: an empty translation is a warning here, and an error in tests/release/test_translations.py."""
     marked = {m.id for m in extract(domain) if m.id}
-    catalog = {m.id: m.string for m in read(domain) if m.id}
+    catalog = {m.id: m for m in read(domain) if m.id}
     assert marked == set(catalog)
-    assert not [
-        source for source, target in catalog.items() if not (target if isinstance(target, str) else all(target))
-    ]
+    empty = [str(source) for source, entry in catalog.items() if not is_translated(entry)]
+    if empty:
+        warnings.warn(f"without a translation: {empty}", stacklevel=1)
 
 
 @pytest.mark.parametrize("domain", SOURCES)
@@ -47,7 +49,7 @@ def test_a_translation_has_the_placeholders_of_its_source(domain: str) -> None:
         sources = entry.id if isinstance(entry.id, tuple) else (entry.id,)
         targets = entry.string if isinstance(entry.string, tuple) else (entry.string,)
         for target in targets:
-            if entry.id:
+            if entry.id and target:
                 assert placeholders(target) == placeholders(sources[-1]), entry.id
 
 
