@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
+
+from contrastive_core import losses
+from contrastive_core.base.messages import N_, message
+from contrastive_core.losses import Loss
 
 
 class Declaration(NamedTuple):
-    """A loss as `watch` takes it."""
+    """A loss as `watch` takes it: its name and settings. `name` None: the library has none that computes the same."""
 
-    loss: str
-    settings: dict[str, Any]
+    name: str | None
+    settings: Mapping[str, Any] = MappingProxyType({})
     positives: str = "auto"
     towers: tuple[str, str] | None = None
+    remark: str = ""
+
+    def loss(self, knobs: dict[str, Any]) -> Loss | None:
+        """The loss with other settings. Raises UnknownName; ValueError; TypeError for settings of no loss."""
+        if self.name:
+            return losses.create(self.name, **{**self.settings, **knobs})
+        if knobs:
+            raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
+        return None
 
 
-def declaration_of(criterion: Any) -> Declaration | None:
-    """The loss of a module of lightly, pytorch-metric-learning, open_clip or sentence-transformers, with its τ; None
-    where it is none of this library, or has settings that this one lacks."""
+def declaration_of(loss: Any) -> Declaration:
+    """A name, None, or a module of lightly, pytorch-metric-learning, open_clip or sentence-transformers, with its τ."""
+    if loss is None or isinstance(loss, str):
+        return Declaration(loss)
+    remark = N_("The loss is not checked: Contrastive Lab has none that computes the same.")
+    return _of_module(loss) or Declaration(None, remark=remark)
+
+
+def _of_module(criterion: Any) -> Declaration | None:
     library, name = type(criterion).__module__.partition(".")[0], type(criterion).__name__
     if library == "lightly" and name == "NTXentLoss":
         size = getattr(criterion, "memory_bank", criterion).size  # 0, rows, or (rows, width)
@@ -49,12 +70,11 @@ def _of_metric_learning(criterion: Any, name: str) -> Declaration | None:
 
 
 def _of_ranking(criterion: Any) -> Declaration | None:
-    directions = getattr(criterion, "directions", ("query_to_doc",))
-    is_one, is_both = directions == ("query_to_doc",), set(directions) == {"query_to_doc", "doc_to_query"}
-    is_separate = getattr(criterion, "partition_mode", "") == "per_direction"
-    function = getattr(criterion.similarity_fct, "__name__", "")
-    critic = {"cos_sim": "cosine", "dot_score": "dot"}.get(function)
-    if getattr(criterion, "hardness_mode", None) or critic is None or not (is_one or (is_both and is_separate)):
+    directions = set(getattr(criterion, "directions", ("query_to_doc",)))
+    is_both = directions == {"query_to_doc", "doc_to_query"} and criterion.partition_mode == "per_direction"
+    critics = {"cos_sim": "cosine", "dot_score": "dot"}
+    critic = critics.get(getattr(criterion.similarity_fct, "__name__", ""))
+    if getattr(criterion, "hardness_mode", None) or critic is None or not (is_both or directions == {"query_to_doc"}):
         return None
     settings = {"temperature": 1 / criterion.scale, "critic": critic}
-    return Declaration("info_nce", settings, "keys" if is_one else "auto", ("anchor", "candidate"))
+    return Declaration("info_nce", settings, "auto" if is_both else "keys", ("anchor", "candidate"))

@@ -16,8 +16,8 @@ from contrastive_core.base.messages import N_, join, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
 from contrastive_core.recording.faults import Case, Fault, Suspect, suspects, with_setting
+from contrastive_core.recording.recorded_batch import RecordedBatch
 from contrastive_core.recording.row_faults import of_healthy, of_rows
-from contrastive_core.recording.steps import RecordedBatch
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
 OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled")  # faults that do not exclude others

@@ -20,8 +20,8 @@ from contrastive_core.losses import Loss
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import NO_ROW, Masks
 from contrastive_core.recording.figures import pairs_of, with_learned
+from contrastive_core.recording.recorded_batch import RecordedBatch, group_numbers
 from contrastive_core.recording.row_faults import Fault, duplicate_fault, duplicates, own_keys
-from contrastive_core.recording.steps import RecordedBatch, group_numbers
 
 ChangeMasks = Callable[[Masks, Pairs], tuple[Tensor, Tensor]]
 

@@ -29,7 +29,8 @@ from contrastive_core.metrics.knn import leave_one_out
 from contrastive_core.ops.similarity import compare
 from contrastive_core.pairs import Pairs
 from contrastive_core.pairs.types import describe
-from contrastive_core.recording.steps import ProbeCopy, RecordedBatch, to_numpy
+from contrastive_core.recording.recorded_batch import RecordedBatch
+from contrastive_core.recording.steps import ProbeCopy, to_numpy
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.towers import Towers

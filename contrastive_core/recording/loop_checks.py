@@ -15,8 +15,9 @@ from contrastive_core.base.messages import N_, join
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
 from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.recorded_batch import batch_of
 from contrastive_core.recording.row_faults import Fault, spread_of
-from contrastive_core.recording.steps import Omissions, StepCopy, batch_of
+from contrastive_core.recording.steps import Omissions, StepCopy
 
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
 CONFIRMED = 3  # checks that name a fault before it is reported

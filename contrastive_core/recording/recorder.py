@@ -15,8 +15,10 @@ from contrastive_core.base.json_files import JsonObject, json_bytes
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.losses import Loss
 from contrastive_core.recording import figures
+from contrastive_core.recording.declarations import Declaration
 from contrastive_core.recording.loop_checks import CheckCopy, LoopFindings
-from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, batch_of, logger, reason_of, sample_of
+from contrastive_core.recording.recorded_batch import batch_of, sample_of
+from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy, logger, reason_of
 from contrastive_core.runs.run import CHECK_FILE, Run
 from contrastive_core.runs.turning import turned
 from contrastive_core.spaces import recorded_rows
@@ -36,7 +38,7 @@ OF_PROBE = N_("rows of the probe set")
 class WatchSettings:
     """The arguments of `watch`, checked before the training begins."""
 
-    loss_name: str | None
+    declared: Declaration
     loss: Loss | None  # None: the caller's `losses=` alone
     every: int
     rows: int

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from contrastive_core.base.messages import N_, message
-from contrastive_core.recording.steps import RecordedBatch
+from contrastive_core.recording.recorded_batch import RecordedBatch
 
 SAME = 1 - 1e-5  # cosine from which on two rows are copies
 COLLAPSED, COLLAPSING = 1e-3, 0.1  # variance of unit rows; of those that varied five times as much

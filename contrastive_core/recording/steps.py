@@ -1,5 +1,5 @@
-"""One step of a training, as it is recorded: detached copies that the training thread makes on the tensors' device, and
-the rows from which figures are computed. `copy_step` does not wait for a GPU. Unusable rows are counted."""
+"""One step of a training, as it is recorded: detached copies that the training thread makes on the tensors' device.
+`copy_step` does not wait for a GPU."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.ops import collectives
 from contrastive_core.pairs.types import describe
-from contrastive_core.spaces.recorded_rows import StepRows
 
 PER_ROW = ("labels", "ids", "losses")
 MOST_ROWS = 8192  # of a step that are copied, and as many of its queue
-LONGEST = 200  # characters of an id
 logger = logging.getLogger("contrastive_core.watch")
 
 
@@ -64,9 +62,6 @@ class Omissions:
 def reason_of(error: Exception) -> str:
     """Why, in the system's words where it has some."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-# --- copies ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,33 +107,9 @@ def copy_step(
     **values: Any,
 ) -> StepCopy:
     """Copy the arguments of `Watch.step`, thinned to MOST_ROWS. Raises TypeError, ValueError if they are not rows."""
-    tensors = [_rows(message("rows {index}", index=i) if len(views) > 1 else "rows", z) for i, z in enumerate(views)]
-    if not tensors:
-        raise TypeError(N_("step takes rows (n, d) or views (images, views, d)"))
-    shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
-    if are_towers:
-        if len(tensors) != 2 or any(t.ndim != 2 for t in tensors) or tensors[0].shape[1] != tensors[1].shape[1]:
-            raise UnusableEmbedding(
-                "two towers take rows (n, d) of the one and rows (m, d) of the other, equally wide; got {shapes}",
-                shapes=shapes,
-            )
-    elif len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
-        raise UnusableEmbedding("views must be rows (n, d) of one shape, or of two towers; got {shapes}", shapes=shapes)
+    tensors = _views(views, are_towers)
     counts = [t.shape[:-1].numel() for t in tensors]
     stride = max(1, -(-sum(counts) // MOST_ROWS))
-    for name, value in values.items():
-        if not are_towers:
-            values[name] = _copy(value, len(tensors[0]), stride)
-        elif name not in PER_ROW:
-            values[name] = _copy(value, -1, 1)
-        elif value is not None:  # one for each tower, or one for both
-            is_pair = isinstance(value, (tuple, list)) and len(value) == 2
-            for part in value if is_pair else ():
-                has_entries = hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
-                is_pair = is_pair and (part is None or has_entries)
-            pair = value if is_pair else (value, value)
-            sizes = counts if is_pair else [counts[0]] * 2
-            values[name] = tuple(_copy(part, n, stride) for part, n in zip(pair, sizes, strict=True))
     copies = tuple(z.detach()[::stride].clone() for z in tensors)
     if skipped := sum(counts) - sum(z.shape[:-1].numel() for z in copies):
         omissions.add("rows", N_("a step has more than are looked at"), skipped)
@@ -152,6 +123,11 @@ def copy_step(
     if copies[0].device.type == "cuda":
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(copies[0].device))
+    for name, value in values.items():
+        if not are_towers:
+            values[name] = _copy(value, len(tensors[0]), stride)
+        else:
+            values[name] = _copy_of_towers(value, counts, stride) if name in PER_ROW else _copy(value, -1, 1)
     return StepCopy(
         step=step,
         views=copies,
@@ -162,6 +138,23 @@ def copy_step(
         is_whole=not skipped and (keys is None or queue is None or len(keys) == len(queue)),
         **values,
     )
+
+
+def _views(views: Sequence[Any], are_towers: bool) -> list[Tensor]:
+    """The tensors of a step. Raises TypeError, UnusableEmbedding."""
+    tensors = [_rows(message("rows {index}", index=i) if len(views) > 1 else "rows", z) for i, z in enumerate(views)]
+    if not tensors:
+        raise TypeError(N_("step takes rows (n, d) or views (images, views, d)"))
+    shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
+    if are_towers:
+        if len(tensors) != 2 or any(t.ndim != 2 for t in tensors) or tensors[0].shape[1] != tensors[1].shape[1]:
+            raise UnusableEmbedding(
+                "two towers take rows (n, d) of the one and rows (m, d) of the other, equally wide; got {shapes}",
+                shapes=shapes,
+            )
+    elif len(tensors) > 1 and (tensors[0].ndim != 2 or len({t.shape for t in tensors}) > 1):
+        raise UnusableEmbedding("views must be rows (n, d) of one shape, or of two towers; got {shapes}", shapes=shapes)
+    return tensors
 
 
 def _rows(name: str, z: Any) -> Tensor:
@@ -185,6 +178,19 @@ def _copy(value: Any, n: int, stride: int) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value[::stride] if len(value) == n else value)
     return value
+
+
+def _copy_of_towers(value: Any, counts: list[int], stride: int) -> tuple[Any, Any] | None:
+    """Copy a value with an entry per row: a pair, one for each tower, or one for both."""
+    if value is None:
+        return None
+    is_pair = isinstance(value, (tuple, list)) and len(value) == 2
+    for part in value if is_pair else ():
+        has_entries = hasattr(part, "__len__") and not isinstance(part, str) and getattr(part, "ndim", 1) > 0
+        is_pair = is_pair and (part is None or has_entries)
+    if not is_pair:
+        value, counts = (value, value), [counts[0]] * 2
+    return _copy(value[0], counts[0], stride), _copy(value[1], counts[1], stride)
 
 
 def to_numpy(value: Any) -> np.ndarray:
@@ -214,187 +220,3 @@ def gather_step(copy: StepCopy) -> StepCopy:
     values |= {"caller_loss": None if loss is None else float(loss.mean()), "copied": None}
     views = tuple(collectives.all_gather(z) for z in copy.views)
     return replace(copy, views=views, processes=collectives.world().size, **values)
-
-
-# --- rows ---
-
-
-@dataclass(frozen=True, eq=False)
-class RecordedBatch:
-    """Rows z (n, d) float64: image, view and label (n; −1: none) of each, its id; the caller's losses (n) where there
-    are some, the queue (k, d), τ and the bias that go along. Of two towers `image` numbers the groups of partners, and
-    `view` the towers."""
-
-    z: Tensor
-    image: np.ndarray
-    view: np.ndarray
-    labels: np.ndarray
-    ids: np.ndarray
-    losses: np.ndarray | None = None
-    queue: Tensor | None = None
-    temperature: float | None = None
-    bias: float | None = None
-    is_of_towers: bool = False
-
-    def __len__(self) -> int:
-        return len(self.z)
-
-    @property
-    def has_views(self) -> bool:
-        return bool((self.view > 0).any())
-
-    @property
-    def has_labels(self) -> bool:
-        return bool((self.labels >= 0).any())
-
-    def shared_groups(self) -> np.ndarray:
-        """Numbers of the groups that have rows in both towers."""
-        return np.intersect1d(self.image[self.view == 0], self.image[self.view == 1])
-
-    def take(self, rows: np.ndarray) -> RecordedBatch:
-        """Some rows, by a mask (n)."""
-        arrays = {k: getattr(self, k)[rows] for k in ("image", "view", "labels", "ids")}
-        losses = None if self.losses is None else self.losses[rows]
-        return replace(self, z=self.z[torch.from_numpy(rows)], losses=losses, **arrays)
-
-
-def batch_of(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of a step. Raises ValueError where none can be used."""
-    if any(not z.numel() for z in copy.views):
-        raise ValueError(N_("it has no rows"))
-    tau, bias = (None if x is None else float(to_numpy([x])[0]) for x in (copy.temperature, copy.bias))
-    batch = (_rows_of_towers if copy.is_of_towers else _rows_of_views)(copy, omissions)
-    batch = replace(batch, temperature=tau, bias=bias)
-    if batch.queue is not None and not (finite := torch.isfinite(batch.queue).all(1)).all():
-        omissions.add(N_("rows of the queue"), N_("not finite"), int((~finite).sum()))
-        batch = replace(batch, queue=batch.queue[finite])
-    lost = np.isin(batch.image, batch.image[~np.isfinite(batch.z.numpy()).all(1)])
-    if lost.any():
-        omissions.add("rows", N_("not finite, or a view of one that is not"), int(lost.sum()))
-        if lost.all():
-            raise ValueError(N_("none of its rows is finite"))
-        batch = batch.take(~lost)
-    if batch.is_of_towers and not len(batch.shared_groups()):
-        raise UnusableEmbedding("no row of one tower shares its id with a row of the other")
-    return batch
-
-
-def _rows_of_views(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    tensors = [z.cpu().double() for z in copy.views]
-    z = torch.stack(tensors, 1) if len(tensors) > 1 else tensors[0]
-    count, views = len(z), z.shape[1] if z.ndim == 3 else 1
-    flat = z.reshape(-1, z.shape[-1])  # (n, d), image-major
-    image, view = np.divmod(np.arange(len(flat)), views)
-    ids = np.array([f"{copy.step}:{row}" for row in range(count)]) if copy.ids is None else _texts(copy.ids, count)
-    if views == 1 and copy.ids is not None:
-        image = group_numbers(ids)
-        order = np.argsort(image, kind="stable")
-        view[order] = np.arange(count) - np.searchsorted(image[order], image[order])
-    return RecordedBatch(
-        z=flat,
-        image=image,
-        view=view,
-        labels=_labels(copy.labels, count, views, omissions),
-        ids=np.repeat(ids, views),
-        losses=_losses(copy.losses, count, views, len(tensors) > 1, omissions),
-        queue=None if copy.queue is None else copy.queue.cpu().double(),
-    )
-
-
-def _rows_of_towers(copy: StepCopy, omissions: Omissions) -> RecordedBatch:
-    """The rows of both towers, the first tower's first. Rows with an equal id are partners; rows of the second beyond
-    the ids are negatives. Without ids, row i belongs to row i, or in towers of different size rows of one label do."""
-    sizes = (len(copy.views[0]), len(copy.views[1]))
-    if copy.queue is not None:
-        omissions.add(N_("rows of the queue"), N_("two towers have no queue"), len(copy.queue))
-    both = [zip(values or (None, None), sizes, strict=True) for values in (copy.labels, copy.losses)]
-    labels = np.concatenate([_labels(x, n, 1, omissions) for x, n in both[0]])
-    losses = [_losses(x, n, 1, False, omissions) for x, n in both[1]]
-    values = np.concatenate([np.full(n, np.nan) if x is None else x for x, n in zip(losses, sizes, strict=True)])
-    if copy.ids is not None:
-        known = [[] if x is None else x if isinstance(x, list) else to_numpy(x).tolist() for x in copy.ids]
-        if len(known[0]) == len(known[1]) == sizes[0]:
-            known[1] = [*known[1], *(f"{copy.step}:negative {row}" for row in range(1, sizes[1] - sizes[0] + 1))]
-        ids = np.concatenate([_texts(x, n) for x, n in zip(known, sizes, strict=True)])
-    elif sizes[0] == sizes[1]:
-        ids = np.array([f"{copy.step}:{row}" for row in range(sizes[0])] * 2)
-    elif (labels >= 0).any():
-        ids = np.array([str(y) if y >= 0 else f"{copy.step}:{row}" for row, y in enumerate(labels.tolist())])
-    else:
-        raise UnusableEmbedding("two towers of different size need ids, or labels, that say which rows belong together")
-    return RecordedBatch(
-        z=torch.cat([z.cpu().double() for z in copy.views]),
-        image=group_numbers(ids),
-        view=np.repeat([0, 1], sizes),
-        labels=labels,
-        ids=ids,
-        losses=values if np.isfinite(values).any() else None,
-        is_of_towers=True,
-    )
-
-
-def group_numbers(ids: np.ndarray) -> np.ndarray:
-    """A number (n) for each id, counted in the order in which ids first come."""
-    _, first, place = np.unique(ids, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[place]
-
-
-def sample_of(batch: RecordedBatch, loss: np.ndarray, rows: int, omissions: Omissions) -> StepRows:
-    """About `rows` rows: all views of images spread evenly over the batch. `loss`: (n) of each row, NaN for none."""
-    _, first = np.unique(batch.ids, return_index=True)
-    own = np.isin(batch.image, batch.image[first])  # images whose id no other before has: the lab finds them by it
-    if lost := int((~own).sum()):
-        omissions.add(N_("rows of a sample"), N_("their image's id is already recorded"), lost)
-    batch, loss = batch.take(own), loss[own]
-    images = np.unique(batch.image)
-    if batch.is_of_towers:  # partners first: one group of them is always kept
-        images = np.concatenate([shared := batch.shared_groups(), np.setdiff1d(images, shared)])
-    count = min(len(images), max(1, rows * len(images) // len(batch)))
-    chosen = images[np.linspace(0, len(images) - 1, count).round().astype(np.int64)]
-    kept = np.isin(batch.image, chosen)
-    order = np.lexsort((batch.view[kept], batch.image[kept]))
-    part, value = batch.take(kept), loss[kept][order].astype(np.float32)
-    queue = np.zeros((0, part.z.shape[1]), np.float32)
-    if batch.queue is not None:
-        at = np.linspace(0, len(batch.queue) - 1, min(rows, len(batch.queue))).astype(np.int64)
-        queue = batch.queue[torch.from_numpy(at)].float().numpy()
-    z, view = part.z.float().numpy()[order], part.view[order].astype(np.int64)
-    image = np.unique(part.image[order], return_inverse=True)[1].astype(np.int64)
-    return StepRows(z, image, view, part.labels[order], part.ids[order], value, queue)
-
-
-def _texts(ids: object, count: int) -> np.ndarray:
-    """The caller's ids (count) as text. Raises UnusableEmbedding for another number of them."""
-    given = ids if isinstance(ids, list) else to_numpy(ids).tolist()
-    if len(given) != count:
-        values = {"count": count, "given": len(given)}
-        raise UnusableEmbedding("ids must be ({count},), one for each row or image; got {given}", **values)
-    return np.array([str(getattr(i, "item", lambda i=i: i)())[:LONGEST] for i in given])
-
-
-def _labels(given: object, count: int, views: int, omissions: Omissions) -> np.ndarray:
-    """A label for each row (n); −1 where it has none, as for all if they cannot be used."""
-    none = np.full(count * views, -1)
-    if given is None:
-        return none
-    labels = to_numpy(given)
-    if labels.shape not in ((count,), (count * views,)) or labels.dtype.kind not in "iub":
-        omissions.add(N_("steps' labels"), message("they must be ({count},) whole numbers", count=count))
-        return none
-    labels = np.maximum(labels.astype(np.int64), -1)
-    return labels if len(labels) == len(none) else np.repeat(labels, views)
-
-
-def _losses(given: object, count: int, views: int, view_major: bool, omissions: Omissions) -> np.ndarray | None:
-    """The caller's losses, one for each row (n); of an image, all its rows have the same. For
-    several tensors of views, losses of all rows come as these do: the first view's first."""
-    if given is None:
-        return None
-    losses = to_numpy(given).astype(np.float64)
-    if losses.shape == (count,):
-        return np.repeat(losses, views)
-    if losses.shape != (count * views,):
-        reason = message("they must be ({count},) or ({views},)", count=count, views=count * views)
-        omissions.add(N_("steps' losses"), reason)
-        return None
-    return losses.reshape(views, count).T.ravel() if view_major else losses

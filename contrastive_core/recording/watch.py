@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from contrastive_core import losses
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.ops import collectives
@@ -48,53 +47,39 @@ def watch(
     It draws nothing, and never stops the training.
 
     Args:
-        name: of the run folder; where it is taken, "-2", "-3", ... goes behind it.
+        name: of the run folder; "-2", "-3", ... is added where it is taken.
         loss: one of `contrastive_core.losses.names()`, its settings as `knobs`; or the loss module of lightly,
-            pytorch-metric-learning, open_clip or sentence-transformers, with its τ; None: only `losses=` of `step`.
-        every: steps between two that are recorded; the first is. rows: kept of each, all views of an image counted.
+            pytorch-metric-learning, open_clip or sentence-transformers; None: only `losses=` of `step`.
+        every: steps between two that are recorded. rows: kept of each, all views of an image counted.
         positives: "views" of an image, rows of one of the "labels", "keys" (first view against the
             second ones), or "auto": as the loss's paper pairs them, as far as there are both.
-        towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) and (m, d)
-            and compares across; with `positives="keys"` only the rows of the first are anchors.
+        towers: names of two encoders, such as ("image", "text"): `step` takes rows (n, d) and (m, d).
+            With `positives="keys"` only the rows of the first are anchors.
         dataset: whose sample ids, or row numbers of whose `split`, the ids are; the lab then shows the images.
-        classes: names of the labels 0, 1, ...
-        gather: under torch.distributed, rows of all processes; else of rank 0.
-        strict: raise at the next step what goes wrong (a full disk, rows that cannot be used); else it is logged once
-            and told in the recording.
-        check: compare loss value and gradient of the loop with those of `loss`, in the first 20 recorded steps and then
-            in one of 200, and report known faults. It needs `caller_loss`, or `step` before the backward pass.
+        classes: names of the labels 0, 1, ... gather: under torch.distributed, rows of all processes; else of rank 0.
+        strict: raise at the next step what goes wrong; else it is logged once and told in the recording.
+        check: name known faults of the loop in the first 20 recorded steps and then in one of 200. It needs
+            `caller_loss`, or `step` before the backward pass.
         accumulate: batches whose gradients add up, where each loss is divided by this number.
     Raises: BadName; UnknownName; ValueError for a setting that there is not.
     """
-    declared = None if loss is None or isinstance(loss, str) else declaration_of(loss)
-    is_unknown = not (loss is None or isinstance(loss, str) or declared)
-    if declared is not None:
-        loss, knobs = declared.loss, {**declared.settings, **knobs}
-        positives, towers = declared.positives if positives == "auto" else positives, towers or declared.towers
-    elif is_unknown:
-        loss = None
-    criterion = losses.create(loss, **knobs) if loss else None
-    if knobs and criterion is None:
-        raise TypeError(message("watch() got {map} without a loss that has it", map=", ".join(map(repr, knobs))))
+    declared = declaration_of(loss)
     settings = WatchSettings(
-        loss_name=loss,
-        loss=criterion,
+        declared=declared,
+        loss=declared.loss(knobs),
         every=every,
         rows=rows,
-        positives=positives,
+        positives=declared.positives if positives == "auto" else positives,
         dataset=dataset,
         split=split,
         classes=tuple(map(str, classes)),
         gather=gather,
         strict=strict,
-        towers=towers,
+        towers=towers or declared.towers,
         check=check,
         accumulate=accumulate,
     )
-    recording = Watch(new_name(name), settings)
-    if is_unknown:
-        recording.omissions.remark(N_("The loss is not checked: Contrastive Lab has none that computes the same."))
-    return recording
+    return Watch(new_name(name), settings)
 
 
 class Watch:
@@ -102,6 +87,8 @@ class Watch:
 
     def __init__(self, name: str, settings: WatchSettings) -> None:
         self.settings, self.omissions = settings, Omissions(message("watch {name}", name=name))
+        if settings.declared.remark:
+            self.omissions.remark(settings.declared.remark)
         self.run: Run | None = None  # None where nothing is written: no rank 0, no disk
         self._recorder: Recorder | None = None
         self._catcher = GradientCatcher()
@@ -121,7 +108,7 @@ class Watch:
     def _begin(self, name: str) -> None:
         settings, loss = self.settings, self.settings.loss
         knobs = {} if loss is None else {k: getattr(loss, k) for k in knobs_of(type(loss))}
-        config = {"loss": settings.loss_name, "loss_knobs": knobs, "dataset": settings.dataset or None}
+        config = {"loss": settings.declared.name, "loss_knobs": knobs, "dataset": settings.dataset or None}
         about = {k: getattr(settings, k) for k in ("every", "rows", "positives", "split")}
         if settings.towers is not None:
             about["towers"] = [*settings.towers]
