@@ -34,7 +34,8 @@ html_extra_path = ["generated/site"]  # the playground, which the first page emb
 html_copy_source = False
 html_show_sphinx = False
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 default_role = "code"
 
@@ -42,6 +43,7 @@ default_role = "code"
 INCLUDED = {
     "../CONTRIBUTING.md": "/contributing.md",
     "../SECURITY.md": "/security_policy.md",
+    "../CODE_OF_CONDUCT.md": "/code_of_conduct.md",
     "../CHANGELOG.md": "/changelog.md",
     "../README.md": "/index.md",
 }

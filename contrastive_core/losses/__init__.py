@@ -8,8 +8,9 @@ from typing import Any
 
 from contrastive_core.base.registry import Registry
 from contrastive_core.losses._base import Loss
+from contrastive_core.losses._output import Anatomy, LossOutput
 
-__all__ = ["Loss", "create", "get", "knobs", "names"]
+__all__ = ["Anatomy", "Loss", "LossOutput", "create", "get", "knobs", "names"]
 
 _registry: Registry[Loss] = Registry(__name__, Loss, "loss")
 names, get, knobs = _registry.names, _registry.get, _registry.knobs

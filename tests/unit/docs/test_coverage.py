@@ -37,6 +37,15 @@ def test_public_name_is_documented(package, name):
     assert name in (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
 
 
+def test_examples_of_the_api_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONTRASTIVE_LAB_RUNS", str(tmp_path))
+    page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
+    examples = re.findall(r"(?ms)^```python\n(.*?)^```", page)
+    assert len(examples) == page.count("\n## ")
+    for example in examples:
+        exec(example, {})
+
+
 def test_every_environment_variable_is_listed():
     page = (ROOT / "docs" / "reference" / "environment.md").read_text("utf-8")
     used = set(re.findall(r"CONTRASTIVE_LAB_[A-Z_]*[A-Z]", SOURCES))
