@@ -48,7 +48,7 @@ def held_out_rows(dataset: Dataset) -> np.ndarray:
 
 
 def write_ids(path: Path, dataset: Dataset, rows: np.ndarray) -> None:
-    """The ids as `train --exclude` reads them."""
+    """Write ids in the form that `train --exclude` reads."""
     text = "".join(f"{dataset.ids[i]}\n" for i in rows)
     safe_files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
@@ -133,14 +133,14 @@ class References:
         return self._kept("pixels", PIXELS, raw_pixels)
 
     def chance(self) -> SettingScores:
-        """Naming the most frequent class of the other images each time."""
+        """The score of naming the most frequent class of the other images each time."""
         labels = self.dataset.labels
         rest = np.delete(labels, self.rows)
         largest = np.bincount(rest[rest >= 0]).argmax()
         return _fixed(CHANCE, np.where(labels[self.rows] >= 0, labels[self.rows] == largest, np.nan))
 
     def untrained(self, config: TrainConfig, seeds: Sequence[int]) -> SettingScores:
-        """The encoder that a training with these settings begins with, a seed each."""
+        """The scores of the untrained encoder with these settings, one for each seed."""
         found = SettingScores(UNTRAINED)
         for seed in seeds:
 
@@ -153,7 +153,7 @@ class References:
         return found
 
     def frozen(self, names: Sequence[str], on_progress: OnProgress) -> dict[str, SettingScores]:
-        """Each run whose encoder can be judged as it is; why others cannot is kept in `failed`."""
+        """The scores of runs whose encoder is frozen; `failed` keeps the reason for others."""
         found = {}
         for name in names:
             try:

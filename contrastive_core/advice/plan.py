@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def is_start(self) -> bool:
-        """Return whether it asks if training is worth it at all."""
+        """Return whether its question is if training is worth it at all."""
         return self.choose == (START,)
 
     @property
@@ -202,7 +202,7 @@ def load_plan(name: str) -> Plan | None:
 
 
 def save_plan(plan: Plan) -> None:
-    """Write it into the adviser's folder: whoever starts the adviser of this name follows it."""
+    """Write the plan into the adviser's folder. A restart follows it."""
     json_files.write_json(folder_of(plan.name) / "plan.json", plan.to_dict())
 
 

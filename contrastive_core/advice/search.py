@@ -198,7 +198,7 @@ class Search:
         return HeldOutScores(run=cell.run, right=right, seconds=time.monotonic() - started, failure=failure)
 
     def cell(self, candidate: Candidate, seed: int) -> Cell:
-        """The cell of a candidate: the same settings have the same run."""
+        """Return the sweep cell of a candidate: equal settings share a run."""
         settings: JsonObject = {**self.plan.settings, "epochs": candidate.epochs, "snapshot_every": 0}
         settings |= {"exclude": str(self.folder / "held_out.txt"), **candidate.settings}
         run = f"{self.plan.name}-{candidate.key}-e{candidate.epochs}-s{seed}"

@@ -218,7 +218,9 @@ def read_method_card(name: str) -> MethodCard:
 
 
 def fitting(size: int, reason: str, n_train: int, least: int = 2) -> tuple[int, str]:
-    """`size` images for this reason; of a set of `n_train` that is too small for it a quarter, but `least`."""
+    """Return a batch of `size` images with its reason; for a small set of `n_train` a quarter of it, but at least
+    `least`.
+    """
     if size <= n_train // 4:
         return size, reason
     fits = max(least, n_train // 4)

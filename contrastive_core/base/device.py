@@ -88,7 +88,7 @@ def is_free_to_read(x: torch.Tensor) -> bool:
 
 
 def send(x: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """A tensor on a device. Nothing waits for the copy: on CUDA it starts from pinned memory."""
+    """Copy a tensor to a device. Nothing waits for the copy: on CUDA it starts from pinned memory."""
     if x.device == device:
         return x
     return (x.pin_memory() if device.type == "cuda" else x).to(device, non_blocking=True)
@@ -109,7 +109,7 @@ def memory_bytes(device: torch.device) -> int:
 
 @contextmanager
 def enough_memory(device: torch.device, count: int, height: int, width: int) -> Iterator[None]:
-    """Raises CannotGoOn where the device has too little memory to encode so many images of a size at once."""
+    """Check the device's memory for encoding so many images of a size at once. Raises CannotGoOn."""
     try:
         yield
     except torch.OutOfMemoryError as error:

@@ -111,7 +111,7 @@ def _exit_status(codes: Sequence[int], passed_on: Collection[int]) -> int:
 
 
 def end_with_parent() -> None:
-    """Stop this process as SIGTERM would once the process that started it is gone."""
+    """End this process, as SIGTERM would, when its parent has ended."""
 
     def watch() -> None:
         while os.read(0, 1):

@@ -79,7 +79,7 @@ class Sandbox:
         self._watch: MemoryWatch | None = None
 
     def call(self, *arguments: Any) -> Any:
-        """One call. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
+        """Call the function once. Raises: Crashed where the child died; otherwise like `run_sandboxed`."""
         is_late = threading.Event()
         try:
             process = self._process or self._begin()

@@ -243,7 +243,7 @@ def export(args: Namespace) -> None:
 
 
 def analyze(args: Namespace) -> None:
-    """Make what a page asks for, and keep it."""
+    """Compute and store the result that a page asks for."""
     try:
         values = json.loads(args.values)
     except (ValueError, RecursionError):
@@ -261,7 +261,7 @@ def analyze(args: Namespace) -> None:
 
 
 def references(args: Namespace) -> None:
-    """Name references from now on, or leave them out; then list all."""
+    """Add or remove reference runs, then list all."""
     for name in args.runs:
         (remove if args.remove else add)(name)
     names = read_names()

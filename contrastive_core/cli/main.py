@@ -388,7 +388,7 @@ def _failed(args: argparse.Namespace, message: str, status: int) -> int:
 
 
 def stopped(number: int, frame: object) -> NoReturn:
-    """For SIGTERM, until a training's loop listens."""
+    """Handle SIGTERM until a training's loop listens."""
     sys.exit("error: it was asked to stop" if _speaks() else 1)
 
 

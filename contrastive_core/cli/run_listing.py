@@ -78,7 +78,7 @@ def _row(run: Run) -> JsonObject:
 
 
 def doctor(args: Namespace) -> int:
-    """Print it all; the exit status is 1 where a folder or the app does not work."""
+    """Print facts on the installation; the exit status is 1 if a folder or the app does not work."""
     if args.what:
         return check_loop(args)
     chosen = device.choose()

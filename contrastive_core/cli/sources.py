@@ -70,8 +70,9 @@ def encoder_of(name: str) -> Run:
 
 
 def space_of(name: str, args: Namespace, default: str = "test") -> Space:
-    """Rows as pages know them; a file is opened as on Explore. Args: default: the split where none is asked for.
-    Raises: ValueError; OSError."""
+    """Return the space of a command's name; a file is opened as on Explore. Args: default: the split where none is
+    asked for. Raises: ValueError; OSError.
+    """
     pictures, layer = (vars(args).get(option) for option in ("pictures", "layer"))
     if is_file(name):
         other = other_tower(args.other, args.towers, args.by)

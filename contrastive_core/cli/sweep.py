@@ -47,7 +47,7 @@ def _score_cells(args: Namespace, chosen: sweep_file.Sweep) -> None:
 
 
 def queue(args: Namespace) -> None:
-    """Start what waits until nothing does. The app leaves this behind when it is closed."""
+    """Start queued runs until none is left. The app leaves this process behind when it is closed."""
     waiting.work(print_note)
     names = [job.name for job in waiting.queue()]
     text = f"still waiting: {', '.join(names)}" if names else "nothing waits"

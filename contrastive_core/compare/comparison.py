@@ -94,7 +94,7 @@ class Comparison:
 
     @property
     def right(self) -> np.ndarray | None:
-        """(runs, n): who is right by the first accuracy; None without labels."""
+        """Whether each run is right on each sample by the first accuracy, (runs, n); None without labels."""
         return next(iter(self.correct.values()), None)
 
     @property
@@ -152,7 +152,7 @@ class Comparison:
         return arrays | {f"{name}:{m}": v for name, found in by_accuracy.items() for m, v in found.items()}
 
     def plain(self) -> JsonObject:
-        """The rest, as plain values."""
+        """The comparison without its arrays, as plain values."""
         names = ("names", "ids", "accuracy", "k", "seeds", "made_of", "recall")
         return {
             **{k: getattr(self, k) for k in names},

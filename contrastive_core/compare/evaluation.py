@@ -54,12 +54,12 @@ class Evaluation:
         return None if score is None or score.value is None else score
 
     def value(self, source: str, name: str) -> float | None:
-        """Its value."""
+        """The value of one score, if it was taken and has one."""
         score = self.score(source, name)
         return None if score is None else score.value
 
     def only(self, names: Collection[str]) -> Evaluation:
-        """The scores of these metrics alone."""
+        """Return the evaluation with the scores of these metrics only."""
         scores = {k: {n: v for n, v in s.items() if n in names} for k, s in self.scores.items()}
         return dataclasses.replace(self, scores=scores)
 

@@ -32,7 +32,7 @@ READERS: dict[str, Callable[[Path], object]] = {  # of a run's small files
 
 
 def damage(run: Run) -> list[str]:
-    """A sentence for each damaged file of the run; nothing is touched."""
+    """List damaged files of the run, a sentence each, without changing anything."""
     from contrastive_core.runs import checkpoints
 
     snapshots = [(run.path / "snapshots" / f"{run.unit}-{epoch:04d}.npz", epoch) for epoch in run.snapshots()]

@@ -88,7 +88,7 @@ def listings(path: str) -> dict[str, Listing]:
 
 
 def why_empty(path: str, listing: Listing, split: str) -> str:
-    """The sentence for a folder without images of a split."""
+    """Return the error text of a folder without images of a split."""
     links = sum(reason == LINK for _, reason in listing.skipped)
     text = message(
         "{folder} has no images for {split}: it needs one folder per class, images, or train/ and test/ (or val/) with "

@@ -55,7 +55,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Activity:
-    """All of it; false where there is nothing to be said."""
+    """Running, queued and failed work; false if there is none."""
 
     at_work: tuple[AtWork, ...] = ()
     waiting: tuple[Waits, ...] = ()
@@ -66,12 +66,12 @@ class Activity:
 
     @property
     def is_live(self) -> bool:
-        """Return whether it changes without anybody's doing."""
+        """Return whether any of it runs or waits and will change by itself."""
         return bool(self.at_work) or any(not waits.why for waits in self.waiting)
 
 
 def activity() -> Activity:
-    """As it stands now; the oldest first."""
+    """Return what is running, queued or failed now; the oldest first."""
     at_work: list[AtWork] = []
     failed: list[Failed] = []
     for record in sorted(process.records(), key=lambda r: r["time"]):

@@ -69,7 +69,7 @@ def explain_sample(request: SampleRequest, sample: str) -> Any:
 
 @in_worker
 def damage_of(run: Run) -> list[str]:
-    """A sentence for each damaged file of a run; nothing is touched."""
+    """List damaged files of a run, a sentence each, without changing anything."""
     from contrastive_core.compare.verify import damage
 
     return list(damage(run))

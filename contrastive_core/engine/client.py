@@ -104,7 +104,7 @@ class WorkerProcess:
         return bool(self._calls)
 
     def end(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         self._process.kill()
         self._process.wait()
 
@@ -157,7 +157,7 @@ _worker: WorkerProcess | None = None
 
 
 def call(function: str, *arguments: Any) -> Any:
-    """The value of a short call in the worker, waited for.
+    """Run a short call in the worker and return its value.
     Args: function: "module:name"; arguments: values that pickle can send. Raises: the error of the function;
     WorkerDied where the worker was killed."""
     try:
@@ -169,7 +169,7 @@ def call(function: str, *arguments: Any) -> Any:
 
 
 def request(function: str, *arguments: Any) -> Call:
-    """A call that also gets an `OnProgress`, under way."""
+    """Send a call that also reports its progress; return it while it runs."""
     return _live_worker().call(function, *arguments, reports=True)
 
 

@@ -143,7 +143,7 @@ def _job(path: Path) -> Waiting | Exception:
 
 
 def enqueue(name: str, arguments: Sequence[str]) -> None:
-    """Train a new run as soon as its device is free.
+    """Queue a new run, to start as soon as its device is free.
     Args: arguments: of the command line after `train`, without `--run`. Raises: BadName; FileExistsError when the
     name is taken, also by a run that waits."""
     with _taking(name):
@@ -179,7 +179,7 @@ def free_name(stem: str) -> str:
 
 
 def resume(name: str) -> None:
-    """Go on with a stopped or failed run as soon as its device is free.
+    """Queue a stopped or failed run, to continue as soon as its device is free.
     Raises: NoSuchRun; ValueError when it is shipped, done, at work, or waits already."""
     training.check_resumable(name)  # this may wait for a process that ends; others need not
     with changing():
@@ -255,7 +255,7 @@ def start_due() -> list[str]:
 
 
 def work(report: Callable[[str], None] = lambda text: None) -> None:
-    """Start waiting runs until none is left to start. One process at a time does this: another returns at once."""
+    """Start queued runs until none is left. One process at a time does this: another returns at once."""
     while _has_due():  # again: more came as the lock went
         try:
             with lock(folder() / "runner.lock"):

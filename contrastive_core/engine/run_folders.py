@@ -40,7 +40,7 @@ def _bin() -> Path:
 
 
 def binned() -> list[Path]:
-    """Deleted runs, the last deleted first. What is reached through a link is none."""
+    """Deleted runs, the last deleted first. Folders behind links are left out."""
     found = [] if _bin().is_symlink() else [path.parent for path in _bin().glob("*/run.json")]
     own = (path for path in found if not path.is_symlink())
     return sorted(own, key=lambda path: path.stat().st_ctime, reverse=True)

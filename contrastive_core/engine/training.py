@@ -113,7 +113,7 @@ def working() -> list[Run]:
 
 
 def starting() -> list[str]:
-    """Names whose process has been started and has not had its first word yet."""
+    """Names of runs whose process has started and has not written yet."""
     names = []
     for name in filter(process.pid_of, process.keys_of("train")):
         with contextlib.suppress(ValueError, OSError):  # it has made no run yet
@@ -124,7 +124,7 @@ def starting() -> list[str]:
 
 
 def failures() -> dict[str, str]:
-    """Trainings that ended before their first word, and why."""
+    """Trainings that ended before they wrote anything, with the reason."""
     return {name: why for name in process.keys_of("train") if (why := failure(name)) is not None}
 
 
@@ -172,7 +172,7 @@ def import_of(name: str) -> Job | None:
 
 
 def importing() -> list[str]:
-    """The names of the runs that are being made."""
+    """The names of the runs that imports are making."""
     return [name for name in process.keys_of("import") if process.pid_of(name)]
 
 

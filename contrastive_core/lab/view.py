@@ -211,7 +211,9 @@ def trade(
 
 
 def about_loss(loss: str, knobs: dict[str, Any] | None = None) -> LossEntry:
-    """A loss for the live view: as the catalog has it, and `values` of its knobs. Raises UnknownName, ValueError."""
+    """Describe a loss for the live view: its catalog entry, with the `values` of its knobs. Raises UnknownName,
+    ValueError.
+    """
     criterion, registered = losses.create(loss, **(knobs or {})), losses.knobs(loss)
     return LossEntry(
         title=criterion.card.title,

@@ -113,7 +113,7 @@ def _is_of_pairs(path: Path, n: int) -> bool:
 
 
 def spread(images: np.ndarray, at: np.ndarray, n: int) -> np.ndarray:
-    """Images (k, c, h, w) as those of the rows `at` of n, gray elsewhere."""
+    """Return n images: (k, c, h, w) at the rows `at`, gray images at the others."""
     every = np.full((n, *images.shape[1:]), GRAY, np.uint8)
     every[at] = images
     return every

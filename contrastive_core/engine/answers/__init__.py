@@ -34,7 +34,7 @@ FILES = ("evaluation", "embedding", "samples", "decoding")  # what keeps files o
 
 
 def answer(kind: str, values: Values, on_progress: OnProgress, device: str = "auto") -> None:
-    """Make what a job asks for and keep it. Raises ValueError with the reason."""
+    """Compute and store a job's result. Raises ValueError with the reason."""
     if kind in FILES:
         _function(f"files.{kind}")(values, on_progress, device)
     else:
@@ -42,7 +42,7 @@ def answer(kind: str, values: Values, on_progress: OnProgress, device: str = "au
 
 
 def make(kind: str, values: Values, on_progress: OnProgress = ignore_progress, device: str = "auto") -> Result:
-    """The result of an analysis, computed unless it is kept. Raises ValueError with the reason."""
+    """Return the result of an analysis; compute it unless it is stored. Raises ValueError with the reason."""
     if kind not in KINDS:
         raise ValueError(f"an analysis is one of {', '.join(KINDS)}; got {kind!r}")
     analysis: Analysis = _function(KINDS[kind])
@@ -55,7 +55,7 @@ def _function(name: str) -> Any:
 
 
 def cached_result(kind: str, analysis: Analysis, values: Values, on_progress: OnProgress, device: str) -> Result:
-    """The result that is kept of these values; made on the device where there is none."""
+    """Return the stored result of these values; compute it on the device if there is none."""
     if (result := results.read(kind, values)) is None:
         result = analysis(values, on_progress, device)
         results.write(kind, values, result)

@@ -97,8 +97,9 @@ def judged(space: Space, on_progress: OnProgress, device: str) -> tuple[Embeddin
 
 
 def kept_scores(space: Space) -> Scores:
-    """Every score of the judged rows of a space with what it says of each; none where they are not kept whole, or are
-    of other rows: of vectors without splits, scores that need no training rows are of all rows."""
+    """Stored scores of the judged rows of a space with their values per row; none where they are not stored whole, or
+    are of other rows: of vectors without splits, scores that need no training rows are of all rows.
+    """
     if space.is_loaded and not space.split:
         return {}
     result = results.read("scores", {"space": space.values})
