@@ -97,6 +97,7 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
         if samples is not None and len(samples.comparison.correct) > 1:
             box, accuracies = st.segmented_control, samples.comparison.correct
             query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
+        st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
         if checkpoints.with_towers(names):
             st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")

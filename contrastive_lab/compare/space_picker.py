@@ -50,7 +50,6 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
     if len(names) > 1:
         with pair:
             _pick(0, names, titles)
-            st.button("⇄", help=_("Swap A and B"), on_click=_put, args=(0, names[1], names), type="tertiary")
             _pick(1, names, titles)
     if not names or all(Space(name).is_file for name in names):  # vectors of files have no head
         return names, "h"
@@ -72,11 +71,11 @@ def _pick(place: int, names: list[str], titles: dict[str, str]) -> None:
         key=key,
         width=PICKER_WIDTH,
         format_func=lambda name: f"{SHAPES[place]} {titles[name]}",
-        on_change=lambda: _put(place, query_params.chosen(key), names),
+        on_change=lambda: put_at(place, query_params.chosen(key), names),
     )
 
 
-def _put(place: int, name: str, names: list[str]) -> None:
+def put_at(place: int, name: str, names: list[str]) -> None:
     """Compare this one as A or B in the place of another."""
     changed = list(names)
     if name in names:

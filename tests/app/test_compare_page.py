@@ -84,7 +84,7 @@ def test_links_to_former_views_open_what_took_their_place(
 def test_a_and_b_change_places_and_stay_in_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     app = page_of(compared(2.0), monkeypatch)
     assert [app.selectbox(key=f"compare-{which}").value for which in "AB"] == [*PAIR]
-    next(b for b in app.button if b.label == "⇄").click().run()
+    next(b for b in app.button if b.label == "Swap A and B").click().run()
     assert app.query_params["runs"] == ",".join(PAIR[::-1])
     app.selectbox(key="compare-A").set_value(PAIR[0]).run()  # it is compared already: the two change places
     assert app.query_params["runs"] == ",".join(PAIR)

@@ -58,7 +58,7 @@ test("images do not overlap, and their distance is the dissimilarity alone", () 
 
 test("where the words take all of the width no image stands behind the anchor", () => {
   for (const left of [0, 290, 500]) {
-    const scene = /** @type {any} */ ({ batch: { scores: S, mask: M }, left, before: new Map() });
+    const scene = /** @type {any} */ ({ batch: { scores: S, mask: M }, left, bottom: 0, before: new Map() });
     lay(scene, 300, 600);
     for (const { radius } of scene.images) assert.ok(radius > 0);
     assert.ok(Math.abs(similarityAt(radiusOf(0.5, scene.scale), scene.scale) - 0.5) < 1e-9);

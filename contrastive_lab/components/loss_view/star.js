@@ -79,6 +79,7 @@ export function drawStar(lab) {
     aim(scene, batchOf(lab));
   }
   scene.marked = lab.hover?.[1] ?? -1;
+  scene.bottom = scene.canvas.clientHeight - lab.picture.clientHeight;
   scene.ring = isHinge(lab) && isFar(lab) ? 1 - marginOf(lab).at * scaleOf(lab) : null;
   drawScene(scene, forcesOf(lab), { sprite: lab.sprite, ...lab.meta.thumbnails }, lab);
   if (isMoving(scene)) schedule(lab);

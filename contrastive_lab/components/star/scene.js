@@ -34,6 +34,7 @@ export function buildScene(host) {
     ring: null,
     pulsed: -Infinity,
     left: 0, // pixels at the left that words cover
+    bottom: 0, // pixels that controls cover
     laid: "",
   };
   listen(scene);
@@ -105,9 +106,10 @@ export function swell({ pulsed }) {
  */
 export function lay(scene, width, height) {
   const { batch, left } = scene,
-    laid = `${width} ${height} ${left}`;
+    high = height - scene.bottom,
+    laid = `${width} ${high} ${left}`;
   if (scene.laid === laid) return;
-  const size = Math.min(width - left, height),
+  const size = Math.min(width - left, high),
     tile = Math.max(TILE[0], Math.min(TILE[1], size / 13)),
     { positives, negatives, shown } = chosen(batch.scores, batch.mask, MANY[Number(width - left >= WIDE)]),
     columns = [...positives, ...shown],
@@ -116,7 +118,7 @@ export function lay(scene, width, height) {
     inner = 1.9 * tile + 12, // a page that is being laid out may leave no room between them
     scale = { inner, outer: Math.max(inner + tile, size / 2 - 0.8 * tile - 16), least, tile: 1.25 * tile },
     at = places(similarity, scale);
-  const center = [(left + width) / 2, height / 2];
+  const center = [(left + width) / 2, high / 2];
   for (const [column, [x, y]] of scene.from ?? []) scene.before.set(column, [(x * size) / 2, (y * size) / 2]);
   scene.images = columns.map((column, k) => ({ column, isPositive: k < positives.length, ...at[k], now: [0, 0] }));
   Object.assign(scene, { laid, negatives, tile, scale, center });
