@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from contrastive_core.samples.sample_lists import LISTS, RANDOM
+from contrastive_core.samples.sample_lists import RANDOM
 from contrastive_lab import format, guard, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples import bench, detail, example, label_audit, lists, retrain
@@ -48,8 +48,7 @@ def page() -> None:
 
 
 def review(findings: Findings, at: Places) -> None:
-    last = LISTS.get(st.session_state.get(LIST, ""), findings.list)  # on which the bench reports
-    bench.hear(replace(findings, list=last))
+    bench.hear(findings)
     audit = label_audit.audit_of(findings)
     findings = label_audit.recalibrated(findings)
     with at.chips:

@@ -49,7 +49,10 @@ class Mark(TypedDict, total=False):
     confidence: float  # probability of the suggested class
     wrong: float  # probability that the given label is wrong
     list: str  # on which it was decided
+    id: str
+    event: str
     by: str  # the window
+    reviewer: str
     time: float
     many: bool  # one on several samples at once
 
@@ -89,26 +92,24 @@ def _valid(lines: Sequence[JsonObject]) -> list[JsonObject]:
 def add(file: Path, sample: str, what: str, label: str | None = None, **about: Any) -> None:
     """Decide on a sample. `about`: what was `given`, `suggested` with which `confidence`, and how likely it is `wrong`;
     `by` whom; as which `event`. Raises ValueError for another word."""
-    if what not in CHOICES:
-        values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
-        raise ValueError(message("a mark is one of {choices}; got {what}", **values))
-    if what == "relabel" and not label:
-        raise ValueError(N_("a relabel needs the class that the sample should have"))
-    _write(file, [{"id": sample, "what": what, "label": label}], **about)
+    add_many(file, [{"id": sample, "what": what, "label": label}], **about)
 
 
-def add_many(file: Path, labels: Mapping[str, str | None], about: Marks, by: str = "") -> None:
-    """Give samples other classes, by id, all at once, or drop them (None); one undo takes all of it back. `about`: of
-    each, as `add` has it."""
-    what = {
-        i: {"what": "drop"} if label is None else {"what": "relabel", "label": label} for i, label in labels.items()
-    }
-    _write(file, [{**about.get(i, {}), "id": i, **decided} for i, decided in what.items()], by=by)
+def add_many(file: Path, lines: Sequence[JsonObject], event: str | None = None, **about: Any) -> None:
+    """Decide on samples all at once: one undo takes all of it back. An event that is there already is not written
+    again. Args: lines: of each its `id`, `what`, `label`, and more as `add` has it; about: of all, such as `by`."""
+    for line in lines:
+        if (what := line["what"]) not in CHOICES:
+            values = {"choices": ", ".join(CHOICES), "what": f"{what!r}"}
+            raise ValueError(message("a mark is one of {choices}; got {what}", **values))
+        if what == "relabel" and not line.get("label"):
+            raise ValueError(N_("a relabel needs the class that the sample should have"))
+    _write(file, [{**about, **line} for line in lines], event)
 
 
-def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None, **about: Any) -> None:
+def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None) -> None:
     """Add lines as one event, unless it is there already."""
-    stamp = {"event": event or secrets.token_hex(8), "time": time.time(), **about}
+    stamp = {"event": event or secrets.token_hex(8), "time": time.time()}
     with lock(file.with_suffix(".lock"), wait=PATIENCE):
         text = json_files.read_bytes(file, json_files.MAX_LINES) if event and file.exists() else b""
         may_be_there = json.dumps(event).encode() in text  # lines are parsed only then, and not at every press
@@ -118,23 +119,24 @@ def _write(file: Path, lines: Sequence[JsonObject], event: str | None = None, **
 
 def undo(
     files: Sequence[Path], by: str = "", since: float = float("inf"), event: str | None = None
-) -> tuple[Path, str] | None:
+) -> list[tuple[Path, Mark]]:
     """Take the last decision back that is `by` this window, or older than `since`, so that no other window at work
-    loses one. Returns its file and sample, of many the first; None: there is none. `event`: of the undo itself: one
-    that is there already is not done again."""
+    loses one. Returns the decisions that it was, each with its file. `event`: of the undo itself: one that is there
+    already is not done again."""
     found = []
     for file in files:
         lines = json_files.read_lines(file)
         if event and any(line.get("event") == event for line in lines):
-            return None
-        found += [(line.get("time", 0.0), file, line) for line in _valid(lines) if line.get("event")]
-    found = [one for one in found if one[2].get("by", "") == by or one[0] < since]
-    if not found:
-        return None
-    _, file, last = max(found, key=lambda one: one[0])
-    _write(file, [{"undo": last["event"]}], by=by, event=event)
-    first = next(line for _, f, line in found if f == file and line["event"] == last["event"])
-    return file, str(first["id"])
+            return []
+        found += [(file, cast(Mark, line)) for line in _valid(lines) if line.get("event")]
+    own = [line for _, line in found if line.get("by", "") == by or line.get("time", 0.0) < since]
+    if not own:
+        return []
+    last = max(own, key=lambda line: line.get("time", 0.0)).get("event")
+    undone = [(file, line) for file, line in found if line.get("event") == last]
+    for file in dict.fromkeys(file for file, _ in undone):
+        _write(file, [{"undo": last, "by": by}], event)
+    return undone
 
 
 def labels_csv(by_split: Mapping[str, Marks], every: Mapping[str, Mapping[str, str]] | None = None) -> str:

@@ -1,13 +1,16 @@
 """The bench of the Samples page: what it shows of the list, and what is decided on it."""
 
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
-from contrastive_core.samples.sample_lists import RANDOM, VOTED, VOTERS
+from contrastive_core.samples.sample_lists import LISTS, RANDOM, VOTED, VOTERS
 from contrastive_core.samples.sample_table import SampleTable, percent
 from contrastive_lab import cache, format, locale
 from contrastive_lab.components.bench import (
@@ -22,7 +25,7 @@ from contrastive_lab.components.bench import (
 )
 from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import _
-from contrastive_lab.samples.current_sample import follow_list, look_at, moves
+from contrastive_lab.samples.current_sample import follow_list, go_to, look_at, moves
 from contrastive_lab.samples.evidence import Group, NamedPicture, evidence_of
 from contrastive_lab.samples.findings import Findings, window
 
@@ -30,18 +33,20 @@ KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 LIKELY = 3  # other classes that have a key
 DRAWN = "samples-drawn"  # of the session: when it last read what was decided
-STEP = 24  # samples by which the stretch that the browser has moves on
+PAGE = 30  # samples of the grid; the browser has the pages around the sample at hand
 OF_VOTERS = ("wrong_by_loss", "wrong_by_neighbors", "wrong_by_probe", "wrong_by_discriminant")  # as VOTED has them
 
 
 def hear(findings: Findings) -> None:
     """Keep what the bench reported, in order; what was kept before is passed over."""
     report = reported(KEY)
+    findings = replace(findings, list=LISTS.get(str(report.get("list")), findings.list))
     nonce, kept = report.get("nonce"), st.session_state.get(ACK, {})
     seq = kept.get("seq", 0) if kept.get("nonce") == nonce else 0
     for event in report.get("events", ()):
         if event["seq"] > seq:
-            _keep(findings, event, f"{nonce}:{event['seq']}")
+            name = f"{nonce}:{event['seq']}"
+            _take_back(findings, name) if event["what"] == "undo" else _keep(findings, event, name)
             seq = event["seq"]
     if nonce and report.get("events"):
         st.session_state[ACK] = {"nonce": nonce, "seq": seq}
@@ -51,33 +56,42 @@ def hear(findings: Findings) -> None:
         look_at(str(report["at"]))
 
 
+def _take_back(findings: Findings, name: str) -> None:
+    """Undo; where it is on another sample than the one at hand, that one is shown."""
+    undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
+    if undone and (sample := undone[0][1]["id"]) != reported(KEY).get("at"):
+        done = {choice.what: choice.done for choice in findings.list.choices}.get(undone[0][1]["what"], "")
+        text = _("Undone: {sample} was {done}.")
+        st.toast(text.format(sample=format.plain(sample), done=_(done)))
+        go_to(sample)
+
+
 def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
-    """One decision, or its undo. Reports come from the browser: what they name may be gone."""
-    what, label = event["what"], str(event.get("label") or "")
-    if what == "undo":
-        undone = sample_annotations.undo([findings.file(r) for r in findings.requests], *window(), name)
-        if undone and undone[1] != reported(KEY).get("at"):
-            st.toast(_("Undone: the decision on {sample}.").format(sample=format.plain(undone[1])))
+    """One decision, on one or more samples. Reports come from the browser: what they name may be gone."""
+    what, by_file = event["what"], dict[Path, list[JsonObject]]()
+    if what not in [one.what for one in findings.list.choices]:
         return
-    row = findings.table.row(str(event.get("id")))
-    if row is None or what not in [one.what for one in findings.list.choices] or (what == "relabel" and not label):
-        return
-    known = findings.marked.get(findings.id(row), {})
-    is_unseen = known.get("time", 0.0) > st.session_state.get(DRAWN, float("inf"))
-    if is_unseen and known.get("by") != window()[0]:
-        text = _("{sample} was decided elsewhere in the meantime. Your decision on it was not stored.")
-        st.toast(text.format(sample=format.plain(findings.id(row))), icon=":material/warning:")
-        return
-    about = {**findings.about(row), "by": window()[0], "event": name}
-    file = findings.file(findings.of(row)[0])
-    sample_annotations.add(file, findings.own_id(row), what, label if what == "relabel" else None, **about)
+    for one in event.get("items", ()):
+        row, label = findings.table.row(str(one.get("id"))), str(one.get("label") or "")
+        if row is None or (what == "relabel" and not label):
+            continue
+        known = findings.marked.get(findings.id(row), {})
+        is_unseen = known.get("time", 0.0) > st.session_state.get(DRAWN, float("inf"))
+        if is_unseen and known.get("by") != window()[0]:
+            text = _("{sample} was decided elsewhere in the meantime. Your decision on it was not stored.")
+            st.toast(text.format(sample=format.plain(findings.id(row))), icon=":material/warning:")
+            continue
+        decided = {"id": findings.own_id(row), "what": what, "label": label if what == "relabel" else None}
+        by_file.setdefault(findings.file(findings.of(row)[0]), []).append({**findings.about(row), **decided})
+    for file, lines in by_file.items():
+        sample_annotations.add_many(file, lines, name, by=window()[0])
 
 
 def show(findings: Findings, rows: np.ndarray, row: int) -> None:
     """The bench with the stretch of the list around the sample at hand."""
     place = next(iter(np.flatnonzero(rows == row).tolist()), -1)
-    start = max(0, place // STEP * STEP - STEP // 2) if place >= 0 else -1
-    part = rows[start : start + 3 * STEP] if place >= 0 else np.array([row])
+    start = max(0, (place // PAGE - 1) * PAGE) if place >= 0 else -1
+    part = rows[start : start + 3 * PAGE] if place >= 0 else np.array([row])
     beside: dict[tuple[str, str], int] = {}  # places of the pictures beside the samples
     evidence = evidence_of(findings, part)
     items = [_item(findings, r, evidence[r], beside) for r in part.tolist()]
@@ -87,9 +101,11 @@ def show(findings: Findings, rows: np.ndarray, row: int) -> None:
     pictures, pictures_beside = _sheets(content, findings, part, beside)
     bench = Bench(
         items=items,
+        content=content,
         start=start,
         total=len(rows),
         at=place,
+        list=findings.list.key,
         of=cache.digest([str(findings.file(r)) for r in findings.requests]),
         go=moves(),
         changed=st.session_state.get("samples-many", 0),

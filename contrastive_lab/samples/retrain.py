@@ -3,12 +3,14 @@
 from collections.abc import Callable, Mapping, Set
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.errors import BadSetting, Locked
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.paths import data_home
 from contrastive_core.base.score import Score, paired_interval
 from contrastive_core.data.overrides import LABEL
@@ -95,7 +97,7 @@ def decide_on_many(findings: Findings, rows: np.ndarray) -> None:
     """Drop or relabel the first of a list at once, those that are decided left out."""
     table, key, most = findings.table, "drop-first", max(1, len(rows))
     title = _("Drop or relabel many")
-    st.markdown(f"**{title}**", help=_("Your earlier decisions stay. One undo reverts all of these for a split."))
+    st.markdown(f"**{title}**", help=_("Your earlier decisions stay. One undo reverts all of these."))
     first = _("The first of this list")
     number = query_params.number(st.number_input, first, 1, most, name="drop", key=key, default=min(10, most))
     part = [int(r) for r in rows[:number] if findings.id(r) not in findings.marked]
@@ -131,13 +133,20 @@ def twins_to_drop(table: SampleTable, rows: np.ndarray, decided: Set[int]) -> li
 
 def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
     """Relabel rows, or drop them where they have no label; then the page is drawn anew."""
-    split = findings.table.extra["split"]
+    split, event = findings.table.extra["split"], token_hex(8)
     for request in findings.requests:
         some = [row for row in labels if split[row] == request.split]
         if some:
-            about = {findings.own_id(row): findings.about(row) for row in some}
-            decided = {findings.own_id(row): labels[row] for row in some}
-            sample_annotations.add_many(request.marked, decided, about, window()[0])
+            lines: list[JsonObject] = [
+                {
+                    **findings.about(row),
+                    "id": findings.own_id(row),
+                    "what": "drop" if labels[row] is None else "relabel",
+                    "label": labels[row],
+                }
+                for row in some
+            ]
+            sample_annotations.add_many(request.marked, lines, event, by=window()[0])
     st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
     st.rerun()
 

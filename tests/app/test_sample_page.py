@@ -297,7 +297,7 @@ def test_a_decision_that_another_window_made_meanwhile_is_announced_and_stays(de
     assert f"{second} was decided elsewhere in the meantime." in app.toast[0].value
     desk.events(("undo", "", ""))
     app.run()
-    assert f"Undone: the decision on {third}." in app.toast[0].value
+    assert f"Undone: {third} was kept." in app.toast[0].value
     assert not app.exception
 
 

@@ -40,7 +40,11 @@ class Desk:
             "nonce": "w",
             "go": self.bench.go,
             "at": "",
-            "events": [{"seq": seq + k, "what": w, "id": i, "label": c} for k, (w, i, c) in enumerate(events, 1)],
+            "list": self.bench.list,
+            "events": [
+                {"seq": seq + k, "what": what, "items": [{"id": sample, "label": label}]}
+                for k, (what, sample, label) in enumerate(events, 1)
+            ],
         }
 
 

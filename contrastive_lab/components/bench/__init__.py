@@ -69,9 +69,11 @@ class Bench:
     """A stretch of the list, and where one is in it."""
 
     items: Sequence[BenchItem]
+    content: str  # changes with the pictures
     start: int  # place in the list of the first, from 0
     total: int
     at: int  # place of the sample at hand; −1: it stands before the list's, and is not on it
+    list: str  # its key, which a decision names
     of: str  # changes when decisions are on other data
     go: int  # changes when the page brings another sample to hand
     changed: int  # changes when the page decides on samples itself

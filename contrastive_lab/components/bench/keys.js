@@ -1,62 +1,39 @@
-// Which key means which class, and who else a key belongs to.
+// Which key means which class, and when keys belong to a field.
 
 import { _ } from "../shared/locale.js";
 
 /**
- * The keys of the likeliest classes: their number in the list, or their own name where each class is one digit.
+ * The classes that have a key, each with its key: all up to ten, else the likeliest. A digit is its own key.
  *
  * @param {string[]} likely
  * @param {string[]} classes
  */
 export function keysOf(likely, classes) {
-  return areDigits(classes) ? likely : likely.map((_name, k) => String(k + 1));
+  const areDigits = classes.every((name) => /^[0-9]$/.test(name));
+  return (classes.length <= 10 ? classes : likely).map((name, k) => [areDigits ? name : String((k + 1) % 10), name]);
 }
 
 /**
- * The class that a key chooses; undefined: none.
- *
- * @param {string} key
- * @param {string[]} likely
- * @param {string[]} classes
- */
-export function classOf(key, likely, classes) {
-  if (!/^[0-9]$/.test(key)) return undefined;
-  return areDigits(classes) ? classes.find((name) => name === key) : likely[Number(key) - 1];
-}
-
-function areDigits(classes) {
-  return classes.every((name) => /^[0-9]$/.test(name));
-}
-
-/**
- * Whether an element takes typed text now. A picker that is closed, a slider and a switch take none.
+ * Whether an element takes typed text: then no key decides. A slider and a switch take none.
  *
  * @param {any} on
  */
 export function isTyped(on) {
   if (!on.matches) return false;
-  if (on.matches("textarea, [contenteditable=true], [role=option], [role=listbox]")) return true;
-  if (on.matches("select")) return isOpen(on);
-  if (!on.matches("input")) return false;
-  if (on.matches("[role=combobox]")) return on.getAttribute("aria-expanded") === "true";
-  return !["range", "checkbox", "radio", "button", "color"].includes(on.type);
-}
-
-function isOpen(select) {
-  try {
-    return select.matches(":open");
-  } catch {
-    return true; // an older browser: its letters look for a class, as they always did
-  }
+  if (on.matches("select, textarea, [contenteditable=true], [role=option], [role=listbox]")) return true;
+  return on.matches("input") && !["range", "checkbox", "radio", "button", "color"].includes(on.type);
 }
 
 /** All keys with what they do; of pairs no class has one. */
 export function keyList(choices, arePairs) {
   return [
     ...choices.map(({ key, text }) => [key, text]),
-    ...(arePairs ? [] : [["1 – 3", _("Relabel as a likely class; classes that are digits have their own key")]]),
+    ...(arePairs ? [] : [["0 – 9", _("Relabel as the class of this key")]]),
     ["← →", _("Previous and next sample")],
     ["U", _("Undo")],
+    ["G", _("Grid of 30, or one at a time")],
+    ["A", _("Grid: select all undecided, or none")],
+    ["⇧ ← →", _("Grid: select a range; also by clicks with Shift or Ctrl")],
     ["?", _("All keys")],
   ];
 }

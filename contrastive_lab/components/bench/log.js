@@ -2,7 +2,8 @@
 
 /**
  * @typedef {{mark: string, label: string}} Mark
- * @typedef {{seq: number, what: string, id?: string, label?: string}} Event
+ * @typedef {{id: string, label: string}} Decided
+ * @typedef {{seq: number, what: string, items?: Decided[]}} Event
  */
 
 /** @param {string} nonce names this window, so that its numbers are no other's */
@@ -12,7 +13,7 @@ export function newLog(nonce) {
     seq: 0,
     /** @type {Event[]} */ events: [], // not yet kept, in order
     /** @type {Map<string, Mark>} */ local: new Map(), // marks that go before the server's
-    /** @type {{id: string, before: Mark}[]} */ stack: [], // to undo without asking
+    /** @type {{id: string, before: Mark}[][]} */ stack: [], // to undo without asking
   };
 }
 
@@ -26,27 +27,30 @@ export function markOf(log, item) {
 }
 
 /**
+ * Decide on some samples at once.
+ *
  * @param {ReturnType<typeof newLog>} log
- * @param {any} item
+ * @param {any[]} items
  * @param {string} what keep, relabel, drop
- * @param {string} label of a relabel
+ * @param {(item: any) => string} labelOf of a relabel
  */
-export function decide(log, item, what, label) {
-  log.stack.push({ id: item.id, before: markOf(log, item) });
-  log.local.set(item.id, { mark: what, label });
-  log.events.push({ seq: ++log.seq, what, id: item.id, label });
+export function decide(log, items, what, labelOf) {
+  log.stack.push(items.map((item) => ({ id: item.id, before: markOf(log, item) })));
+  const decided = items.map((item) => ({ id: item.id, label: labelOf(item) }));
+  for (const { id, label } of decided) log.local.set(id, { mark: what, label });
+  log.events.push({ seq: ++log.seq, what, items: decided });
 }
 
 /**
- * Take the last decision back; the id that it was on, "" where only the server knows.
+ * Take the last decision back; the ids that it was on, none where only the server knows.
  *
  * @param {ReturnType<typeof newLog>} log
  */
 export function undo(log) {
-  const last = log.stack.pop();
-  if (last) log.local.set(last.id, last.before);
+  const last = log.stack.pop() ?? [];
+  for (const { id, before } of last) log.local.set(id, before);
   log.events.push({ seq: ++log.seq, what: "undo" });
-  return last ? last.id : "";
+  return last.map(({ id }) => id);
 }
 
 /**

@@ -1,8 +1,9 @@
 // A bench to review samples at: one suspect, three buttons, what it is taken for; by keys, by touch, without waiting.
 
-import { drawFilm } from "./film.js";
-import { classOf, isTyped, keyList, keysOf } from "./keys.js";
-import { decide, kept, markOf, newLog, undo } from "./log.js";
+import { drawFilm, PAGE, pick, selectOpen, strideOf } from "./film.js";
+import { isTyped, keyList, keysOf } from "./keys.js";
+import { choose, itemAt, relabel, report, takeBack, wordOf } from "./decisions.js";
+import { kept, markOf, newLog } from "./log.js";
 import { drawPicture } from "./pictures.js";
 import { newVerdict, showVerdict } from "./verdict.js";
 import { el, say } from "../shared/dom.js";
@@ -22,15 +23,17 @@ const UNLABELED = N_("Relabel is off: these data have no labels to choose from."
 const resized = () => {}; // its pictures keep their pixels
 const mount = partOf("_bench", build, load, resized, (view) => {
   clearTimeout(view.timer);
+  clearTimeout(view.watch);
   window.removeEventListener("keydown", view.onkey, true);
   window.removeEventListener("pointerdown", view.onpoint, true);
+  window.removeEventListener("beforeunload", view.onleave);
 });
 
 export default inApp(mount);
 
 function build() {
   /** @type {any} */
-  const view = { of: null, at: 0, drawn: null };
+  const view = { of: null, at: 0, drawn: null, show: () => show(view) };
   const button = (text, key, act, kind) =>
     el("button", { type: "button", onclick: act, "aria-keyshortcuts": key, class: kind }, text, el("kbd", {}, key));
   view.choices = ["keep", "relabel", "drop"].map((what) => button("", "", () => choose(view, what), "what"));
@@ -44,6 +47,7 @@ function build() {
     if (event.key === "Enter") choose(view, "relabel");
   };
   view.classes.onchange = () => {
+    if (isPointed) view.classes.blur(); // the keys are for decisions again
     say(view.status, statusOf(view));
     offer(view, itemAt(view));
   };
@@ -59,6 +63,7 @@ function build() {
   view.near = el("div", { class: "near" });
   view.film = { box: el("div", { class: "film", role: "group", "aria-label": _("samples of the list") }) };
   view.keys = el("dialog", { class: "keys", "aria-label": _("All keys"), onclick: () => view.keys.close() });
+  view.mode = el("span", {});
   view.right = el("label", { class: "right" }, el("span", {}, _("Relabel as ")), view.classes);
   view.middle = el(
     "div",
@@ -69,6 +74,7 @@ function build() {
     view.unlabeled,
     el("div", { class: "ways" }, view.back, view.next, view.undo),
     el("button", { type: "button", class: "hint", onclick: () => showKeys(view) }, ...hints()),
+    el("button", { type: "button", class: "hint", onclick: () => showGrid(view) }, el("kbd", {}, "G"), view.mode),
   );
   view.root = el(
     "div",
@@ -91,6 +97,8 @@ function build() {
   );
   view.onkey = (event) => onKey(view, event);
   view.onpoint = () => (isPointed = true);
+  view.onleave = (event) => view.log?.events.length && event.preventDefault(); // what is not stored would be lost
+  window.addEventListener("beforeunload", view.onleave);
   window.addEventListener("pointerdown", view.onpoint, true);
   window.addEventListener("keydown", view.onkey, true); // before Streamlit, for which R draws the page anew
   return view;
@@ -99,10 +107,12 @@ function build() {
 function load(view, data) {
   const { meta } = data;
   if (!known.has(meta.of))
-    known.set(meta.of, { log: newLog(Math.random().toString(36).slice(2)), id: "", go: null, changed: null });
+    known.set(meta.of, { log: newLog(Math.random().toString(36).slice(2)), id: "", chosen: new Set() });
   const here = known.get(meta.of);
   Object.assign(view, { meta, here, log: here.log });
   kept(view.log, meta.ack);
+  if (view.log.events.length && meta.ack.nonce !== view.log.nonce) setTimeout(() => report(view)); // a new server
+  if (view.isLate && !view.log.events.length) view.isLate = false;
   if (here.changed !== meta.changed) view.log.stack = []; // the page decided: the next undo is of that
   const last = meta.items.findIndex((item) => item.id === here.id);
   view.at = here.go !== meta.go || last < 0 ? meta.at : meta.start + last;
@@ -129,24 +139,16 @@ function load(view, data) {
 
 /** Decode the pictures of a stretch. Those of the stretch before stay until all are there. */
 function decode(view, { meta, pictures, near }) {
-  if (view.drawn && same(view.drawn.bytes, [pictures, near])) {
+  if (view.drawn?.meta.content === meta.content) {
     Object.assign(view.drawn, { meta });
     return;
   }
   const sheet = (bytes) => (bytes.length ? createImageBitmap(new Blob([bytes])) : null);
   Promise.all([sheet(pictures), sheet(near)]).then((sheets) => {
-    if (view.meta !== meta) return;
-    view.drawn = { meta, sheets, bytes: [pictures, near] };
+    if (view.meta.content !== meta.content) return;
+    view.drawn = { meta: view.meta, sheets };
     paint(view);
   });
-}
-
-function same(some, others) {
-  return some.every((bytes, k) => bytes.length === others[k].length && bytes.every((b, i) => b === others[k][i]));
-}
-
-function itemAt(view) {
-  return view.meta ? view.meta.items[view.at - view.meta.start] : undefined;
 }
 
 /** The sample at hand in words and pictures. */
@@ -161,11 +163,14 @@ function show(view) {
     view[what].setAttribute("aria-pressed", String(mark === what));
     view[what].disabled = !item;
   }
+  view.root.classList.toggle("grid", isGrid());
+  say(view.mode, isGrid() ? _("one at a time") : _("grid"));
+  view.root.classList.toggle("late", Boolean(view.isLate));
   view.back.disabled = view.at <= 0;
   view.next.disabled = view.at + 1 >= meta.total;
-  view.undo.disabled = !(meta.mayUndo || log.stack.length || log.events.length);
+  view.undo.disabled = view.isLate || !(meta.mayUndo || log.stack.length || log.events.length);
   const labeled = Boolean(meta.classes.length);
-  view.right.hidden = !labeled;
+  view.right.hidden = meta.classes.length <= 10; // all have a key
   view.unlabeled.hidden = labeled || meta.arePairs;
   if (labeled || meta.arePairs) view.relabel.removeAttribute("aria-describedby");
   else view.relabel.setAttribute("aria-describedby", "unlabeled");
@@ -177,6 +182,7 @@ function show(view) {
     view.likely.replaceChildren();
     return;
   }
+  if (view.shown !== item.id) view.asked = "";
   if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
   offer(view, item);
   view.shown = item.id;
@@ -190,8 +196,25 @@ function show(view) {
 }
 
 function queue(view) {
-  const badgeOf = (item) => view.meta.choices.find(({ what }) => what === markOf(view.log, item).mark)?.key ?? "";
-  drawFilm(view, badgeOf, (place) => step(view, place - view.at));
+  const badgeOf = (item) => {
+    const { mark, label } = markOf(view.log, item),
+      key = view.meta.choices.find(({ what }) => what === mark)?.key ?? "";
+    return isGrid() && label && !view.meta.arePairs ? `${key} ${label}` : key;
+  };
+  drawFilm(view, isGrid(), badgeOf, (place, event) => {
+    pick(view, place, event.shiftKey, event.ctrlKey || event.metaKey);
+    if (event.detail > 1)
+      showGrid(view); // a double click looks at one
+    else step(view, place - view.at);
+  });
+}
+
+const isGrid = () => localStorage.getItem("samples-grid") === "yes";
+
+function showGrid(view) {
+  localStorage.setItem("samples-grid", isGrid() ? "no" : "yes");
+  view.here.chosen.clear();
+  show(view);
 }
 
 /** Which of the list it is; a list that is still being made does not look like a whole one. */
@@ -203,9 +226,11 @@ function placeOf(nth, { total, soFar }) {
 function statusOf(view) {
   const item = itemAt(view);
   if (!item) return "";
-  const { mark, label } = markOf(view.log, item);
-  if (mark === "relabel" && !view.meta.arePairs) return _("relabeled as {label}", { label });
-  return view.meta.choices.find(({ what }) => what === mark)?.done ?? _("undecided");
+  const waiting = view.log.events.length;
+  if (view.isLate)
+    return _("The app does not answer: start it again. Decisions that wait here: {waiting}", { waiting });
+  if (view.here.chosen.size) return _("{count} selected", { count: view.here.chosen.size });
+  return wordOf(view, markOf(view.log, item));
 }
 
 /** Mark the button that the sentence suggests, and give each likely class a key. */
@@ -224,13 +249,12 @@ function offer(view, item) {
     if (name) view.relabel.setAttribute("aria-label", _("Relabel as {name}", { name }));
     else view.relabel.removeAttribute("aria-label");
   }
-  const keys = keysOf(item.likely, classes);
   view.likely.replaceChildren(
-    ...item.likely.map((name, k) =>
+    ...(arePairs ? [] : keysOf(item.likely, classes)).map(([key, name]) =>
       el(
         "button",
-        { type: "button", onclick: () => relabel(view, name), "aria-keyshortcuts": keys[k] },
-        el("kbd", {}, keys[k]),
+        { type: "button", onclick: () => relabel(view, name), "aria-keyshortcuts": key },
+        el("kbd", {}, key),
         name,
       ),
     ),
@@ -276,34 +300,6 @@ function showKeys(view) {
   view.keys.showModal();
 }
 
-/** Decide for a class: the sample keeps its label where that is it. */
-function relabel(view, name) {
-  const item = itemAt(view);
-  if (!item || !view.meta.classes.includes(name)) return;
-  view.classes.value = name;
-  offer(view, item);
-  choose(view, name === item.given ? "keep" : "relabel");
-}
-
-function choose(view, what) {
-  const item = itemAt(view);
-  if (!item || view[what].disabled) return;
-  const label = view.meta.arePairs ? item.suggested : view.classes.value;
-  decide(view.log, item, what, what === "relabel" ? label : "");
-  if (view.at >= 0 && view.at + 1 < view.meta.total) view.at++;
-  show(view);
-  report(view);
-}
-
-function takeBack(view) {
-  if (view.undo.disabled) return;
-  const id = undo(view.log),
-    place = view.meta.items.findIndex((item) => item.id === id);
-  if (place >= 0) view.at = view.meta.start + place;
-  show(view);
-  report(view);
-}
-
 function step(view, by) {
   const at = view.at + by;
   if (at < 0 || at >= view.meta.total) return;
@@ -313,19 +309,6 @@ function step(view, by) {
   view.timer = setTimeout(() => report(view), WHILE_MOVING);
 }
 
-/** All that is not known to be kept, and where one is. */
-function report(view) {
-  clearTimeout(view.timer);
-  const item = itemAt(view);
-  view.send("decided", {
-    nonce: view.log.nonce,
-    events: view.log.events,
-    at: item ? item.id : "",
-    place: view.at,
-    go: view.here.go,
-  });
-}
-
 function onKey(view, event) {
   const on = event.composedPath()[0];
   if (event.key === "Tab") isPointed = false;
@@ -333,18 +316,30 @@ function onKey(view, event) {
   if (event.key === "Escape" && on.matches && on.matches(FIELDS)) setTimeout(() => on.blur()); // after what it closes
   if (isTyped(on) || view.keys.open) return view.keys.open && event.key !== "Escape" ? view.keys.close() : undefined;
   const key = event.key.toLowerCase(),
-    arrow = { arrowright: 1, arrowleft: -1 }[key],
+    stride = isGrid() ? strideOf(view) : 0,
+    more = { arrowdown: stride, arrowup: -stride, pagedown: stride && PAGE, pageup: stride && -PAGE },
+    arrow = { arrowright: 1, arrowleft: -1, ...more }[key],
     item = itemAt(view);
   const isTheirs = on.closest && on.closest(ARROWS) && !(isPointed && on.closest(PILLS));
   if (arrow && isTheirs && !view.root.contains(on)) return;
   const what = view.meta.choices.find((choice) => choice.key.toLowerCase() === key)?.what,
-    name = item && classOf(key, item.likely, view.meta.classes);
-  if (!arrow && !what && !name && key !== "u" && key !== "?") return;
+    classes = item && !view.meta.arePairs ? keysOf(item.likely, view.meta.classes) : [],
+    name = classes.find(([own]) => own === key)?.[1];
+  if (!arrow && !what && !name && !["u", "g", "?", stride ? "a" : ""].includes(key)) return;
   event.preventDefault(); // where it is held down too: it types into no picker
   event.stopImmediatePropagation();
-  if (arrow) step(view, arrow);
-  else if (event.repeat) return;
+  const { top, bottom } = view.root.getBoundingClientRect(),
+    isInView = top + bottom > 0 && top + bottom < 2 * innerHeight;
+  if (!isInView)
+    view.root.scrollIntoView({ block: "end" }); // nobody decides on what is out of sight
+  else if (arrow) {
+    const at = Math.min(Math.max(view.at + arrow, 0), view.meta.total - 1);
+    pick(view, at, event.shiftKey, false);
+    step(view, at - view.at);
+  } else if (event.repeat) return;
   else if (key === "?") showKeys(view);
+  else if (key === "g") showGrid(view);
+  else if (key === "a" && stride) (selectOpen(view, (one) => !markOf(view.log, one).mark), show(view));
   else if (what) choose(view, what);
   else if (name) relabel(view, name);
   else takeBack(view);

@@ -1,7 +1,8 @@
 // One sample: the share of its loss's gradient that each pair has, and its rank among all samples,
 // both drawn again in the browser while the knob is dragged.
 
-import { drawCurve, rankAt } from "./rank.js";
+import { rankAt } from "./rank.js";
+import { pictureOf } from "../gallery/grid.js";
 import { sizeCanvas } from "../shared/canvas.js";
 import { el, number } from "../shared/dom.js";
 import { evaluate } from "../shared/kernels.js";
@@ -27,29 +28,16 @@ function build() {
   view.slider = el("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": _("setting of the loss") });
   view.readout = el("output", {});
   view.name = el("span", {});
-  view.back = el(
-    "button",
-    {
-      type: "button",
-      onclick: () => {
-        turn(view, view.meta.knob.value);
-      },
-    },
-    _("as trained"),
-  );
-  view.knobBar = el(
-    "div",
-    { class: "bar" },
-    el("label", { class: "knob" }, view.name, view.slider, view.readout),
-    view.back,
-  );
+  const asTrained = () => turn(view, view.meta.knob.value);
+  view.back = el("button", { type: "button", onclick: asTrained }, _("as trained"));
+  const knob = el("label", { class: "knob" }, view.name, view.slider, view.readout);
+  view.knobBar = el("div", { class: "bar" }, knob, view.back);
   for (const name of ["loss", "rank", "effective", "pull"]) view[name] = el("dd", { class: name });
   const figure = (title, value) => el("div", {}, el("dt", {}, title), value);
   view.rankFigure = figure(_("Rank by loss"), view.rank);
   view.pairs = el("div", { class: "pairs", role: "list" });
-  view.curve = el("canvas", { class: "ringcurves", role: "img" });
-  view.curveTitle = el("h2", {}, _("Rank over the setting, 1 the highest loss"));
-  view.curveBox = el("div", {}, view.curveTitle, view.curve);
+  const kinds = [el("span", {}, mark(PULL), _("positive")), el("span", {}, mark(PUSH), _("negative"))],
+    legend = el("div", { class: "legend" }, ...kinds);
   view.root = el(
     "div",
     { class: "lab" },
@@ -62,12 +50,7 @@ function build() {
       figure(_("Negatives that matter"), view.effective),
       figure(_("Pull of its positives"), view.pull),
     ),
-    el(
-      "div",
-      { class: "body" },
-      el("div", {}, el("h2", {}, _("Share of each pair in the gradient")), view.pairs, legend()),
-      view.curveBox,
-    ),
+    el("div", {}, el("h2", {}, _("Share of each pair in the gradient")), view.pairs, legend),
   );
   view.slider.oninput = () => turn(view, fromSlider(view.meta.knob, view.slider.value));
   return view;
@@ -81,37 +64,23 @@ function load(view, data) {
   const meta = { ...data.meta, m: view.S.length, n: grid.length && view.losses.length / grid.length, grid, row };
   Object.assign(view, { key: meta.content, meta, kernel: { ...meta.kernel }, out: null });
   view.knobBar.style.display = meta.knob ? "" : "none";
-  view.curveBox.style.display = view.rankFigure.style.display = meta.grid.length ? "" : "none";
+  view.rankFigure.style.display = meta.grid.length ? "" : "none";
   view.bars = meta.pairs.map((p) => {
     const bar = el("canvas", { style: "height:14px;border-radius:0", "aria-hidden": "true" });
     const share = el("span", { style: "min-width:4em;text-align:right;font-variant-numeric:tabular-nums" });
     const picture = el("canvas", { width: 32, height: 32, style: "width:32px;flex:none", "aria-hidden": "true" });
-    const line = el(
-      "div",
-      { role: "listitem", style: "display:flex;gap:8px;align-items:center;margin:2px 0" },
-      picture,
-      el(
-        "span",
-        { style: "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap", title: p.name },
-        p.name,
-      ),
-      el("span", { style: "flex:1;min-width:0" }, bar),
-      share,
-    );
+    const look = "flex:0 0 45%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap",
+      parts = [el("span", { style: look, title: p.name }, p.name), el("span", { style: "flex:1;min-width:0" }, bar)];
+    const style = "display:flex;gap:8px;align-items:center;margin:2px 0",
+      line = el("div", { role: "listitem", style }, picture, ...parts, share);
     return { bar, share, line, picture };
   });
   view.pairs.replaceChildren(...view.bars.map((b) => b.line));
   if (data.thumbnails.length) {
     createImageBitmap(new Blob([data.thumbnails], { type: "image/png" })).then((sheet) =>
-      view.bars.forEach((b, k) => {
-        const g = b.picture.getContext("2d"),
-          { across, tile: t } = meta.thumbnails;
-        g.imageSmoothingEnabled = false;
-        g.drawImage(sheet, (k % across) * t, Math.floor(k / across) * t, t, t, 0, 0, 32, 32);
-      }),
+      view.bars.forEach(({ picture }, k) => picture.replaceWith(pictureOf(sheet, meta.thumbnails, k, 32, ""))),
     );
   }
-  view.ranks = meta.grid.map((v) => rankAt(view, v));
   if (meta.knob) {
     view.name.textContent = meta.knob.label;
     turn(view, meta.knob.value);
@@ -149,20 +118,8 @@ function redraw(view) {
     view.bars[k].share.textContent = `${(100 * share).toFixed(1)} %`;
   });
   drawBars(view);
-  if (meta.grid.length) {
-    const rank = rankAt(view, view.value);
-    view.rank.textContent = rank ? _("{rank} of {n}", { rank, n: meta.n }) : _("none");
-    drawCurve(view);
-  }
-}
-
-function legend() {
-  return el(
-    "div",
-    { class: "legend" },
-    el("span", {}, mark(PULL), _("positive")),
-    el("span", {}, mark(PUSH), _("negative")),
-  );
+  const rank = meta.grid.length && rankAt(view, view.value);
+  view.rank.textContent = rank ? _("{rank} of {n}", { rank, n: meta.n }) : _("none");
 }
 
 /** Every pair's share as a bar with a point: to the sample where it is pulled, away where it is pushed. */

@@ -36,7 +36,8 @@ def test_decisions_are_kept_and_undone() -> None:
     sample_annotations.add(file, "a/2", "relabel", "cat")
     sample_annotations.add(file, "a/1", "keep")
     assert sample_annotations.marks(file)["a/1"]["what"] == "keep"
-    assert sample_annotations.undo([file]) == (file, "a/1")
+    ((of_file, undone),) = sample_annotations.undo([file])
+    assert (of_file, undone["id"], undone["what"]) == (file, "a/1", "keep")
     assert sample_annotations.marks(file)["a/1"]["what"] == "drop"
     changes, files = sample_annotations.changes(file, run), exported(file, run)
     assert (changes.dropped, changes.relabeled) == (1, 1)
@@ -86,29 +87,31 @@ def test_two_windows_at_once_lose_nothing_and_undo_their_own() -> None:
     assert len(sample_annotations.marks(file)) == 40
     for _ in range(20):
         taken = sample_annotations.undo([file], by="a", since=0.0)
-        assert taken is not None
-        assert taken[1].startswith("a/")
-    assert sample_annotations.undo([file], by="a", since=0.0) is None
+        assert [mark["id"][:2] for _file, mark in taken] == ["a/"]
+    assert sample_annotations.undo([file], by="a", since=0.0) == []
     assert {name[0] for name in sample_annotations.marks(file)} == {"b"}
-    assert sample_annotations.undo([file], by="later") is not None  # older than that window
+    assert sample_annotations.undo([file], by="later")  # older than that window
 
 
 def test_many_are_dropped_and_taken_back_at_once() -> None:
     train, test = of(), of(split="test")
     sample_annotations.add(train, "a/1", "drop")
-    sample_annotations.add_many(test, dict.fromkeys(["a/2", "a/3", "a/4"]), {})
-    assert set(sample_annotations.marks(test)) == {"a/2", "a/3", "a/4"}
-    assert sample_annotations.undo([train, test]) == (test, "a/2")
+    for file, names in ((train, ["a/1", "a/5"]), (test, ["a/2", "a/3"])):  # of both splits, by one press
+        sample_annotations.add_many(file, [{"id": name, "what": "drop"} for name in names], "w:2")
+    assert set(sample_annotations.marks(test)) == {"a/2", "a/3"}
+    undone = [(file, mark["id"]) for file, mark in sample_annotations.undo([train, test])]
+    assert undone == [(train, "a/1"), (train, "a/5"), (test, "a/2"), (test, "a/3")]
     assert not sample_annotations.marks(test)
-    assert sample_annotations.undo([train, test]) == (train, "a/1")
-    assert sample_annotations.undo([train, test]) is None
+    assert [mark["id"] for _file, mark in sample_annotations.undo([train, test])] == ["a/1"]
+    assert sample_annotations.undo([train, test]) == []
 
 
 def test_decisions_add_to_what_the_run_was_trained_without() -> None:
     """A second cleaning leaves out the first's samples too, and changes no file of before."""
     file, first_run = of(), runs.create("first", DIGITS)
     sample_annotations.add(file, "a/1", "drop")
-    sample_annotations.add_many(file, {"a/2": "cat", "a/3": "dog"}, {})
+    new = {"a/2": "cat", "a/3": "dog"}
+    sample_annotations.add_many(file, [{"id": i, "what": "relabel", "label": name} for i, name in new.items()])
     first = exported(file, first_run)
     second_run = runs.create("second", {**DIGITS, **first})
     again = sample_annotations.changes(file, second_run)
@@ -129,7 +132,7 @@ def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
     about = {"given": "3", "suggested": "5", "confidence": 0.97, "wrong": 0.9999999}
     sample_annotations.add(file, "a/1", "relabel", "8", **about)
     sample_annotations.add(file, "a/2", "keep", given="1")
-    sample_annotations.add_many(file, {"a/3": None}, {"a/3": about})
+    sample_annotations.add_many(file, [{**about, "id": "a/3", "what": "drop"}])
     text = sample_annotations.labels_csv({"train": sample_annotations.marks(file)})
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
     assert tuple(rows["a/1"]) == sample_annotations.NEW_LABELS
