@@ -141,7 +141,7 @@ def test_three_quick_presses_are_three_decisions_and_undo_takes_back_the_last(
     assert lines[1]["label"] == "7"
     page.keyboard.press("u")
     assert bench.locator(".name").inner_text() == ids[2]
-    assert bench.locator(".status").inner_text() == "undecided"
+    assert bench.locator(".status").inner_text() == "Undone (1): dropped. Now: undecided"
     until(page, lambda: len(decided(home)) == before + 4)
     assert decided(home)[-1]["undo"] == lines[2]["event"]
     page.keyboard.press("ArrowLeft")

@@ -2,7 +2,6 @@
 
 import { selected } from "./film.js";
 import { decide, markOf, undo } from "./log.js";
-import { say } from "../shared/dom.js";
 import { _ } from "../shared/locale.js";
 
 const ANSWERED = 1500; // milliseconds after which a decision that is not stored makes the page ask for the server
@@ -46,13 +45,14 @@ function settle(view, items, what, labelOf) {
   const asked = JSON.stringify([what, items.map((item) => [item.id, goal(item)])]);
   if (others.length && view.asked !== asked) {
     view.asked = asked;
-    view.root.classList.add("late");
     const was =
         others.length > 1 ? _("{count} samples", { count: others.length }) : wordOf(view, markOf(view.log, others[0])),
       now = wordOf(view, { mark: what, label: goal(items[0]) });
-    return say(view.status, _("Already decided: {was}. Press again to change it: {now}", { was, now }));
+    view.notice = _("Already decided: {was}. Press again to change it: {now}", { was, now });
+    return view.show();
   }
   decide(view.log, items, what, goal);
+  view.notice = view.asked = "";
   const last = view.meta.items.indexOf(items.at(-1));
   view.here.chosen.clear();
   if (view.at >= 0 && last >= 0) view.at = Math.min(view.meta.start + last + 1, view.meta.total - 1);
@@ -68,9 +68,10 @@ export function takeBack(view) {
     { length: count } = undo(view.log);
   if (view.meta.items.includes(item)) view.at = view.meta.start + view.meta.items.indexOf(item);
   view.here.chosen.clear();
-  view.show();
   const now = wordOf(view, markOf(view.log, item));
-  if (count) say(view.status, _("Undone ({count}): {was}. Now: {now}", { count, was, now }));
+  view.notice = count ? _("Undone ({count}): {was}. Now: {now}", { count, was, now }) : "";
+  view.asked = "";
+  view.show();
   report(view);
 }
 

@@ -165,7 +165,7 @@ function show(view) {
   }
   view.root.classList.toggle("grid", isGrid());
   say(view.mode, isGrid() ? _("one at a time") : _("grid"));
-  view.root.classList.toggle("late", Boolean(view.isLate));
+  view.root.classList.toggle("late", Boolean(view.isLate || view.asked));
   view.back.disabled = view.at <= 0;
   view.next.disabled = view.at + 1 >= meta.total;
   view.undo.disabled = view.isLate || !(meta.mayUndo || log.stack.length || log.events.length);
@@ -182,7 +182,6 @@ function show(view) {
     view.likely.replaceChildren();
     return;
   }
-  if (view.shown !== item.id) view.asked = "";
   if (view.shown !== item.id) view.classes.value = label || (item.keepFirst ? "" : item.suggested) || item.given;
   offer(view, item);
   view.shown = item.id;
@@ -229,6 +228,7 @@ function statusOf(view) {
   const waiting = view.log.events.length;
   if (view.isLate)
     return _("The app does not answer: start it again. Decisions that wait here: {waiting}", { waiting });
+  if (view.notice) return view.notice;
   if (view.here.chosen.size) return _("{count} selected", { count: view.here.chosen.size });
   return wordOf(view, markOf(view.log, item));
 }
@@ -303,6 +303,7 @@ function showKeys(view) {
 function step(view, by) {
   const at = view.at + by;
   if (at < 0 || at >= view.meta.total) return;
+  view.notice = view.asked = "";
   view.at = at;
   show(view);
   clearTimeout(view.timer);
