@@ -95,6 +95,8 @@ def simclr(
         with loop.autocast(kind):
             rows = two_views(loop.model(x))
             z = torch.cat(rows.unbind(1))
+            if fault == "noise":
+                z = normalize(z, dim=1) + 0.05 * torch.randn(z.shape)
             if fault == "detached":
                 z = torch.cat([rows[:, 0], rows[:, 1].detach()])
             loss = nt_xent(z, fault)
@@ -218,6 +220,19 @@ def collapsing(loop: Loop, w: Watch) -> None:
     loop.learn(loss)
 
 
+def evaluated(fault: str = "dropout", kind: Kind = None) -> Step:
+    """SimCLR, with a probe set after each step."""
+    train, dropout = simclr(kind=kind), nn.Dropout(0.2)
+
+    def step(loop: Loop, w: Watch) -> None:
+        train(loop, w)
+        loop.model.eval()
+        w.probe(lambda x: loop.model(dropout(x) if fault == "dropout" else x), [loop.points[:64]])
+        loop.model.train()
+
+    return step
+
+
 VIEWS: dict[str, Any] = {"loss": "nt_xent", "temperature": TAU}
 TOWERS: dict[str, Any] = {"loss": "info_nce", "temperature": TAU, "towers": ("a", "b")}
 QUEUE: dict[str, Any] = {"loss": "info_nce", "temperature": TAU}
@@ -234,6 +249,7 @@ PLANTED: dict[str, tuple[str, Step, dict[str, Any]]] = {  # by title: the name, 
     "accumulated, not divided": ("gradient_scaled", accumulated(divide=False), {**VIEWS, "accumulate": 4}),
     "gradient divided by 8": ("gradient_scaled", simclr(scale=1 / 8), VIEWS),
     "one direction": ("one_direction", clip("one_direction"), TOWERS),
+    "normalized twice with noise": ("noise", simclr("noise"), VIEWS),
     "one side detached": ("detached", simclr("detached"), VIEWS),
     "views in another order": ("view_order", simclr("view_order"), VIEWS),
     "targets shifted": ("target_shifted", clip("target_shifted"), TOWERS),
@@ -247,6 +263,7 @@ PLANTED: dict[str, tuple[str, Step, dict[str, Any]]] = {  # by title: the name, 
     "mean over rows without a positive": ("wrong_count", sup_con("wrong_count"), LABELS),
     "mean over pairs": ("mean_over_pairs", sup_con("mean_over_pairs"), LABELS),
     "collapse": ("collapse", collapsing, {"loss": "negative_cosine"}),
+    "evaluation with dropout": ("random_evaluation", evaluated(), VIEWS),
 }
 HEALTHY: dict[str, tuple[Callable[[Kind], Step], dict[str, Any]]] = {
     "SimCLR": (lambda kind: simclr(kind=kind), VIEWS),
@@ -256,5 +273,6 @@ HEALTHY: dict[str, tuple[Callable[[Kind], Step], dict[str, Any]]] = {
     "accumulated": (lambda kind: accumulated(kind=kind), {**VIEWS, "accumulate": 4}),
     "explicit negatives": (lambda kind: with_negatives(), NEGATIVES),
     "MoCo": (lambda kind: moco(kind=kind), QUEUE),
+    "SimCLR, evaluated": (lambda kind: evaluated("", kind), VIEWS),
     "SupCon": (lambda kind: sup_con(kind=kind), LABELS),
 }

@@ -4,27 +4,31 @@ loss on the same rows, and with those of each known fault."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from contrastive_core.base.messages import N_, join, message
+from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.base.registry import knobs_of
 from contrastive_core.losses import Loss
-from contrastive_core.recording.faults import Case, Fault, Suspect, suspects, with_setting
+from contrastive_core.recording.faults import Case, Fault, Suspect, of_healthy, of_rows, suspects, with_setting
 from contrastive_core.recording.recorded_batch import RecordedBatch
-from contrastive_core.recording.row_faults import of_healthy, of_rows
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
-OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled")  # faults that do not exclude others
+RANDOM = "random_evaluation"
+OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled", RANDOM)  # faults that exclude no others
 MOST_SCORES = 1 << 22  # anchors × candidates of a batch that is checked
 VALUE, GRADIENT = 2e-3, 1e-2  # relative tolerances in float32
 EPS = 2.0**-12  # of float32, whose products may be TF32
 LOSS_SCALE = 1024  # of mixed precision, from which on a power of two is no fault
+DRAWS = 4  # of noise, whose mean and spread are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,45 +105,47 @@ def sentences_of(faults: Sequence[Fault]) -> str:
 
 
 class Numbers(NamedTuple):
-    """A loss value and its gradient at the rows (n, d)."""
+    """A loss value and its gradient at the rows (n, d), with the differences that rounding explains: of the value, and
+    of the gradient relative to its length."""
 
     value: float
     grad: Tensor
+    of_value: float = 0.0
+    of_grad: float = 0.0
 
 
 def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
     """Name the faults that explain a loop's loss value and gradient. Of `loss` None only the rows are checked."""
-    faults = of_rows(batch.rows, batch.queue_before, batch.first_spread)
-    if problem := _problem(batch, loss):
-        return Diagnosis(tuple(faults), problem=problem, value=batch.value)
-    assert loss is not None
+    faults = tuple(of_rows(batch.rows, batch.queue_before, batch.first_spread))
     try:
-        judge = _Judge(batch, Case(batch.rows, loss, batch.positives, batch.process))
+        judge = _Judge(batch, Case(batch.rows, _comparable(batch, loss), batch.positives, batch.process))
     except ValueError as error:
-        return Diagnosis(tuple(faults), problem=str(error), value=batch.value)
-    about = judge.about()
+        return Diagnosis(faults, problem=sentence(error), value=batch.value)
+    numbers = Diagnosis(faults, value=batch.value, expected=judge.declared.value)
+    if judge.grad is not None:
+        numbers = replace(numbers, factor=judge.factor, cosine=judge.cosine)
     if judge.is_healthy():
-        return replace(about, faults=(*faults, *of_healthy(batch.rows)))
+        return replace(numbers, faults=(*faults, *of_healthy(batch.rows)))
     found = judge.explanations()
-    is_explained = found is None or bool(faults or found)
-    return replace(about, faults=(*faults, *(found or [])), is_explained=is_explained)
+    return replace(numbers, faults=(*faults, *(found or [])), is_explained=found is None or bool(faults or found))
 
 
-def _problem(batch: SavedBatch, loss: Loss | None) -> str:
-    if batch.value is None and batch.grad is None:
-        return N_("Not checked: there is no loss value, and no gradient reached the rows.")
-    if batch.value is not None and not math.isfinite(batch.value):
-        return N_("Not checked: the loss is not finite.")
-    if batch.grad is not None and not bool(torch.isfinite(batch.grad).all()):
-        return N_("Not checked: the gradient is not finite.")
-    if loss is None:
-        return N_("Only the rows are checked: no loss of the library is declared.")
-    if loss.needs_more_inputs:
-        return message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title)
+def _comparable(batch: SavedBatch, loss: Loss | None) -> Loss:
+    """The loss; raises ValueError where nothing can be compared with it."""
     size = len(batch.rows) + (0 if batch.rows.queue is None else len(batch.rows.queue))
+    if batch.value is None and batch.grad is None:
+        raise ValueError(N_("Not checked: there is no loss value, and no gradient reached the rows."))
+    if batch.value is not None and not math.isfinite(batch.value):
+        raise ValueError(N_("Not checked: the loss is not finite."))
+    if batch.grad is not None and not bool(torch.isfinite(batch.grad).all()):
+        raise ValueError(N_("Not checked: the gradient is not finite."))
+    if loss is None:
+        raise ValueError(N_("Only the rows are checked: no loss of the library is declared."))
+    if loss.needs_more_inputs:
+        raise ValueError(message("Not checked: {title} needs inputs that are not recorded.", title=loss.card.title))
     if len(batch.rows) * size > MOST_SCORES:
-        return message("Not checked: {count} rows are more than are compared.", count=f"{size:,}")
-    return ""
+        raise ValueError(message("Not checked: {count} rows are more than are compared.", count=f"{size:,}"))
+    return loss
 
 
 # --- the numbers ---
@@ -149,103 +155,85 @@ class _Judge:
     """Compares the loop's numbers with those of suspects."""
 
     def __init__(self, batch: SavedBatch, case: Case) -> None:
-        self.batch, self.case = batch, case
+        self.batch, self.case, self.value = batch, case, batch.value
         self.compared = torch.from_numpy(self._compared())
-        lengths = batch.rows.z.norm(dim=1)
+        lengths = case.rows.z.norm(dim=1)
         # Of rows that were normalized before, the gradient along them reaches nothing.
         self.are_unit = bool(((lengths - 1).abs() < max(4 * batch.eps, 1e-3)).all())
-        self.declared = self.numbers(case.declared)
-        self.value = batch.value
-        self.grad = None
+        self.declared = self.numbers(case.of())
+        self.grad, self.factor, self.cosine = None, math.inf, 0.0  # times the declared gradient, along it
         if batch.grad is not None:
             self.grad = self._across(batch.grad)[self.compared] * (batch.accumulate / case.processes)
+            along, own = float((self.grad * self.declared.grad).sum()), float(self.declared.grad.norm())
+            self.factor = along / own**2 if own else math.inf
+            self.cosine = along / (own * float(self.grad.norm())) if own and self.grad.any() else 0.0
 
     def _compared(self) -> np.ndarray:
         """Rows (n) whose gradient is compared: of one-sided losses not of a side that gets none by design."""
         rows, grad = self.batch.rows, self.batch.grad
         own = np.ones(len(rows), bool) if self.batch.process is None else self.batch.process == 0
-        every = own if self.batch.is_learned is None else self.batch.is_learned & own
         by_design = self.case.is_one_sided or self.case.loss.detaches_targets
         if grad is None or not (by_design or rows.is_of_towers):
             return own
         reached = [side for side in (0, 1) if bool(grad[torch.from_numpy(rows.view == side)].any())]
-        return np.isin(rows.view, reached) & own if by_design and reached else every
+        if by_design and reached:
+            return np.isin(rows.view, reached) & own
+        return own if self.batch.is_learned is None else self.batch.is_learned & own
 
-    def numbers(self, suspect: Suspect, z: Tensor | None = None) -> Numbers:
-        z = (self.case.rows.z if z is None else z).detach().clone().requires_grad_()
+    def numbers(self, suspect: Suspect) -> Numbers:
+        z, eps = self.case.rows.z, self.batch.eps
+        value, grad = self._value_and_grad(suspect.value, z)
+        noise = (0.0, 0.0)
+        if eps > EPS:
+            draw = torch.randn(z.shape, generator=torch.Generator().manual_seed(0), dtype=z.dtype)
+            near = self._value_and_grad(suspect.value, z * (1 + 0.3 * eps * draw))
+            noise = abs(near[0] - value), _distance(near[1], grad)
+        rounding = eps * suspect.scale
+        of_value = VALUE * abs(value) + rounding / 4 + 3 * noise[0] + 1e-5
+        return Numbers(value, grad, of_value, GRADIENT + rounding + 3 * noise[1])
+
+    def _value_and_grad(self, loss: Callable[[Tensor], Tensor], z: Tensor) -> tuple[float, Tensor]:
+        z = z.detach().clone().requires_grad_()
         with torch.enable_grad():
-            value = suspect.value(z)
-            (grad,) = torch.autograd.grad(value, z, allow_unused=True)
+            value = loss(z)
+            grad = torch.autograd.grad(value, z, allow_unused=True)[0] if value.requires_grad else None
         grad = torch.zeros_like(z) if grad is None else self._across(grad)
-        return Numbers(float(value.detach()), grad[self.compared])
+        return float(value.detach()), grad[self.compared]
 
     def _across(self, grad: Tensor) -> Tensor:
         """A gradient (n, d), without what is along unit rows."""
         z = self.case.rows.z
         return grad - (grad * z).sum(1, keepdim=True) * z if self.are_unit else grad
 
-    def tolerances(self, suspect: Suspect, of: Numbers) -> tuple[float, float]:
-        """Differences of the value and, relative to its length, of the gradient that rounding explains."""
-        eps, noise = self.batch.eps, (0.0, 0.0)
-        if eps > EPS:
-            generator = torch.Generator().manual_seed(0)
-            z = self.case.rows.z
-            near = self.numbers(suspect, z * (1 + 0.3 * eps * torch.randn(z.shape, generator=generator, dtype=z.dtype)))
-            noise = abs(near.value - of.value), _distance(near.grad, of.grad)
-        rounding = eps * suspect.scale
-        return VALUE * abs(of.value) + rounding / 4 + 3 * noise[0] + 1e-5, GRADIENT + rounding + 3 * noise[1]
-
-    def misfit(self, suspect: Suspect, of: Numbers | None = None) -> float:
+    def misfit(self, of: Numbers) -> float:
         """The larger of both differences, in tolerances: a suspect up to 1 explains the numbers."""
-        of = of or self.numbers(suspect)
-        of_value, of_grad = self.tolerances(suspect, of)
         found = 0.0
         if self.value is not None:
-            found = min(abs(x - of.value) for x in (self.value, self.value * self.batch.accumulate)) / of_value
+            found = min(abs(x - of.value) for x in (self.value, self.value * self.batch.accumulate)) / of.of_value
         if self.grad is not None:
-            found = max(found, _distance(self.grad, of.grad) / of_grad)
+            found = max(found, _distance(self.grad, of.grad) / of.of_grad)
         return found if math.isfinite(found) else math.inf
 
-    def about(self) -> Diagnosis:
-        """The numbers alone."""
-        numbers = Diagnosis(value=self.value, expected=self.declared.value)
-        if self.grad is None:
-            return numbers
-        lengths = float(self.grad.norm() * self.declared.grad.norm())
-        cosine = float((self.grad * self.declared.grad).sum()) / lengths if lengths else 0.0
-        return replace(numbers, factor=self.factor, cosine=cosine)
-
-    @property
-    def factor(self) -> float:
-        """Of the gradient, along that of the declared loss."""
-        assert self.grad is not None
-        own = float(self.declared.grad.square().sum())
-        return float((self.grad * self.declared.grad).sum()) / own if own else math.inf
-
     def is_healthy(self) -> bool:
-        if self.misfit(self.case.declared, self.declared) <= 1:
-            return True
-        if self.grad is None or not self._is_scaled():
-            return False
-        power = math.log2(self.factor)
-        return self.is_value_right() and self.factor >= LOSS_SCALE and abs(power - round(power)) < 0.02
+        power = math.log2(self.factor) if 0 < self.factor < math.inf else 0.5
+        is_loss_scale = self.factor >= LOSS_SCALE and abs(power - round(power)) < 0.02
+        return self.misfit(self.declared) <= 1 or (is_loss_scale and self._is_value_right() and self._is_scaled())
 
-    def is_value_right(self) -> bool:
-        tolerance = self.tolerances(self.case.declared, self.declared)[0]
-        return self.value is None or abs(self.value - self.declared.value) <= tolerance
+    def _is_value_right(self) -> bool:
+        return self.value is None or abs(self.value - self.declared.value) <= self.declared.of_value
 
     def _is_scaled(self) -> bool:
         """Return whether the gradient is that of the declared loss times a number."""
-        assert self.grad is not None
-        tolerance = self.tolerances(self.case.declared, self.declared)[1]
-        return self.factor > 0 and _distance(self.grad, self.factor * self.declared.grad) <= tolerance
+        if self.grad is None or self.factor <= 0:
+            return False
+        return _distance(self.grad, self.factor * self.declared.grad) <= self.declared.of_grad
 
     def explanations(self) -> list[Fault] | None:
         """The faults that fit best, each once; None where a harmless variant of the loss fits."""
         fits: dict[str, tuple[float, Fault | None]] = {}
         for suspect in suspects(self.case):
             try:
-                misfit = self.misfit(suspect)
+                misfit = self.misfit(self.numbers(suspect))
             except ValueError:
                 continue  # the loss cannot use such pairs
             name = suspect.fault.name if suspect.fault else ""
@@ -255,66 +243,69 @@ class _Judge:
             best = min(misfit for misfit, _ in fits.values())
             chosen = [fault for misfit, fault in fits.values() if misfit <= max(3 * best, 0.1)]
             return None if None in chosen else [fault for fault in chosen if fault]
-        return self._detached() or self._factors() or self._other_tau()
+        fault = self._factor() or self._other_tau() or self._noise()
+        return [fault] if fault else []
 
-    def _detached(self) -> list[Fault]:
-        rows, grad = self.case.rows, self.declared.grad
-        if self.grad is None or not self.is_value_right():
-            return []
-        tolerance = self.tolerances(self.case.declared, self.declared)[1]
-        if not self.grad.any():
-            return [Fault("detached", N_("No gradient reaches the rows."))]
-        for side in (1, 0):
-            kept = torch.from_numpy(rows.view != side)[self.compared][:, None]
-            if _distance(self.grad, grad * kept) <= tolerance:
-                text = N_(
-                    "No gradient reaches the rows of side {side}: they are detached, or the loss uses other tensors."
-                )
-                return [Fault("detached", message(text, side=side + 1))]
-        if self.case.process is not None:
-            alone = self.case.of(
-                change=lambda pairs: pairs.take_anchors(torch.from_numpy(self.case.of_anchors(pairs) == 0))
-            )
-            if _distance(self.grad * self.case.processes, self.numbers(alone).grad) <= tolerance:
-                return [Fault("gathered_detached", N_("Rows of other processes are gathered without their gradient."))]
-        as_anchors = self.case.of(change=lambda pairs: pairs.with_rows(pairs.anchors, pairs.candidates.detach()))
-        if _distance(self.grad, self.numbers(as_anchors).grad) <= tolerance:
-            return [Fault("detached", N_("Rows get a gradient only as anchors: the candidates are detached."))]
-        return []
-
-    def _other_tau(self) -> list[Fault]:
+    def _other_tau(self) -> Fault | None:
         """τ with which the declared loss has the loop's value and gradient."""
         if self.value is None or "temperature" not in knobs_of(type(self.case.loss)):
-            return []
+            return None
         value, z = self.value, self.case.rows.z
 
         def excess(log_tau: float) -> float:
             return float(self.case.of(loss=with_setting(temperature=math.exp(log_tau))).value(z)) - value
 
         grid = np.linspace(math.log(0.005), math.log(5.0), 15).tolist()
-        over = [excess(x) for x in grid]
-        for low, high, a, b in zip(grid[:-1], grid[1:], over[:-1], over[1:], strict=True):
-            if a * b > 0:
+        for low, high in pairwise(grid):
+            if (start := excess(low)) * excess(high) > 0:
                 continue
             for _ in range(25):
                 middle = (low + high) / 2
-                low, high = (middle, high) if excess(middle) * a > 0 else (low, middle)
+                low, high = (middle, high) if excess(middle) * start > 0 else (low, middle)
             tau = math.exp(low)
-            fault = Fault("other_tau", message("τ is {tau}, not the declared value.", tau=f"{tau:.3g}"))
-            if self.misfit(self.case.of(fault, loss=with_setting(temperature=tau))) <= 1:
-                return [fault]
-        return []
+            if self.misfit(self.numbers(self.case.of(loss=with_setting(temperature=tau)))) <= 1:
+                return Fault("other_tau", message("τ is {tau}, not the declared value.", tau=f"{tau:.3g}"))
+        return None
 
-    def _factors(self) -> list[Fault]:
+    def _noise(self) -> Fault | None:
+        """Noise on unit rows, with which the declared loss has about the loop's value and gradient."""
+        if self.value is None or self.grad is None or self.cosine < 0.3:
+            return None
+        shape, generator = self.case.rows.z.shape, torch.Generator().manual_seed(0)
+        draws = [torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(DRAWS)]
+
+        def with_noise(noise: Tensor, z: Tensor) -> Tensor:
+            return self.case.of().value(normalize(z, dim=1) + noise)
+
+        def noisy(sigma: float) -> tuple[np.ndarray, np.ndarray]:
+            """Value, cosine and length of the gradient: means and deviations over the draws."""
+            each = []
+            for draw in draws:
+                value, grad = self._value_and_grad(partial(with_noise, sigma * draw), self.case.rows.z)
+                along = float((grad * self.declared.grad).sum() / (grad.norm() * self.declared.grad.norm()))
+                each.append((value, along, float(grad.norm())))
+            return np.mean(each, 0), np.std(each, 0, ddof=1)
+
+        own = np.array([self.value, self.cosine, float(self.grad.norm())])
+        low, high = math.log(1e-3), 0.0
+        for _ in range(12):
+            middle = (low + high) / 2
+            low, high = (middle, high) if noisy(math.exp(middle))[0][1] > self.cosine else (low, middle)
+        mean, deviation = noisy(sigma := math.exp(low))
+        slack = [self.declared.of_value, 0.01, 0.03 * own[2]]
+        if (np.abs(own - mean) > 4 * deviation + slack).any():
+            return None
+        text = N_("The rows are noisy when the loss compares them: unit rows with noise of about {sigma} per number.")
+        return Fault("noise", message(text, sigma=f"{sigma:.2g}"))
+
+    def _factor(self) -> Fault | None:
         """The numbers are those of the declared loss times a number."""
         own = self.declared.value
         of_value = self.value / own if self.value is not None and abs(own) > 1e-9 else None
-        if self.grad is not None and not self._is_scaled():
-            return []
-        factor = self.factor if self.grad is not None else of_value
+        factor = of_value if self.grad is None else self.factor if self._is_scaled() else None
         if factor is None or factor <= 0:
-            return []
-        if self.grad is not None and self.is_value_right():
+            return None
+        if self.grad is not None and self._is_value_right():
             text = N_(
                 "The gradient is {factor} times that of the loss, as for a wrong number of processes or of accumulated "
                 "batches. If that is meant, pass accumulate={number}."
@@ -324,31 +315,26 @@ class _Judge:
                     "The gradient is {factor} times that of the loss, as for gradients that are summed over processes "
                     "or accumulated batches."
                 )
-            number = round(max(factor, 1 / factor))
-            return [Fault("gradient_scaled", message(text, factor=f"{factor:.3g}", number=number))]
+            values = {"factor": f"{factor:.3g}", "number": round(max(factor, 1 / factor))}
+            return Fault("gradient_scaled", message(text, **values))
         if self.grad is not None and abs(factor - 1) < 0.02:
             text = N_("The loss value is {factor} times the declared one. Its gradient is right.")
-            return [Fault("value_scaled", message(text, factor=f"{of_value:.4g}"))]
+            return Fault("value_scaled", message(text, factor=f"{of_value:.4g}"))
         if of_value is None or abs(of_value / factor - 1) > 0.05:
-            return []
-        return self._of_count(factor)
-
-    def _of_count(self, factor: float) -> list[Fault]:
-        _, every = self.case.pairs(self.case.rows.z)
+            return None
+        every = self.case.pairs(self.case.rows.z)[1]
         anchors, defined = len(every), int((every.relation_counts[0] > 0).sum())
-        texts = {
-            float(defined): message("The losses are summed over {count} anchors, not averaged.", count=defined),
-            defined / anchors: message(
-                "The mean is over all {count} rows, but only {defined} have a positive.", count=anchors, defined=defined
-            ),
-        }
-        for number, text in texts.items():
-            if abs(factor / number - 1) < 0.02 and abs(number - 1) > 0.001:
-                return [Fault("wrong_count", text)]
-        if self.grad is None:
-            return []
-        of_both = N_("Loss and gradient are {factor} times those of the declared loss.")
-        return [Fault("wrong_count", message(of_both, factor=f"{factor:.4g}"))]
+        both = N_("Loss and gradient are {factor} times those of the declared loss.")
+        share = N_("The mean is over all {count} rows, but only {defined} have a positive.")
+        for number, text in (
+            (defined, message("The losses are summed over {count} anchors, not averaged.", count=defined)),
+            (defined / anchors, message(share, count=anchors, defined=defined)),
+            (factor, message(both, factor=f"{factor:.4g}")),
+        ):
+            is_known = number != factor or self.grad is not None
+            if is_known and abs(factor / number - 1) < 0.02 and abs(number - 1) > 0.001:
+                return Fault("wrong_count", text)
+        return None
 
 
 def _distance(a: Tensor, b: Tensor) -> float:

@@ -38,6 +38,7 @@ from contrastive_core.spaces.towers import Towers
 SCORES = 1 << 21  # of anchors with candidates that are held at once: 16 MB in float64
 WHOLE = 1024  # rows of a loss that needs all of a batch
 SPREAD = 1024  # images that the figures of the embedding are taken of
+AGAIN = 32  # samples of a probe set that are embedded twice
 QUERIES = 1024  # of a step whose partner is looked for, each among all rows of the other tower
 
 
@@ -214,6 +215,8 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
                 kept.append(rows.detach().float().cpu().numpy())
             labels.append(label)
             ids.append(name)
+            if len(z) == 1:
+                cosine = _cosine_again(encode, inputs, second)
             if sum(map(len, z)) >= MOST:
                 break
     if not z:
@@ -229,7 +232,18 @@ def embed_probe(step: int, encode: Callable[[Any], Any], loader: Iterable[Any], 
     n = min(MOST, sum(map(len, z)))
     names = np.arange(n).astype(np.str_) if names is None else names[:n]
     known = np.full(n, -1) if known is None else np.maximum(known[:n], -1)
-    return ProbeCopy(step, np.concatenate(h)[:n], np.concatenate(z)[:n], known, names)
+    return ProbeCopy(step, np.concatenate(h)[:n], np.concatenate(z)[:n], known, names, cosine)
+
+
+def _cosine_again(encode: Callable[[Any], Any], inputs: Any, z: Tensor) -> float:
+    """The mean cosine of the first rows with the same ones, embedded again in a smaller batch: dropout and batch
+    normalization in training mode lower it. 1 where the encoder takes no other batch."""
+    try:
+        rows = encode(inputs[:AGAIN] if isinstance(inputs, Tensor) else inputs)
+        rows = rows[1] if isinstance(rows, tuple) else rows
+        return float(torch.nn.functional.cosine_similarity(rows.double(), z[: len(rows)].double()).mean())
+    except Exception:
+        return 1.0
 
 
 def parts_of(batch: Any) -> tuple[Any, Any, Any]:

@@ -7,22 +7,24 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from contrastive_core.base.json_files import JsonObject
-from contrastive_core.base.messages import N_, join
+from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.doctor import EPS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.faults import Fault, spread_of
 from contrastive_core.recording.recorded_batch import batch_of
-from contrastive_core.recording.row_faults import Fault, spread_of
-from contrastive_core.recording.steps import Omissions, StepCopy
+from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
 
 FIRST, EVERY = 20, 200  # recorded steps that are checked, and then one of so many
 CONFIRMED = 3  # checks that name a fault before it is reported
 SHARE = 0.6  # of the checks of the most frequent fault, from which on another is named beside it
 ROWS = 20  # ids that a report lists
+REPEATED = 0.999  # mean cosine of rows of the probe set with the same ones, embedded again
 
 
 @dataclass(eq=False)
@@ -48,29 +50,28 @@ class CheckCopy:
         copy = self.copy
         if not all(bool(torch.isfinite(z).all()) for z in (*copy.views, *([] if copy.queue is None else [copy.queue]))):
             raise ValueError(N_("Not checked: rows are not finite."))
-        rows = batch_of(copy, Omissions(""))
-        grad = None
+        grad = process = None
         if any(g is not None for g in self.grads):
             filled = [torch.zeros_like(z) if g is None else g for z, g in zip(copy.views, self.grads, strict=True)]
             grad = _flat([g.cpu().double() for g in filled], copy.is_of_towers)
-        marks = zip(copy.views, self.is_learned, strict=True)
-        learned = _flat([z.new_full((*z.shape[:-1], 1), float(x)).cpu() for z, x in marks], copy.is_of_towers)
-        process = None
         if copy.processes > 1:
-            places = [torch.arange(len(z)) // n for z, n in zip(copy.views, self.sizes, strict=True)]
-            spread = [p.view(-1, *[1] * (z.ndim - 1)) for p, z in zip(places, copy.views, strict=True)]
-            of_row = [p.expand(*z.shape[:-1], 1) for p, z in zip(spread, copy.views, strict=True)]
-            process = _flat(of_row, copy.is_of_towers)[:, 0].numpy()
+            process = self._of_rows([torch.arange(len(z)) // n for z, n in zip(copy.views, self.sizes, strict=True)])
         return SavedBatch(
-            rows=rows,
+            rows=batch_of(copy, Omissions("")),
             value=None if copy.caller_loss is None else float(copy.caller_loss),
             grad=grad,
-            is_learned=(learned[:, 0] > 0).numpy(),
+            is_learned=self._of_rows([torch.tensor([x]) for x in self.is_learned]),
             eps=self.eps,
             positives=positives,
             accumulate=accumulate,
             process=process,
         )
+
+    def _of_rows(self, marks: list[Tensor]) -> np.ndarray:
+        """A mark (n) of each row. Args: marks: (b) of the entries of each view, or (1) of all."""
+        views = self.copy.views
+        spread = [m.view(-1, *[1] * (z.ndim - 1)).expand(*z.shape[:-1], 1) for m, z in zip(marks, views, strict=True)]
+        return _flat(spread, self.copy.is_of_towers)[:, 0].numpy()
 
 
 def _flat(tensors: list[Tensor], are_towers: bool) -> Tensor:
@@ -149,9 +150,9 @@ class LoopFindings:
         self.loss, self.positives, self.accumulate = loss, positives, accumulate
         self.checked, self.counts, self.last = 0, Counter[str](), Diagnosis()
         self.faults: dict[str, Fault] = {}
-        self._step = 0
-        self._history: dict[str, Any] = {}
         self.reported: list[str] = []
+        self._step, self._collapsed = 0, 0  # of the last diagnosis, and the first that saw a collapse
+        self._history: dict[str, Any] = {}
 
     def add(self, check: CheckCopy) -> None:
         """Diagnose one more step."""
@@ -161,27 +162,38 @@ class LoopFindings:
             self._history = {"queue_before": batch.rows.queue, "first_spread": first}
             found = diagnose(batch, self.loss)
         except ValueError as error:
-            found = Diagnosis(problem=str(error))
+            found = Diagnosis(problem=sentence(error))
         self.checked += 1
         faults = found.faults
         if not found.is_explained and found.value is not None:  # a gradient alone may be that of several losses
             faults = (Fault("not_explained", found.text),)
         for fault in faults:
+            if fault.name == "collapse":
+                self._collapsed = self._collapsed or check.step
+                since = message("It was first seen at step {step}.", step=f"{self._collapsed:,}")
+                fault = fault._replace(text=join(" ", [fault.text, since]))
             self.counts[fault.name] += 1
             rows = (*(self.faults[fault.name].rows if fault.name in self.faults else ()), *fault.rows)
             self.faults[fault.name] = fault._replace(rows=tuple(dict.fromkeys(rows))[:ROWS])
         if faults or self.last.is_healthy:
             self.last, self._step = found, check.step
 
+    def add_probe(self, probe: ProbeCopy) -> None:
+        """Note a probe set whose rows are not the same when it is embedded again."""
+        if probe.cosine_again < REPEATED:
+            text = N_(
+                "The encoder is not in evaluation mode during the probe: the same samples get other rows when they are "
+                "embedded again (cosine {cosine}), as with dropout. Call model.eval(), or pass model=."
+            )
+            self.counts[RANDOM] += 1
+            self.faults[RANDOM] = Fault(RANDOM, message(text, cosine=f"{probe.cosine_again:.2f}"))
+
     def confirmed(self) -> list[str]:
         """Names of the faults that enough checks name."""
-        most = max(self.counts.values(), default=0)
-        names = [name for name, count in self.counts.most_common() if count >= max(CONFIRMED, SHARE * most)]
-        return names if names == ["not_explained"] else [name for name in names if name != "not_explained"]
-
-    def text(self) -> str:
-        """The confirmed faults in one line; "" without any."""
-        return sentences_of([self.faults[name] for name in self.confirmed()])
+        most = max([0, *(count for name, count in self.counts.items() if name != RANDOM)])
+        enough = max(CONFIRMED, SHARE * most)
+        names = [name for name, count in self.counts.most_common() if count >= enough or name == RANDOM]
+        return [name for name in names if name != "not_explained" or names == ["not_explained"]]
 
     def news(self) -> str:
         """One line for the console where the confirmed faults have changed; else ""."""
@@ -189,19 +201,17 @@ class LoopFindings:
         if names == self.reported:
             return ""
         self.reported = names
-        return join(" ", filter(None, [self.text(), self.last.numbers]))
+        return join(" ", filter(None, [self._text(names), self.last.numbers]))
 
     def record(self) -> JsonObject:
         """As the recording keeps it."""
+        names = self.confirmed()
         faults = [
             {"name": n, "text": self.faults[n].text, "steps": self.counts[n], "rows": [*self.faults[n].rows]}
-            for n in self.confirmed()
+            for n in names
         ]
-        return {
-            "checked": self.checked,
-            "step": self._step,
-            "problem": self.last.problem,
-            "text": self.text(),
-            "numbers": self.last.numbers,
-            "faults": faults,
-        }
+        about = {"checked": self.checked, "step": self._step, "problem": self.last.problem}
+        return {**about, "text": self._text(names), "numbers": self.last.numbers, "faults": faults}
+
+    def _text(self, names: list[str]) -> str:
+        return sentences_of([self.faults[name] for name in names])

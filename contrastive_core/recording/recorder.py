@@ -129,11 +129,14 @@ class Recorder:
                 self._record_step(item)
             elif isinstance(item, CheckCopy):
                 self.findings.add(item)
-                self.run.write(CHECK_FILE, json_bytes(self.findings.record()))
-                if news := self.findings.news():
-                    logger.warning("%s: %s", self.omissions.name, news)
             else:
                 self._record_probe(item)
+                if self.settings.check:
+                    self.findings.add_probe(item)
+            if news := self.findings.news():
+                logger.warning("%s: %s", self.omissions.name, news)
+            if news or isinstance(item, CheckCopy):
+                self.run.write(CHECK_FILE, json_bytes(self.findings.record()))
         except Gone:
             self.omissions.add("steps", GONE)
             return False

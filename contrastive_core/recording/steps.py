@@ -94,6 +94,7 @@ class ProbeCopy:
     z: np.ndarray  # (n, e)
     labels: np.ndarray  # (n), −1 where there is none
     ids: np.ndarray  # (n) texts
+    cosine_again: float = 1.0  # mean, of some rows with the same ones, embedded again
 
 
 def copy_step(
