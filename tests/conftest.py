@@ -25,9 +25,9 @@ pytest_plugins = ["served"]  # tests/helpers/served.py: the browser and the serv
 BROWSER = (
     "release/test_every_page.py",
     "release/test_installed.py",
-    "browser/test_runs_page.py",
+    "release/test_runs_page.py",
     "release/test_long_import.py",
-    "browser/test_samples_page",
+    "browser/test_samples_page.py",
     "browser/test_lessons_by_hand.py",
     "browser/",
 )
