@@ -32,8 +32,8 @@ BROWSER = (
     "browser/",
 )
 OTHER = (
+    "release/test_distributed",
     "release/",
-    "process/test_distributed",
     "process/test_kills.py",
     "process/",
     "unit/house/",
