@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import Dataset
@@ -18,13 +19,14 @@ MOST, LEAST = 2000, 20  # images
 HELD_OUT = 0.2  # of the images of a set that has no test images
 SEED = 0
 LONGEST = 80  # characters of a class name
+TOO_FEW = N_("{name} has {n} readable samples; at least {least} are needed")
 
 
 @dataclass(frozen=True, eq=False)
 class SmallImages:
     """Images of a data set, those to learn from first."""
 
-    images: np.ndarray  # (n, side, side) uint8
+    images: np.ndarray  # (n, height, width) uint8; a height of 1: vectors
     labels: np.ndarray | None  # (n) int16; None where no image has a label
     classes: tuple[str, ...]  # their names
     learned: int  # how many are to be learned from; the others are held out
@@ -59,8 +61,7 @@ def load_small(name: str, root: str | None = None) -> SmallImages:
         found.append((images, dataset.labels[rows[read]]))
     images, labels = (np.concatenate([part[k] for part in found]) for k in (0, 1))
     if len(images) < LEAST or not len(found[1][0]):
-        values = {"name": printable(name), "n": len(images), "least": LEAST}
-        raise BadSetting("{name} has {n} readable images; at least {least} are needed", **values)
+        raise BadSetting(TOO_FEW, name=printable(name), n=len(images), least=LEAST)
     present, numbers = np.unique(labels, return_inverse=True)
     has_labels = bool(present[0] >= 0)
     names = parts[0][0].classes

@@ -33,7 +33,10 @@ def _playground(args: argparse.Namespace) -> None:
 COMMANDS["playground"] = Command(
     _playground,
     "write one HTML file in which an encoder learns in the browser while its temperature is dragged",
-    (("path",), {"nargs": "?", "default": "digits", "help": "a folder of images, or a data set; default: digits"}),
+    (
+        ("path",),
+        {"nargs": "?", "default": "digits", "help": "a folder of images, vectors or a data set; default: digits"},
+    ),
     (("--out",), {"required": True, "help": ".html"}),
 )
 NAMES = set(COMMANDS)

@@ -17,7 +17,7 @@ def view_of(small: SmallImages, kernels: Mapping[str, Mapping[str, Any]], settin
         images=images,
         labels=labels,
         classes=classes,
-        side=images.shape[-1],
+        shape=images.shape[1:],
         learned=small.learned,
         kernels=kept,
         settings=settings,

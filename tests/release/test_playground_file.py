@@ -51,7 +51,7 @@ def test_it_learns_while_a_temperature_is_dragged(page: Any, opened: Callable[[s
     slider = page.get_by_role("slider", name="τ, temperature")
     slider.focus()
     slider.press("Home")
-    page.get_by_text("At τ = 0.01 each image is pushed by").wait_for()
+    page.get_by_text("At τ = 0.01 each sample is pushed by").wait_for()
     page.get_by_role("button", name="Twins").click()
     page.get_by_text("B: τ = 0.5").wait_for()
     page.wait_for_function(STEPS, arg=1)

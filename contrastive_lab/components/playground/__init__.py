@@ -15,10 +15,10 @@ from contrastive_lab.components.shared.transport import pack
 class PlaygroundView:
     """The training images of the playground, and its held-out images."""
 
-    images: np.ndarray  # (n, side, side) uint8
+    images: np.ndarray  # (n, height, width) uint8
     labels: np.ndarray | None  # (n) int16
     classes: Sequence[str]  # their names
-    side: int
+    shape: tuple[int, int]  # height and width; a height of 1: rows of numbers
     learned: int  # the first so many are learned from
     kernels: Mapping[str, Mapping[str, Any]]  # each loss's `kernel()`
     settings: str = ""  # what an address holds of it (setting.js)

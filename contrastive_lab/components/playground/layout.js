@@ -20,9 +20,9 @@ export function build(part) {
     loss: select(part, "loss", _("Loss"), losses, (name) => _(LOSSES[name])),
     ...Object.fromEntries(Object.entries(KNOBS).map(([name, knob]) => [name, slider(part, name, ...knob)])),
     stopGradient: checkbox(part, "stopGradient", _("stop-gradient")),
-    batch: select(part, "batch", _("Images in a batch"), BATCHES, String),
+    batch: select(part, "batch", _("Batch size"), BATCHES, String),
   };
-  part.views = el("canvas", { class: "views", role: "img", "aria-label": _("images and their views") });
+  part.views = el("canvas", { class: "views", role: "img", "aria-label": _("samples and their views") });
   part.curves = el("canvas", { class: "curves", role: "img", "aria-label": _("kNN over the steps") });
   part.curves.hidden = !part.data.labels;
   part.figures = el("table", {});
@@ -86,7 +86,7 @@ export function show(part) {
   press(part.which.children, String(part.edited));
   for (const [name, { put, row }] of Object.entries(part.fields)) {
     put(setting[name]);
-    row.hidden = !isUsed(name, setting);
+    row.hidden = !isUsed(name, setting) || (name === "move" && part.data.shape[0] === 1);
   }
   part.balls.forEach((ball, k) => say(ball.caption, caption(part.settings, k)));
 }

@@ -42,9 +42,9 @@ export default function ({ parentElement, data, setStateValue }) {
 function begin(parent, given, host) {
   const { meta } = given,
     images = Float32Array.from(given.images, (v) => v / 255),
-    { side, learned, kernels, classes } = meta,
+    { shape, learned, kernels, classes } = meta,
     labels = given.labels ? new Int16Array(given.labels.buffer) : null,
-    data = { images, mean: meanOf(images, side ** 2, learned), labels, side, learned, kernels };
+    data = { images, mean: meanOf(images, shape[0] * shape[1], learned), labels, shape, learned, kernels };
   /** @type {any} */
   const part = { data, classes, host, isRunning: false, edited: 0, fault: "", balls: [], last: performance.now() };
   Object.assign(part, readSettings(host.settings || meta.settings, Boolean(labels)), actions(part));
@@ -187,7 +187,7 @@ function schedule(part) {
       tell(part);
       part.balls.forEach((ball, k) => {
         const values = { n: ball.n, step: part.state.sides[k].step };
-        ball.canvas.ariaLabel = _("{n} images on a sphere after {step} steps. Arrow keys turn it.", values);
+        ball.canvas.ariaLabel = _("{n} samples on a sphere after {step} steps. Arrow keys turn it.", values);
       });
     }
     if (moving.some(Boolean)) schedule(part);

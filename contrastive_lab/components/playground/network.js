@@ -3,8 +3,8 @@
 
 import { addProduct, matrix, turned } from "./product.js";
 
-const BETAS = [0.9, 0.999]; // Adam's, and its ε: torch.optim's defaults
-const EPS = 1e-8;
+const BETAS = [0.9, 0.999], // Adam's, and its ε: torch.optim's defaults
+  EPS = 1e-8;
 
 /**
  * @typedef {object} Network

@@ -11,7 +11,7 @@ import { evaluate } from "../shared/kernels.js";
  * @property {number} value
  * @property {Float32Array} slope ∂value/∂rows, which were no unit rows
  * @property {number} matter negatives that matter, on average; NaN where there are none
- * @property {number} [same] share of the push that goes to images of the anchor's class; NaN where there is none
+ * @property {number[]} [same] share of the push that goes to samples of the anchor's class, and by chance; [] for none
  */
 
 /**

@@ -34,6 +34,7 @@ export function session(post, later = setTimeout) {
   function restart() {
     sides = settings.map(() => begin(data, seed));
     untrained = accuracy(embed(sides[0]), data);
+    raw = accuracy(unitRows(sides[0].inputs, data.mean.length).Z, data);
     tell();
   }
 
@@ -71,26 +72,18 @@ export function session(post, later = setTimeout) {
     });
   }
 
-  /** A twin that is new starts over with the other one, so that both have seen the same batches. */
-  function set(given) {
-    const isOther = given.length !== settings.length;
-    settings = given;
-    if (isOther) restart();
-  }
-
   return (message) => {
-    if (message.kind === "start") {
-      ({ data, seed, settings } = message);
-      raw = accuracy(unitRows(data.images, data.side ** 2).Z, data);
-      restart();
-    } else if (message.kind === "set") set(message.settings);
-    else if (message.kind === "step") step();
-    else if (message.kind === "restart") {
-      seed = message.seed;
-      restart();
-    } else if (message.kind === "run") {
+    if (message.kind === "set") {
+      const hadTwin = settings.length > 1;
+      ({ settings } = message);
+      if (hadTwin !== settings.length > 1) restart(); // both have seen the same batches
+    } else if (message.kind === "step") step();
+    else if (message.kind === "run") {
       isRunning = message.running;
       again();
+    } else {
+      ({ data = data, settings = settings, seed } = message);
+      restart();
     }
   };
 }

@@ -22,16 +22,17 @@ const COLORS = [...PALETTE.map(fromHex), GRAY, [15, 163, 177]],
  */
 export function sphere(data, classes, changed) {
   const canvas = el("canvas", { tabindex: 0, role: "img" }),
-    n = data.images.length / data.side ** 2;
+    [height, width] = data.shape,
+    n = data.images.length / height / width;
   /** @type {any} */
   const ball = {
-    ...{ canvas, n, classes, labels: data.labels, side: data.side, across: Math.ceil(Math.sqrt(n)) },
+    ...{ canvas, n, classes, labels: data.labels, height, width, across: Math.ceil(Math.sqrt(n)) },
     ...{ from: null, to: null, since: 0, at: null },
     turn: [1, 0, 0, 0, 1, 0, 0, 0, 1],
     isTouched: isStill(),
     isHeld: false,
   };
-  ball.sheet = sheetOf(ball, data.images);
+  ball.sheet = height > 1 && sheetOf(ball, data.images); // rows are dots
   rotate(ball, 0.4, -0.3);
   const turn = (across, down) => {
     ball.isTouched = true;
@@ -118,7 +119,7 @@ export function drawSphere(ball, now, passed) {
     least = NEAR;
   for (const i of order) {
     const depth = seen[3 * i + 2],
-      size = TILE * radius * (1 + 0.35 * depth),
+      size = ball.sheet ? TILE * radius * (1 + 0.35 * depth) : 2 * DOT,
       x = width / 2 + radius * seen[3 * i],
       y = height / 2 - radius * seen[3 * i + 1];
     if (depth < 0) {
@@ -126,7 +127,7 @@ export function drawSphere(ball, now, passed) {
       g.fillRect(x - DOT / 2, y - DOT / 2, DOT, DOT);
       continue;
     }
-    drawImage(g, ball, i, x - size / 2, y - size / 2, size);
+    drawSample(g, ball, i, x - size / 2, y - size / 2, size);
     const away = ball.at ? Math.hypot(x - ball.at[0], y - ball.at[1]) : Infinity;
     if (away <= least) [nearest, least] = [i, away];
   }
@@ -134,8 +135,11 @@ export function drawSphere(ball, now, passed) {
   return !ball.isTouched || now - ball.since < MOVE;
 }
 
-function drawImage(g, { sheet, across, side }, i, x, y, size) {
-  g.drawImage(sheet, (i % across) * side, Math.floor(i / across) * side, side, side, x, y, size, size);
+function drawSample(g, ball, i, x, y, size) {
+  const { sheet, across, height, width } = ball;
+  g.fillStyle = rgb(colorOf(ball, i));
+  if (sheet) g.drawImage(sheet, (i % across) * width, Math.floor(i / across) * height, width, height, x, y, size, size);
+  else g.fillRect(x, y, size, size);
 }
 
 /** The image under the pointer, larger, and its class. */
@@ -148,7 +152,7 @@ function drawCard(g, ball, i, width) {
   g.fillRect(...box);
   g.strokeStyle = rgb(GRAY, 0.6);
   g.strokeRect(...box);
-  drawImage(g, ball, i, x, y, CARD);
+  drawSample(g, ball, i, x, y, CARD);
   g.fillStyle = ink;
   if (ball.labels) g.fillText(ball.classes[ball.labels[i]], x, y + CARD + 14, CARD);
 }
@@ -157,15 +161,15 @@ const colorOf = ({ labels }, i) => (labels ? COLORS[labels[i] % COLORS.length] :
 
 /** All images in their class's color, in one canvas. */
 function sheetOf(ball, images) {
-  const { n, across, side } = ball,
-    sheet = el("canvas", { width: across * side, height: Math.ceil(n / across) * side }),
+  const { n, across, height, width } = ball,
+    sheet = el("canvas", { width: across * width, height: Math.ceil(n / across) * height }),
     g = sheet.getContext("2d"),
-    tile = g.createImageData(side, side);
+    tile = g.createImageData(width, height);
   for (let i = 0; i < n; i++) {
     const color = colorOf(ball, i);
-    for (let k = 0; k < side * side; k++)
-      tile.data.set([...color, 255 * Math.min(1, images[i * side * side + k])], 4 * k);
-    g.putImageData(tile, (i % across) * side, Math.floor(i / across) * side);
+    for (let k = 0; k < width * height; k++)
+      tile.data.set([...color, 255 * Math.min(1, images[i * width * height + k])], 4 * k);
+    g.putImageData(tile, (i % across) * width, Math.floor(i / across) * height);
   }
   return sheet;
 }

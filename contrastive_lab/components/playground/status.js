@@ -7,14 +7,13 @@ import { _ } from "../shared/locale.js";
 
 const COLLAPSED = -0.1, // uniformity of rows that lie in one place
   EARLY = 50; // steps before which none has collapsed
-const DASHES = [[], [5, 3]]; // of A and B
-const GAP = 16;
+const GAP = 16,
+  DASHES = [[], [5, 3]]; // of A and B
 
 /** @param {any} part */
 export function tell(part) {
-  const { sides, untrained } = part.state,
-    side = sides[part.edited];
-  say(part.headline, part.fault || headline(side, untrained));
+  const side = part.state.sides[part.edited];
+  say(part.headline, part.fault || headline(side, part.state.untrained));
   say(part.second, reason(side, part.settings[part.edited]));
   drawFigures(part);
   drawCurves(part);
@@ -24,20 +23,20 @@ export function tell(part) {
 function headline({ step, knn, uniformity, alignment }, untrained) {
   const distance = number(Math.sqrt(alignment)),
     values = { knn: percent(knn), untrained: percent(untrained), step: step.toLocaleString("en"), distance };
-  if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all images are in one place.");
+  if (step > EARLY && uniformity > COLLAPSED) return _("It has collapsed: all samples are in one place.");
   if (Number.isNaN(knn))
-    return _("After {step} steps two views of an image are {distance} apart (root mean square).", values);
-  if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out images.", values);
-  return _("After {step} steps its neighbors name {knn} of the held-out images, untrained {untrained}.", values);
+    return _("After {step} steps two views of a sample are {distance} apart (root mean square).", values);
+  if (step === 0) return _("Untrained, its neighbors name {knn} of the held-out samples.", values);
+  return _("After {step} steps its neighbors name {knn} of the held-out samples, untrained {untrained}.", values);
 }
 
 /** Why the points move as they do, at this temperature or margin. */
-function reason({ matter, same }, { loss, temperature, stopGradient }) {
-  const values = { tau: knobText(temperature), matter: number(matter), same: percent(same) };
+function reason({ matter, same: [same, chance] }, { loss, temperature, stopGradient }) {
+  const values = { tau: knobText(temperature), matter: number(matter), same: percent(same), chance: percent(chance) };
   if (loss === "nt_xent" && Number.isFinite(same))
     return _(
-      "At τ = {tau} each image is pushed by {matter} negatives that matter; " +
-        "{same} of the push goes to images of its own class.",
+      "At τ = {tau} each sample is pushed by {matter} negatives that matter; " +
+        "{same} of the push goes to samples of its own class, {chance} by chance.",
       values,
     );
   if (loss === "vicreg") return _("It has no negatives: its variance term keeps the points apart.");
@@ -54,7 +53,7 @@ function drawFigures(part) {
     told = (value) => (Number.isFinite(value) ? number(value) : "–"),
     /** @type {[string, (side: any) => string][]} */
     rows = [
-      [_("kNN on held-out images"), (s) => (Number.isNaN(s.knn) ? "–" : percent(s.knn))],
+      [_("kNN on held-out samples"), (s) => (Number.isNaN(s.knn) ? "–" : percent(s.knn))],
       [_("Loss"), (s) => told(s.loss)],
       [_("Alignment"), (s) => told(s.alignment)],
       [_("Uniformity"), (s) => told(s.uniformity)],
@@ -63,8 +62,8 @@ function drawFigures(part) {
     head = sides.length > 1 ? [el("tr", {}, ...["", "A", "B"].map((text) => el("th", {}, text)))] : [],
     values = { raw: percent(raw), untrained: percent(untrained), size: part.data.mean.length },
     about = Number.isNaN(raw)
-      ? _("These images have no labels, so there is no kNN accuracy.")
-      : _("Raw pixels {raw}, untrained network {untrained}: a point has three numbers, an image {size}.", values);
+      ? _("These samples have no labels, so there is no kNN accuracy.")
+      : _("Raw inputs {raw}, untrained network {untrained}: a point has three numbers, an input {size}.", values);
   part.figures.replaceChildren(
     el("caption", {}, about),
     ...head,
@@ -74,7 +73,7 @@ function drawFigures(part) {
   );
 }
 
-/** kNN over the steps, from 0 to 100 %, beside raw pixels and the untrained network. */
+/** kNN over the steps, from 0 to 100 %, beside raw inputs and the untrained network. */
 function drawCurves({ curves, history, state: { raw, untrained } }) {
   const [g, width, height] = sizeCanvas(curves),
     { ink } = theme(curves),
@@ -85,18 +84,13 @@ function drawCurves({ curves, history, state: { raw, untrained } }) {
       line(g, course.map(place), color, wide);
     };
   g.fillStyle = ink;
-  for (const [share, text] of /** @type {[number, string][]} */ ([
-    [raw, _("raw pixels")],
-    [untrained, _("untrained")],
-  ])) {
-    draw(
-      [0, last].map((step) => [step, share]),
-      [2, 3],
-      rgb(GRAY),
-      1,
-    );
-    tick(g, text, width, place([0, share])[1] - 4, width, "right");
-  }
+  const mark = (share, text, up) => {
+    const level = [0, last].map((step) => [step, share]);
+    draw(level, [2, 3], rgb(GRAY), 1);
+    tick(g, text, width, place([last, share])[1] + up, width, "right");
+  };
+  mark(raw, _("raw inputs"), -4);
+  mark(untrained, _("untrained"), 12);
   history.forEach((course, k) => draw(course, DASHES[k], ink, 2));
   g.setLineDash([]);
   tick(g, _("kNN, 0 to 100 %"), 0, 10, width, "left");
@@ -104,16 +98,17 @@ function drawCurves({ curves, history, state: { raw, untrained } }) {
 }
 
 /** Two views of each of some images, one below the other. */
-function drawViews({ views: canvas, data: { side, mean } }, { views }) {
-  const size = mean.length,
+function drawViews({ views: canvas, data: { shape, mean } }, { views }) {
+  const [height, width] = shape,
+    size = mean.length,
     count = views.length / size / 2;
-  canvas.width = count * (side + 1);
-  canvas.height = 2 * (side + 1);
+  canvas.width = count * (width + 1);
+  canvas.height = 2 * (height + 1);
   const g = canvas.getContext("2d"),
-    tile = g.createImageData(side, side);
+    tile = g.createImageData(width, height);
   for (let v = 0; v < 2 * count; v++) {
     for (let k = 0; k < size; k++)
       tile.data.set([128, 134, 140, 255 * Math.min(1, Math.max(0, views[v * size + k] + mean[k]))], 4 * k);
-    g.putImageData(tile, (v >> 1) * (side + 1), (v & 1) * (side + 1));
+    g.putImageData(tile, (v >> 1) * (width + 1), (v & 1) * (height + 1));
   }
 }

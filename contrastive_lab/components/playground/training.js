@@ -20,11 +20,11 @@ const HIDDEN = [256, 128],
 
 /**
  * @typedef {object} Data
- * @property {Float32Array} images (n·side²) from 0 to 1
+ * @property {Float32Array} images (n·height·width) from 0 to 1
  * @property {Int16Array | null} labels (n)
- * @property {number} side
+ * @property {number[]} shape height and width
  * @property {number} learned how many of them are learned from; the rest is held out
- * @property {Float32Array} mean (side²) of these: the network gets what an image has more or less than it
+ * @property {Float32Array} mean (height·width) of these: the network gets what an image has more or less than it
  * @property {Record<string, any>} kernels of the losses that compare rows
  */
 
@@ -50,7 +50,7 @@ export function begin(data, seed) {
     step: 0,
     loss: NaN,
     matter: NaN,
-    same: NaN,
+    same: [],
     out: /** @type {any} */ (null), // the kernel's arrays, used again while a batch has the same size
     good: net.w.slice(),
   };
@@ -65,7 +65,7 @@ export function begin(data, seed) {
 export function advance(t, setting) {
   const batch = drawBatch(t, setting),
     rows = forward(t.net, batch.X, batch.n),
-    { value, slope, matter, same = NaN, out = t.out } = objective(t, setting, rows.at(-1), batch);
+    { value, slope, matter, same = [], out = t.out } = objective(t, setting, rows.at(-1), batch);
   if (!Number.isFinite(value) || !slope.every(Number.isFinite)) {
     t.net.w.set(t.good);
     t.moments = [adam(t.net), adam(t.predictor)];
@@ -80,7 +80,7 @@ export function advance(t, setting) {
 
 /** Two views of each of some images, image by image, less the mean. */
 function drawBatch({ data, random }, setting) {
-  const { images, labels, side, learned, mean } = data,
+  const { images, labels, shape, learned, mean } = data,
     size = mean.length,
     count = Math.min(setting.batch, learned),
     X = new Float32Array(2 * count * size),
@@ -91,7 +91,7 @@ function drawBatch({ data, random }, setting) {
     [order[i], order[j]] = [order[j], order[i]];
     const image = images.subarray(order[i] * size, (order[i] + 1) * size);
     for (const view of [2 * i, 2 * i + 1]) {
-      drawView(image, side, setting, random, X, view * size);
+      drawView(image, shape, setting, random, X, view * size);
       if (of) of[view] = labels[order[i]];
     }
   }
@@ -110,17 +110,22 @@ function objective(t, { loss, temperature, margin, stopGradient, rate }, Y, batc
   return batch.labels ? { ...answer, same: pushOnOwnClass(answer.out, batch.labels) } : answer;
 }
 
-/** The share of the push that goes to images of the anchor's class, over all anchors. */
+/** The share of the push that goes to samples of the anchor's class, over all anchors, and their share of all pairs. */
 function pushOnOwnClass({ pair, n, w }, labels) {
   let own = 0,
-    all = 0;
+    all = 0,
+    peers = 0,
+    others = 0;
   for (let i = 0; i < n; i++)
     for (let j = 0; j < w; j++) {
       if (i >> 1 === j >> 1) continue;
+      const isPeer = Number(labels[i] === labels[j]);
+      others++;
+      peers += isPeer;
       all += pair[i * w + j];
-      if (labels[i] === labels[j]) own += pair[i * w + j];
+      own += isPeer * pair[i * w + j];
     }
-  return own / all;
+  return [own / all, peers / others];
 }
 
 /** SimSiam: predictions of one view are compared with the rows of the other. */
@@ -153,7 +158,7 @@ export function embed({ net, inputs, d }) {
   return unitRows(forward(net, inputs, inputs.length / net.sizes[0]).at(-1), d).Z;
 }
 
-/** The mean (size, a side²) of the images that are learned from. */
+/** The mean (size) of the images that are learned from. */
 export function meanOf(images, size, learned) {
   const mean = new Float32Array(size);
   for (let k = 0; k < learned * size; k++) mean[k % size] += images[k] / learned;
@@ -196,7 +201,7 @@ export function accuracy(Z, { labels, learned }) {
 
 /**
  * Alignment: mean squared distance of two views. Uniformity: log mean exp(−2 d²) of some rows. And a few views to look
- * at, less the mean, image by image (2·side² each). Their random numbers are not those of the training.
+ * at, less the mean, image by image. Their random numbers are not those of the training.
  *
  * @param {ReturnType<typeof begin>} t
  * @param {Setting} setting

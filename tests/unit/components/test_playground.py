@@ -19,7 +19,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.data.small_images import MOST, SmallImages, data_set_of, load_small
 from contrastive_lab.desktop.command import main
 from contrastive_lab.playground import LOSSES
-from contrastive_lab.playground.file import kernels, page
+from contrastive_lab.playground.file import kernels, load_rows, page
 
 KERNELS = kernels()
 HOSTILE = "</script><b>"
@@ -52,10 +52,10 @@ COSINE = """async ({P, Y, d}) => {
   const {value, ofPredictions, ofRows} = crossCosine(Float32Array.from(P), Float32Array.from(Y), d);
   return {value, ofPredictions: Array.from(ofPredictions), ofRows: Array.from(ofRows)};
 }"""
-SESSION = """async ({settings, steps, images, labels, kernels}) => {
+SESSION = """async ({settings, steps, images, labels, kernels, shape}) => {
   const {session} = await load("/playground/session.js"), {meanOf} = await load("/playground/training.js");
   const told = [], take = session((message) => told.push(message)), X = Float32Array.from(images);
-  const data = {images: X, labels, side: 4, learned: 40, mean: meanOf(X, 16, 40), kernels};
+  const data = {images: X, labels, shape, learned: 40, mean: meanOf(X, 16, 40), kernels};
   take({kind: "start", data, settings, seed: 3});
   for (let k = 0; k < steps; k++) take({kind: "step"});
   const last = told.findLast(({kind}) => kind === "state");
@@ -155,12 +155,21 @@ def test_cosine_of_predictions_and_the_other_view(modules: Node) -> None:
     np.testing.assert_allclose(found["ofRows"], flat(Y.grad), **CLOSE)
 
 
-def course(modules: Node, *settings: dict[str, Any], steps: int = 3, has_labels: bool = True) -> dict[str, Any]:
+def course(
+    modules: Node, *settings: dict[str, Any], steps: int = 3, has_labels: bool = True, shape: tuple[int, int] = (4, 4)
+) -> dict[str, Any]:
     first = modules.evaluate(SETTINGS, "[0, {}]")["settings"][0]
     images = np.random.default_rng(8).random((50, 16)).round(3)
     full = [{**first, "batch": 16, **some} for some in settings]
     labels = [i % 3 for i in range(50)] if has_labels else None
-    sent = {"settings": full, "steps": steps, "images": images.ravel().tolist(), "labels": labels, "kernels": KERNELS}
+    sent = {
+        "settings": full,
+        "steps": steps,
+        "images": images.ravel().tolist(),
+        "labels": labels,
+        "kernels": KERNELS,
+        "shape": shape,
+    }
     return dict(modules.evaluate(SESSION, sent))
 
 
@@ -179,6 +188,19 @@ def test_without_labels_it_learns_and_tells_no_accuracy(modules: Node) -> None:
     assert side["knn"] is None  # NaN
     address = json.dumps([0, {"loss": "sup_con"}])
     assert modules.evaluate(SETTINGS, address)["withoutLabels"]["settings"][0]["loss"] == "nt_xent"
+
+
+def test_rows_of_numbers_are_scaled_erased_and_blurred_but_not_moved(modules: Node) -> None:
+    still = {"contrast": 0, "noise": 0, "erase": 0, "move": 1}
+    one, other = course(modules, still, {**still, "erase": 1}, steps=1, shape=(1, 16))["sides"]
+    first, second = np.reshape(one["views"], (-1, 2, 16)).transpose(1, 0, 2)
+    np.testing.assert_allclose(first, second, atol=1e-6)  # two views of a row
+    erased, mean = np.subtract(other["views"], one["views"]), 0.5
+    assert 0.05 < np.mean(erased != 0) < 0.5
+    images = np.random.default_rng(8).random((50, 16)).round(3)
+    blank = np.reshape(other["views"], (-1, 16)) + images[:40].mean(0)
+    np.testing.assert_allclose(blank[erased.reshape(-1, 16) != 0], mean, atol=1e-6)
+    assert one["knn"] is not None
 
 
 def test_twins_see_the_same_batches_and_differ_by_their_knob(modules: Node) -> None:
@@ -240,6 +262,30 @@ def test_a_folder_becomes_small_gray_images(folder: Path) -> None:
 def test_the_command_takes_a_folder(folder: Path, tmp_path: Path) -> None:
     assert main(["playground", str(folder), "--out", str(tmp_path / "page.html")]) == 0
     assert f"<span>{folder.name} · 60</span>" in (tmp_path / "page.html").read_text("utf-8")
+
+
+def test_the_command_takes_a_file_of_vectors(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    points = np.repeat([[0.0, 5.0], [9.0, -5.0]], 40, axis=0) + rng.normal(size=(80, 2))
+    lines = [f"{a},{b},{name}" for (a, b), name in zip(points, ["<b>"] * 40 + ["plain"] * 40, strict=True)]
+    path = tmp_path / "points.csv"
+    path.write_text("\n".join(["length,width,label", *lines, "1,1,"]))
+    small = load_rows(path)
+    assert (small.images.shape, small.learned, small.total) == ((80, 1, 2), 64, 81)
+    assert small.classes == ("<b>", "plain")
+    left = small.images[:, 0, 0] < 128
+    assert small.labels is not None
+    assert (left == (small.labels == 0)).all()
+    assert abs(small.images.mean() - 127.5) < 1
+    assert main(["playground", str(path), "--out", str(tmp_path / "page.html")]) == 0
+    assert "<span>points.csv · 80</span>" in (tmp_path / "page.html").read_text("utf-8")
+    wide = rng.normal(size=(3000, 700)).astype(np.float32)
+    wide[0, 0] = np.nan
+    np.save(tmp_path / "wide.npy", wide)
+    assert load_rows(tmp_path / "wide.npy").images.shape == (731, 1, 700)  # as many numbers as of 2,000 images
+    np.save(tmp_path / "few.npy", wide[:19])
+    with pytest.raises(BadSetting, match="has 18 readable samples; at least 20"):
+        load_rows(tmp_path / "few.npy")
 
 
 def test_a_set_is_thinned_and_one_without_labels_has_none(folder: Path) -> None:
