@@ -61,9 +61,9 @@ def review(findings: Findings, at: Places) -> None:
     lists.show_basis(findings, one)
     if one.key == "mislabeled" and (run := findings.requests[0].run):
         retrain.show_encoder(run, at.below)
-    rows = listed(findings, audit, at)
+    rows = every = listed(findings, audit, at)
     with at.more:
-        rows = lists.filtered(findings, rows)
+        rows = lists.filtered(findings, rows, at.chips)
         rows = cut_to_selection(findings, rows)
         how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as")
         if one.key != RANDOM and not one.decisions and len(rows):
@@ -82,6 +82,8 @@ def review(findings: Findings, at: Places) -> None:
             bench.show(findings, rows, row)
     with at.below:
         show_below(findings, audit, rows, row, as_table=how == "table")
+        if one.key == "mislabeled" and "suggested" in table.extra:
+            lists.confusion(table, every)
 
 
 def listed(findings: Findings, audit: label_audit.LabelAudit | None, at: Places) -> np.ndarray:

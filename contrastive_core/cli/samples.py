@@ -17,7 +17,7 @@ from contrastive_core.data.image_list import read_table
 from contrastive_core.engine.answers.files import sample_table
 from contrastive_core.samples import annotations, corrected_folder
 from contrastive_core.samples.issues import SampleInputs, build_table
-from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, is_wrong
+from contrastive_core.samples.label_audit import CLEAN, LabelAudit, audit_table, estimate, is_wrong
 from contrastive_core.samples.sample_lists import RANDOM, why_no_suspects
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 
@@ -156,10 +156,7 @@ def _summary(file: Path, audit: LabelAudit, rows: int) -> tuple[JsonObject, str]
         "may_stop": found.bound < CLEAN,
         "suspects_to_review": {str(share): number for share, number in found.reviews.items()},
     }
-    text = (
-        f"About {found.number:,.0f} of {audit.labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f}), "
-        f"from {counted(found.checked, 'random check')} that found {found.found}."
-    )
+    text = estimate(audit)
     if found.bound < CLEAN:
         return record, f"{text} You can stop: with your decisions applied, fewer than 1 % are still wrong (95 %)."
     if found.bound < 1:

@@ -22,7 +22,7 @@ SHOWN = 60  # images
 HEADS = 5000  # files at most, of which each one's head is read
 SIDE = 96  # pixels of a side of each
 SECONDS = 6.0  # in which files are decoded to look for copies and damage
-LAYOUT = 5  # of what is taken for which split: what was seen under an earlier one is looked at anew
+LAYOUT = 6  # of what is taken for which split: what was seen under an earlier one is looked at anew
 MOST = 200  # folders that are listed
 LOOKS = 20_000  # entries that are looked at, in all
 DEPTH = 3  # folders below the counted one: train/class/part
@@ -45,6 +45,7 @@ class FolderPreview:
     # picture; of more than HEADS files, of the shown ones
     remarks: tuple[str, ...] = ()  # how the folder was taken, and which endings are left out
     same: tuple[tuple[str, str, str], ...] = ()  # what (COPY, TWO_LABELS, LEAK), and the two files with equal pixels
+    compared: int = 0  # files whose pixels were read within SECONDS: only among these is the same picture found
     channels: int = 0  # of arrays that are kept whole; 0 where the images are gray or in color
     captions: tuple[int, int, int] = (0, 0, 0)  # captions, images with one, and training images with one
     caption_remark: str = ""  # on empty captions
@@ -91,6 +92,7 @@ def folder_preview(path: str, limit: int = SHOWN) -> FolderPreview:
         sizes=tuple(dict.fromkeys(in_order[:1] + in_order[-1:])),
         remarks=tuple(image_folder.remarks(train, test)),
         same=tuple(_same(train, test, pixels)),
+        compared=len(pixels),
         channels=0 if channels in (1, 3) else channels,
         captions=captions,
         caption_remark=remark,

@@ -35,7 +35,17 @@ from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import decimals, decisions_path
 
 CHOICES = ("keep", "relabel", "drop")
-NEW_LABELS = ("id", "split", "given", "probability_wrong", "suggested", "probability_suggested", "decision", "label")
+NEW_LABELS = (
+    "id",
+    "split",
+    "given",
+    "probability_wrong",
+    "suggested",
+    "probability_suggested",
+    "decision",
+    "label",
+    "reviewer",
+)
 PATIENCE = 30.0  # seconds for another window that writes: it needs thousandths
 
 
@@ -52,7 +62,7 @@ class Mark(TypedDict, total=False):
     id: str
     event: str
     by: str  # the window
-    reviewer: str
+    reviewer: str  # the person
     time: float
     many: bool  # one on several samples at once
 
@@ -65,6 +75,15 @@ def marks(file: Path) -> Marks:
     lines = [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
     times = Counter(line["event"] for line in lines if "event" in line)
     return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
+
+
+def disagreements(file: Path) -> dict[str, dict[str, str]]:
+    """The samples on which reviewers disagree: the last word of each one, a relabel by its class."""
+    found: dict[str, dict[str, str]] = {}
+    for line in _valid(json_files.read_lines(file)):
+        if line.get("what") in CHOICES and (name := line.get("reviewer")):
+            found.setdefault(str(line["id"]), {})[str(name)] = str(line.get("label") or line["what"])
+    return {sample: words for sample, words in found.items() if len({*words.values()}) > 1}
 
 
 def by_split(config: JsonObject) -> dict[str, Marks]:
@@ -151,7 +170,9 @@ def labels_csv(by_split: Mapping[str, Marks], every: Mapping[str, Mapping[str, s
             decided = {"relabel": m.get("label"), "drop": ""}.get(what, m.get("given"))
             wrong, sure = ("" if m.get(k) is None else str(decimals(float(m[k]))) for k in ("wrong", "confidence"))
             known = [m.get("given"), wrong, m.get("suggested"), sure]
-            rows.append([safe_cell(str(cell or "")) for cell in (sample, split, *known, what, decided)])
+            rows.append(
+                [safe_cell(str(cell or "")) for cell in (sample, split, *known, what, decided, m.get("reviewer"))]
+            )
     return _csv(NEW_LABELS, rows).decode()
 
 

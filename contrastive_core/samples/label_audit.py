@@ -129,6 +129,14 @@ def audit_table(table: SampleTable, marks: Marks, run: Run | None = None) -> Lab
     return LabelAudit(p, wrong, order, reached, audit(p, wrong, order[:reached]))
 
 
+def estimate(audit: LabelAudit) -> str:
+    """The estimate in a sentence of the commands and the report; "" before the first random check."""
+    found, (low, high) = audit.found, audit.found.interval
+    checks = f"{found.checked} random check" + "s" * (found.checked != 1)
+    text = f"About {found.number:,.0f} of {audit.labels:,} labels are wrong (95 % CI: {low:,.0f} to {high:,.0f})"
+    return f"{text}, from {checks} that found {found.found}." if found.checked else ""
+
+
 def is_wrong(mark: Mark) -> float:
     """Return whether a decision says that the label is wrong: 1, 0, or NaN where it says nothing of the label, or was
     one on many samples at once."""

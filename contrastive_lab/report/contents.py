@@ -15,6 +15,7 @@ from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES, read_evaluation
+from contrastive_core.data.datasets import SPLITS
 from contrastive_core.data.image_form import described
 from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import evaluate
@@ -22,6 +23,9 @@ from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.runs.references import PREFIX, references_of
 from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
+from contrastive_core.samples import annotations
+from contrastive_core.samples.label_audit import audit_table, estimate
+from contrastive_core.samples.sample_table import request_of as request_of_samples
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
@@ -107,7 +111,8 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
     checked = _loop_check(source) if source else ""
     status = source.status() if source else {}
     turned = format.in_form(status["note"]) if status.get("is_warned") else ""
-    notes = [without_paths(text, source) for text in (turned, checked, without_images, left_out, note) if text]
+    told = (turned, checked, without_images, left_out, note, *(label_checks(run) if run else ()))
+    notes = [without_paths(text, source) for text in told if text]
     return Part(
         title=str((run and run.meta().get("title")) or space.title),
         about=without_paths(_about(run, space, len(rows)) if run else _about_rows(space, rows), source),
@@ -121,6 +126,18 @@ def _part(space: Space, map_kind: str, device: str, on_progress: OnProgress) -> 
         loss_view=view,
         notes=notes,
     )
+
+
+def label_checks(run: Run) -> list[str]:
+    """How many labels of a split are wrong, by the random rows that somebody checked; nothing without a check."""
+    told = []
+    for split in SPLITS:
+        request = request_of_samples(run.name, split, str(run.config.get("loss")))
+        table = request.table() if request.path().exists() else None
+        audit = None if table is None else audit_table(table, annotations.marks(request.marked), run)
+        if audit is not None and (text := estimate(audit)):
+            told.append(f"{split} split: {text}")
+    return told
 
 
 def _loop_check(run: Run) -> str:

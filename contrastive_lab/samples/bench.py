@@ -84,7 +84,7 @@ def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
         decided = {"id": findings.own_id(row), "what": what, "label": label if what == "relabel" else None}
         by_file.setdefault(findings.file(findings.of(row)[0]), []).append({**findings.about(row), **decided})
     for file, lines in by_file.items():
-        sample_annotations.add_many(file, lines, name, by=window()[0])
+        sample_annotations.add_many(file, lines, name)
 
 
 def show(findings: Findings, rows: np.ndarray, row: int) -> None:
@@ -144,7 +144,7 @@ def _item(findings: Findings, row: int, groups: list[Group], beside: dict[tuple[
         given="" if one.decisions else given,
         suggested=suggested,
         sentence=_(one.question) if one.question else _sentence(table, one.key, row),
-        why="" if is_voted and votes else one.reason(own, at),
+        why=_why(findings, row, "" if is_voted and votes else one.reason(own, at)),
         evidence=[EvidenceGroup(title, _neighbors(findings, group, beside)) for title, group in groups],
         looks_like=suggested if is_wrong else "",
         likeliness=percent(about["confidence"]) if is_wrong else "",
@@ -171,6 +171,14 @@ def _neighbors(
             place = beside.setdefault((split, sample), len(beside))
             shown.append(ShownNeighbor(place, locale.text(text), is_named=is_named))
     return shown
+
+
+def _why(findings: Findings, row: int, reason: str) -> str:
+    """The reason for its place on the list, and what reviewers said of it who disagree."""
+    if (said := findings.disagreements.get(findings.id(row))) is None:
+        return reason
+    text = _("Reviewers disagree: {said}.").format(said=said)
+    return f"{reason} {text}".strip()
 
 
 def is_probably_wrong(table: SampleTable, row: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -122,6 +123,16 @@ class Findings:
         }
 
     @cached_property
+    def disagreements(self) -> dict[str, str]:
+        """What each reviewer said of the rows on which they disagree, by their ids in the joined table."""
+        return {
+            self.id(first + row): ", ".join(f"{name}: {word}" for name, word in words.items())
+            for request, table, first in self.parts()
+            for own, words in sample_annotations.disagreements(self.file(request)).items()
+            if (row := table.row(own)) is not None
+        }
+
+    @cached_property
     def marked_rows(self) -> np.ndarray:
         """The decided rows (m), in their order."""
         return np.sort([row for sample in self.marked if (row := self.table.row(sample)) is not None]).astype(int)
@@ -129,10 +140,11 @@ class Findings:
     def about(self, row: int) -> Mark:
         """What to store with a decision: the given and the suggested label, or of a pair its rows."""
         table = self.table
+        by: Mark = {"by": window()[0], "reviewer": reviewer(), "list": self.list.key}
         if self.list.decisions:
             given = str(table.extra["partner"][row]) if table.towers[0] else ""
-            return {"list": self.list.key, "given": given, "suggested": self.other(row)}
-        known: Mark = {"list": self.list.key, "given": str(table.columns["label"][row])}
+            return {**by, "given": given, "suggested": self.other(row)}
+        known: Mark = {**by, "given": str(table.columns["label"][row])}
         if self.list.suggests:
             return {**known, "suggested": self.list.suggests(table, row)}
         if "suggested" in table.extra:
@@ -146,6 +158,12 @@ class Findings:
         """The id of what a sample may match, in a list of pairs."""
         _request, table, at = self.of(row)
         return self.list.other(table, at)
+
+
+def reviewer() -> str:
+    """The name in this session's decisions: typed, of the environment, or that of the user's account."""
+    names = map(os.environ.get, ("CONTRASTIVE_LAB_REVIEWER", "USER", "USERNAME"))
+    return query_params.kept_value("reviewer") or next(filter(None, names), "")
 
 
 def window() -> tuple[str, float]:

@@ -75,7 +75,7 @@ def rows_to_check(audit: LabelAudit, table: SampleTable, chips: DeltaGenerator) 
     else:
         is_done = not np.isnan(audit.wrong[rows]).any()
         done = _("This check is done: all {size} rows are decided.").format(size=f"{size:,}") if is_done else ""
-        st.caption(f"**{text}** {done} {say_stop(audit)}")
+        st.caption(" ".join(filter(None, [f"**{text}**", done, say_stop(audit), say_left(audit)])))
     at = st.session_state.get(AT)
     is_new = st.session_state.get(LIST) != RANDOM and at != st.session_state.get(ASKED)
     if (not at or is_new or table.row(at) not in rows) and len(undecided := rows[np.isnan(audit.wrong[rows])]):
@@ -104,6 +104,14 @@ def say_stop(audit: LabelAudit) -> str:
     return advice(audit.found, audit.left)
 
 
+def say_left(audit: LabelAudit) -> str:
+    """Return how many suspects to review until at most such a share of labels is wrong."""
+    left = {f"{100 * share:.0f}": f"{number:,}" for share, number in audit.found.reviews.items() if number}
+    each = [_("{number} for at most {share} %").format(number=n, share=share) for share, n in left.items()]
+    text = _("Suspects to review until about such a share of labels is wrong: {numbers}.")
+    return text.format(numbers=", ".join(each)) if each else ""
+
+
 def advice(found: label_audit.Audit, left: int) -> str:
     """The way to the stop with `left` labels undecided. Random rows lead there only if nearly all will be right."""
     more = found.remaining
@@ -117,11 +125,6 @@ def advice(found: label_audit.Audit, left: int) -> str:
 def show_curve(audit: LabelAudit) -> None:
     """What can still be wrong, and the bound after each number of checks beside that without an encoder."""
     found = audit.found
-    ahead = {f"{100 * share:.0f}": f"{number:,}" for share, number in found.reviews.items() if number}
-    if found.checked and ahead:
-        each = [_("{number} for at most {share} %").format(number=n, share=share) for share, n in ahead.items()]
-        text = _("Suspects to review until about such a share of labels is wrong: {numbers}.")
-        st.caption(text.format(numbers=", ".join(each)))
     if found.checked >= SOON and found.bound >= label_audit.CLEAN:
         text = _(
             "With your decisions applied, up to {share} of labels can still be wrong. This bound is wider than the "

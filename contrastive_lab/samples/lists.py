@@ -1,10 +1,12 @@
 """The lists of the Samples page: which one, from which cut-off on, filtered how, as a table and as files."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import JsonObject
@@ -19,6 +21,7 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.findings import Findings
 
+MATRIX = 40  # classes of the matrix
 ROWS = 2000  # of a page of the table; the files have all
 # Of a file's columns; of the others "string".
 TYPES = {"place": "int64", "rank": "int64", "score": "float64", "probability_wrong": "float64", "loss": "float64"}
@@ -120,8 +123,8 @@ def show_basis(findings: Findings, one: SampleList) -> None:
         st.caption(format.plain(line))
 
 
-def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """The rows of a list that pass the filters."""
+def filtered(findings: Findings, rows: np.ndarray, chips: DeltaGenerator) -> np.ndarray:
+    """The rows of a list that pass the filters; a pair of classes is shown and left in the toolbar's `chips`."""
     table, keep = findings.table, np.ones(len(rows), bool)
     columns, classes = table.columns, list(table.labels)
     if table.towers[0]:
@@ -137,6 +140,13 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
     others = classes if "suggested" in table.extra and len(classes) > 1 else []
     if others and (some := query_params.many_of(st.multiselect, _("Suggested classes"), others, name="suggested")):
         keep &= np.isin(table.extra["suggested"][rows], some)
+    if others:
+        of_rows = _both(table, rows)
+        shown = {"": _("All pairs")} | {pair: f"{pair} · {n:,}" for pair, n in Counter(of_rows).most_common() if pair}
+        look: dict[str, Any] = {"format_func": shown.get, "on_change": lambda: go_to(None)}
+        if pair := query_params.one_of(st.selectbox, _("Label → suggestion"), shown, name="pair", **look):
+            keep &= np.array([one == pair for one in of_rows], bool)
+            chips.button(f"{pair} ✕", on_click=_choose_pair, args=("",), help=_("Show all pairs"))
     loss = columns["loss"][rows]
     finite = loss[np.isfinite(loss)]
     if len(finite) and finite.min() < finite.max():
@@ -148,11 +158,48 @@ def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
         keep &= np.isin(table.extra["correct"][rows], _yes_or_no(_("Probe says"), "probe", words))
     has = np.isin(columns["id"][rows], list(findings.marked))
     keep &= np.isin(has, _yes_or_no(_("Decided"), "marked"))
+    if findings.disagreements:
+        differs = np.isin(columns["id"][rows], list(findings.disagreements))
+        keep &= np.isin(differs, _yes_or_no(_("Reviewers disagree"), "disagree"))
     if not keep.all():
         st.caption(
             _("The filter leaves {count} of {rows}.").format(count=f"{int(keep.sum()):,}", rows=f"{len(rows):,}")
         )
     return rows[keep]
+
+
+def _both(table: SampleTable, rows: np.ndarray) -> list[str]:
+    """The label and the class that each row looks like, in one text; "" where its label is probably right."""
+    names = zip(*(some[rows].tolist() for some in (table.columns["label"], table.extra["suggested"])), strict=True)
+    wrong = table.columns["mislabeled"][rows] > START
+    return [f"{a} → {b}" if is_wrong and a else "" for (a, b), is_wrong in zip(names, wrong, strict=True)]
+
+
+def _choose_pair(pair: str) -> None:
+    query_params.choose(query_params.key_of("pair"), pair, in_popover=True)
+    go_to(None)
+
+
+def confusion(table: SampleTable, rows: np.ndarray) -> None:
+    """The suspects as a matrix of labels and suggested classes; a click on a cell leaves its pair on the list."""
+    pairs, key = Counter(filter(None, _both(table, rows))), f"samples-confusion-{cache.digest(table.labels)}"
+    if not pairs:
+        return
+    names = table.labels[:MATRIX]
+
+    def clicked() -> None:
+        if cells := st.session_state[key]["selection"]["cells"]:
+            at, column = cells[0]
+            pair = f"{names[int(at)]} {column}"
+            _choose_pair(pair if pairs[pair] else "")
+
+    with st.expander(_("Suspects by label and suggested class")):
+        listed = [{_("label"): a} | {f"→ {b}": pairs[f"{a} → {b}"] for b in names} for a in names]
+        draw_table(listed, hide_index=True, key=key, on_select=clicked, selection_mode="single-cell")
+        text = _(
+            "Rows are the labels, columns the suggested classes. Click a cell to leave only its samples on the list."
+        )
+        st.caption(text)
 
 
 def _yes_or_no(label: str, name: str, words: tuple[str, str] = ("yes", "no")) -> list[bool]:

@@ -24,7 +24,7 @@ from contrastive_lab import cache, format, guard, path_input, query_params, stat
 from contrastive_lab.locale import _, message
 from contrastive_lab.progress import follow, follow_training
 from contrastive_lab.samples.bench import is_probably_wrong
-from contrastive_lab.samples.findings import Findings, window
+from contrastive_lab.samples.findings import Findings, reviewer
 from contrastive_lab.samples.lists import listed, show_files
 
 LONGER = 4  # times the epochs that are offered
@@ -48,6 +48,8 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
     st.caption(
         _("Decided: {counts}. Decisions belong to the data set: every run of it shows them.").format(counts=counts)
     )
+    name = reviewer()
+    st.text_input(_("Reviewer"), name, key="reviewer", on_change=_rename, help=_("Stored with each decision."))
     label, name = _("Download new labels"), "new_labels.csv"
     content: Callable[[], str] = partial(sample_annotations.labels_csv, by_split)
     if one.decisions:
@@ -61,6 +63,10 @@ def save(findings: Findings, rows: np.ndarray, place: DeltaGenerator) -> None:
         _export(run, place)
     if one.changes:
         _retrain(findings)
+
+
+def _rename() -> None:
+    query_params.keep(reviewer=st.session_state["reviewer"].strip())
 
 
 def _export(run: Run, place: DeltaGenerator) -> None:
@@ -146,7 +152,7 @@ def _many(findings: Findings, labels: Mapping[int, str | None]) -> None:
                 }
                 for row in some
             ]
-            sample_annotations.add_many(request.marked, lines, event, by=window()[0])
+            sample_annotations.add_many(request.marked, lines, event)
     st.session_state[MANY] = st.session_state.get(MANY, 0) + 1
     st.rerun()
 

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core.data import datasets
-from contrastive_core.data.folder_preview import COPY, LEAK, TWO_LABELS, changed, values_of
+from contrastive_core.data.folder_preview import COPY, LEAK, SECONDS, TWO_LABELS, changed, values_of
 from contrastive_core.engine import jobs
 from contrastive_lab import cache, format
 from contrastive_lab.components.gallery import draw_gallery
@@ -40,6 +40,12 @@ def contents(folder: str) -> None:
     if same := result.meta["same"]:
         with st.expander(said_of_copies(result.meta["same_counts"])):
             st.code("\n".join(f"{first} = {other}" for _kind, first, other in same), language=None)
+    if (compared := result.meta["compared"]) < (total := sum(map(sum, result.meta["counts"]))):
+        text = _(
+            "The search for equal pictures and damaged files stopped after {seconds} s, at {compared} of {total} "
+            "images. The list of near-duplicates on Samples has all of them."
+        )
+        st.caption(text.format(seconds=f"{SECONDS:.0f}", compared=f"{compared:,}", total=f"{total:,}"))
     if left_out := result.meta["left_out"]:
         n = result.meta["n_left_out"]
         with st.expander(ngettext("{n} file is left out", "{n} files are left out", n).format(n=f"{n:,}")):

@@ -34,7 +34,13 @@ def page_at(name: str, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest
     return app.run()
 
 
-LOOK = {"remarks": [], "captions": [0, 0, 0], "caption_remark": "", "caption_problem": ""}  # at a folder without them
+LOOK = {
+    "remarks": [],
+    "captions": [0, 0, 0],
+    "caption_remark": "",
+    "caption_problem": "",
+    "compared": 9000,
+}  # at a folder without them
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from contrastive_core.samples import annotations, label_audit
 from contrastive_core.samples import run_samples as sample_build
 from contrastive_core.samples.sample_table import SampleTable, request_of
 from contrastive_lab.components.cut_off import CutOff
+from contrastive_lab.report.contents import label_checks
 from contrastive_lab.samples import label_audit as label_audit_page
 from contrastive_lab.samples import lists
 
@@ -49,6 +50,9 @@ def test_random_rows_give_an_estimate_that_survives_a_reload(desk: Desk) -> None
     assert "from 20 checks" in text_of(opened(run="simclr-digits", split="test", list="mislabeled"))
     sample_build.samples_of_run(runs.load("moco_v2-digits"), split="test")
     assert "from 20 checks" in text_of(opened(run="moco_v2-digits", split="test", list="random"))
+    (told,) = label_checks(runs.load("simclr-digits"))  # of a report: the same number
+    number = text_of(app).split(" wrong labels of 360")[0].split("**")[-1]
+    assert told.startswith(f"test split: About {number} of 360 labels are wrong (95 % CI: ")
     assert "Suspects to review until about such a share of labels is wrong" in text_of(again)
     desk.report = {}
     app = opened(run="simclr-digits", split="test", list="random", checks="240")

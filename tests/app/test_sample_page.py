@@ -301,6 +301,17 @@ def test_a_decision_that_another_window_made_meanwhile_is_announced_and_stays(de
     assert not app.exception
 
 
+def test_a_pair_of_label_and_suggestion_is_left_on_the_list_until_its_button_is_pressed(desk: Desk) -> None:
+    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
+    wrong = np.flatnonzero(table.columns["mislabeled"] > 0.5)
+    label, other = (str(names[wrong[0]]) for names in (table.columns["label"], table.extra["suggested"]))
+    same = (table.columns["label"][wrong] == label) & (table.extra["suggested"][wrong] == other)
+    app = opened(run="simclr-digits", split="test", every="yes", pair=f"{label} → {other}")
+    assert {item.id for item in desk.bench.items} == {*table.columns["id"][wrong[same]].tolist()}
+    next(b for b in app.button if b.label == f"{label} → {other} ✕").click().run()
+    assert desk.bench.total == len(table)
+
+
 def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:
     app = opened(run="simclr-digits", split="test")
     assert not app.exception

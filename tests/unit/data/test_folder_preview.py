@@ -49,7 +49,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert sum(map(sum, made.counts)) == 3  # a training gets no more
 
 
-def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path) -> None:
+def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, place in enumerate(("train/a/0", "train/a/1", "train/b/0", "train/b/2", "test/a/0", "test/b/0")):
         file = tmp_path / f"{place}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -61,6 +61,8 @@ def test_the_same_picture_twice_is_counted_by_what_it_means(tmp_path: Path) -> N
     assert meta["same_counts"] == {"copy": 1, "two labels": 1, "leak": 2}
     assert ("leak", "train: a/0.png", "test: b/0.png") in [tuple(one) for one in meta["same"]]
     assert said_of_copies(meta["same_counts"]).endswith("copies: 1 · with two labels: 1 · in both splits: 2")
+    monkeypatch.setattr("contrastive_core.data.folder_preview.SECONDS", -1.0)
+    assert (folder_preview(str(tmp_path), limit=2).compared, meta["compared"]) == (2, 7)
     for file in tmp_path.rglob("*.png"):
         file.write_bytes(b"no picture")
     with pytest.raises(ValueError, match="none of the 7 images in "):

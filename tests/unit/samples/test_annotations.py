@@ -127,6 +127,21 @@ def test_decisions_add_to_what_the_run_was_trained_without() -> None:
     assert sample_annotations.cleaned(first_run, [first_run, second_run]) == [second_run]
 
 
+def test_samples_on_which_reviewers_disagree_are_listed_by_their_last_words() -> None:
+    file = of()
+    for sample, name, what, label in (
+        ("a/1", "Ann", "keep", None),
+        ("a/1", "Bob", "drop", None),
+        ("a/1", "Ann", "relabel", "cat"),
+        ("a/2", "Ann", "keep", None),
+        ("a/2", "Bob", "keep", None),
+        ("a/3", "Ann", "keep", None),
+        ("a/3", "Ann", "drop", None),
+    ):
+        sample_annotations.add(file, sample, what, label, reviewer=name)
+    assert sample_annotations.disagreements(file) == {"a/1": {"Ann": "cat", "Bob": "drop"}}
+
+
 def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
     file = of()
     about = {"given": "3", "suggested": "5", "confidence": 0.97, "wrong": 0.9999999}
@@ -136,7 +151,7 @@ def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
     text = sample_annotations.labels_csv({"train": sample_annotations.marks(file)})
     rows = {row["id"]: row for row in csv.DictReader(io.StringIO(text))}
     assert tuple(rows["a/1"]) == sample_annotations.NEW_LABELS
-    told = ["a/1", "train", "3", "0.99999", "5", "0.97", "relabel", "8"]
+    told = ["a/1", "train", "3", "0.99999", "5", "0.97", "relabel", "8", ""]
     assert list(rows["a/1"].values()) == told
     assert (rows["a/2"]["label"], rows["a/2"]["suggested"]) == ("1", "")
     assert (rows["a/3"]["label"], rows["a/3"]["probability_suggested"]) == ("", "0.97")
