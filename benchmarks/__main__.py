@@ -46,6 +46,8 @@ NAMES = (
     "pages",
     "watch",
     "loss_lab",
+    "playground",
+    "live_change",
     "transitions",
     "scatter",
     "adviser",

@@ -9,8 +9,8 @@ import contextlib
 import dataclasses
 import secrets
 import time
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from contrastive_core import losses, methods
 from contrastive_core.base import json_files
@@ -31,7 +31,11 @@ LOOK_SECONDS = 0.05  # between two looks at the file of requests
 
 def settings_of(config: TrainConfig) -> dict[str, Live]:
     """The settings that can be changed while such a run trains. Args: config: resolved."""
-    return live_settings(config.to_dict(), losses.knobs(config.loss or ""), methods.knobs(config.method))
+    return _live(config.to_dict(), config)
+
+
+def _live(settings: Mapping[str, Any], config: TrainConfig) -> dict[str, Live]:
+    return live_settings(settings, losses.knobs(config.loss or ""), methods.knobs(config.method))
 
 
 class LiveChanges:
@@ -65,35 +69,28 @@ class LiveChanges:
 
     def _read(self, step: int, saved: Sequence[Change]) -> str:
         logged, settings = self.run.logged_changes(), self.run.config
-        every = {change["id"]: change for change in [*saved, *logged]}
-        same_loss = settings.get("loss") == self.setup.config.loss
-        knobs, of_method = losses.knobs(self.setup.config.loss or ""), methods.knobs(self.setup.config.method)
-        before = live_settings(settings, knobs, of_method) if same_loss else {}
+        every = sorted({one["id"]: one for one in [*saved, *logged]}.values(), key=lambda one: one["step"])
+        is_same_loss = settings.get("loss") == self.setup.config.loss
+        before = _live(settings, self.setup.config) if is_same_loss else {}
         new = {n: v for n, v in self.values.items() if n in before and before[n].start != v}  # --set of this resume
         self.values |= {name: before[name].start for name in new}
         is_diverged = bool(self.run.status().get("is_diverged"))
-        later = [change for change in every.values() if change["step"] > step and not change.get("withdrawn")]
-        gone = [c for c in later if is_diverged or c["name"] in new or c["name"] not in self.live]
-        for change in gone:
-            change["withdrawn"] = True
-        ordered = sorted(every.values(), key=lambda change: change["step"])
-        if gone or ordered != logged:
-            self.run.write("changes.jsonl", json_files.lines_bytes(map(dict, ordered)))
-        self._known = set(every)
-        valid = [change for change in ordered if not change.get("withdrawn") and change["name"] in self.live]
-        self.taken = [change for change in valid if change["step"] <= step]
-        self.values |= {change["name"]: change["to"] for change in self.taken}
-        self._coming = [dict(change) for change in valid if change["step"] > step]
-        resets = [self._entry(step + 1, name, value) for name, value in new.items() if value != self.values[name]]
-        self._coming = resets + self._coming
-        schedule = self.run.manifest.get("schedule") or []
-        named = [{"id": f"schedule-{number}", **one} for number, one in enumerate(schedule)]
-        self._planned = [one for one in named if one["id"] not in self._known]
+        later = [one for one in every if one["step"] > step and not one.get("withdrawn")]
+        gone = [one for one in later if is_diverged or one["name"] in new or one["name"] not in self.live]
+        for one in gone:
+            one["withdrawn"] = True
+        if gone or every != logged:
+            self.run.write("changes.jsonl", json_files.lines_bytes(map(dict, every)))
+        valid = [one for one in every if not one.get("withdrawn") and one["name"] in self.live]
+        self.taken = [one for one in valid if one["step"] <= step]
+        self.values |= {one["name"]: one["to"] for one in self.taken}
+        resets = {name: to for name, to in new.items() if to != self.values[name]}
+        self._coming = [{"id": secrets.token_hex(8), "step": step + 1, "name": n, "to": to} for n, to in resets.items()]
+        self._coming += [dict(one) for one in valid if one["step"] > step]
+        self._known = {one["id"] for one in every}
+        planned = enumerate(self.run.manifest.get("schedule") or [])
+        self._planned = [{"id": key, **one} for n, one in planned if (key := f"schedule-{n}") not in self._known]
         return message("changes after step {step} were withdrawn", step=step) if gone else ""
-
-    @staticmethod
-    def _entry(step: int, name: str, to: float) -> JsonObject:
-        return {"id": secrets.token_hex(8), "step": step, "name": name, "to": to}
 
     def due(self, step: int) -> list[JsonObject]:
         """What is to be changed before `step`, from 1; on the first process only."""

@@ -17,7 +17,6 @@ from contrastive_lab import cache, changes, format, guard
 from contrastive_lab.locale import _
 
 REFUSED = "live-refused"  # of the session: the run that did not take a change, and why
-BRANCHES = "live-branches"  # of the session: runs to compare once all have ended
 SPAN = 100.0  # of a logarithmic slider: from the first value up, and down
 IN_A_DECADE = (1.0, 1.25, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.3, 8.0)
 
@@ -115,11 +114,9 @@ def branch_form(run: Run) -> str:
                 names = [made.name for made in calls.branch(run, epoch, *every)]
                 for name in names:
                     queue.resume(name)
-                st.session_state[BRANCHES] = [run.name, *names]
-        started: list[str] = st.session_state.get(BRANCHES, [])
-        if run.name in started:
+        if started := [name for name in family(run)[1:] if queue.progress_of(name)]:
             text = _("Started: {names}. Choose one at the top to follow it.")
-            st.info(format.plain(text.format(names=", ".join(started[1:]))))
+            st.info(format.plain(text.format(names=", ".join(started))))
     return names[0] if names else ""
 
 
@@ -127,14 +124,20 @@ def _from(epoch: int | None) -> str:
     return _("the newest state") if epoch is None else _("epoch {epoch}").format(epoch=epoch)
 
 
-def ended_branches() -> list[str]:
-    """The branches that were started here, and what they branched off, once all have ended; they are given once."""
-    names: list[str] = st.session_state.get(BRANCHES, [])
-    if any(queue.progress_of(name) for name in names):
-        return []
-    st.session_state.pop(BRANCHES, None)
-    done = []
+def family(run: Run) -> list[str]:
+    """A run and its branches; of a run without, the run that it branched off and all of that one's."""
+    origin = run.name if (own := _branches(run.name)) else str(run.manifest.get("branch", {}).get("run") or run.name)
+    return [origin, *(own or _branches(origin))]
+
+
+def _branches(name: str) -> list[str]:
+    return sorted(one.name for one in runs.list_runs() if one.manifest.get("branch", {}).get("run") == name)
+
+
+def done(names: Iterable[str]) -> list[str]:
+    """Those of some runs that have ended whole."""
+    found = []
     for name in names:
         with contextlib.suppress(ValueError, OSError):  # deleted since
-            done += [name] if runs.load(name).status()["status"] == "done" else []
-    return done if len(done) > 1 else []
+            found += [name] if runs.load(name).status()["status"] == "done" else []
+    return found

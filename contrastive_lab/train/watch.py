@@ -114,14 +114,15 @@ def live(name: str, view: str) -> None:
             st.subheader(format.plain(name))
             not_yet(name, error)
         return
-    if queue.progress_of(name) is not None:
+    if any(map(queue.progress_of, family := live_settings.family(run))):
         st.session_state[AT_WORK] = name
-    elif branches := live_settings.ended_branches():
-        st.switch_page("pages/compare.py", query_params={"runs": ",".join(branches)})
-    elif st.session_state.get(AT_WORK) == name and run.status()["status"] == "done":
+    elif st.session_state.get(AT_WORK) == name:
         del st.session_state[AT_WORK]
-        state.choose_run(name)
-        st.rerun()
+        if len(done := live_settings.done(family)) > 1:
+            st.switch_page("pages/compare.py", query_params={"runs": ",".join(done)})
+        if done:
+            state.choose_run(name)
+            st.rerun()
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
     metrics = reader.update()

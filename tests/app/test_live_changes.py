@@ -144,11 +144,14 @@ def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: 
     assert runs.load(started[1]).manifest["branch"] == {"run": "mine", "step": 10, "epoch": 1}
     told = "Started: mine-temperature0.05, mine-temperature0.4-lr0.001. Choose one at the top to follow it."
     assert told in [i.value.replace("\\", "") for i in app.info]
-    for name in started:
-        runs.load(name).set_status("done")
-    app.session_state["live-branches"] = ["mine", *started]
-    app.switch_page("pages/train.py")
-    app.query_params["watch"] = started[0]
+    runs.load(started[0]).set_status("done")
+    with monkeypatch.context() as waiting:  # the other branch is at work, and the page has been loaded again
+        waiting.setattr(queue, "progress_of", lambda name: Progress("waiting") if name == started[1] else None)
+        app = opened("train", monkeypatch, watch=started[0])
+        assert app.title[0].value == "Train"
+    runs.load(started[1]).set_status("done")
     app.run()
     assert not app.exception
     assert app.title[0].value == "Compare"
+    assert live.family(run) == live.family(runs.load(started[1])) == ["mine", *started]
+    assert opened("train", monkeypatch, watch=started[0]).title[0].value == "Train"  # they had ended before
