@@ -72,6 +72,18 @@ def click(selector: str) -> Callable[[Any], None]:
     return start
 
 
+def draw_around(page: Any) -> None:
+    """Draw around the points in the middle of a map."""
+    box = page.locator(MAP).first.bounding_box()
+    corners = [(box["x"] + part * box["width"], box["y"] + box["height"] * row) for part, row in LASSO]
+    page.mouse.move(*corners[0])
+    page.mouse.down()
+    for corner in corners[1:]:
+        page.mouse.move(*corner, steps=8)
+    page.mouse.up()
+
+
+LASSO = ((0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7))  # shares of the width and the height
 MAP = ".map canvas"
 PAIR = "simclr-digits,sup_con-digits"
 TRANSITIONS = {
@@ -84,14 +96,20 @@ TRANSITIONS = {
         ".ring",
         press("Run"),
     ),
+    "bars": Transition(
+        "Loss Lab, bars of another loss",
+        "loss_lab?on=matrix",
+        ".pushes button:not(.is)",
+        click(".pushes button:not(.is):enabled"),
+        6,
+    ),
     "features": Transition("Explore, from h to z", "explore?run=simclr-shapes", ".map canvas", press("z", "radio"), 6),
     "maps": Transition(
         "Explore, from UMAP to PCA", "explore?run=simclr-shapes", ".map canvas", press("PCA", "radio"), 6
     ),
+    "selection": Transition("Explore, points are selected", "explore?run=simclr-shapes", MAP, draw_around, 4),
     "morph": Transition("Compare, from one map to the other", f"compare?runs={PAIR}", MAP, click(".morph button"), 4),
-    "epochs": Transition(
-        "Train, from epoch to epoch", "train?watch=simclr-shapes", MAP, click(".st-key-play-epochs button"), 6
-    ),
+    "epochs": Transition("Train, from epoch to epoch", "train?watch=simclr-shapes", MAP, click(".epochs button"), 6),
 }
 
 

@@ -135,10 +135,13 @@ def table(some_runs: Sequence[Run], sought: str, columns: Sequence[str]) -> tupl
     order = dict.fromkeys((MAP, *FIRST_COLUMNS, *IF_USED, *columns))
     shown = [k for k in order if k not in (MAP, *IF_USED) or any(r[k] not in (None, "") for r in rows)]
     same_selection([r["name"] for r in rows])
+    axis = dict(COLUMNS[AXIS])
+    if len(shares := {raw.get(_data(run)) for run in found}) == 1 and (share := shares.pop()) is not None:
+        axis["label"] = _("kNN, 0 to 100 % │ raw pixels {share}").format(share=f"{100 * share:.1f}")
     best = "; ".join(f"{r['name']} {r['kNN %']:.1f} %" for r in rows[:5] if r["kNN %"] is not None)
     drawn = draw_table(
         [{k: r[k] for k in shown} for r in rows],
-        COLUMNS,
+        {**COLUMNS, AXIS: axis},
         hide_index=True,
         placeholder="–",
         row_height=ROW,

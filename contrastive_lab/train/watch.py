@@ -243,7 +243,8 @@ def scores_of(metrics: MetricsReader, name: str) -> list[tuple[int, float]]:
 def figures_of_now(run: Run, metrics: MetricsReader, epochs: int) -> None:
     """Loss and score with how they came about: kNN where there are classes, recall between two towers."""
     if not metrics.steps:
-        st.caption(_("The first step is being taken…"))
+        if training.status_of(run)["status"] != "done":
+            st.caption(_("The first step is being taken…"))
         return
     lines = thinned(metrics)
     done = max(0.02, min(1.0, (metrics.latest[-1].get("epoch") or 1) / max(1, epochs)))

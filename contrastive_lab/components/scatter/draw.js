@@ -20,6 +20,7 @@ const RINGED = 40; // selected points that are ringed: so few are lost among the
 export function draw(map) {
   if (!map.xy || !map.root.isConnected || !map.stage.clientWidth) return;
   if (map.stale) {
+    map.stale = false;
     const slices = inView(map);
     map.shown = countShown(map, slices);
     map.isDense = map.shown > DENSE;
@@ -28,7 +29,6 @@ export function draw(map) {
     followView(map);
   }
   drawOver(map);
-  map.stale = false;
   if (map.pending) {
     map.timings.push(performance.now() - map.pending);
     map.pending = 0;

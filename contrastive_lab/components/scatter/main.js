@@ -47,6 +47,7 @@ function build() {
     mode: "lasso",
     picked: [],
     lit: new Uint8Array(0),
+    selectedAt: -Infinity,
     hover: -1,
     timings: [],
     path: null,

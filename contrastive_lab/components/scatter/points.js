@@ -1,9 +1,11 @@
 // Points as pixels: 50,000 rectangles would take a canvas 50 ms. Of more in view a density is drawn (density.js).
 
-import { view } from "./view.js";
+import { schedule, view } from "./view.js";
 import { fromHex, packed, sizeCanvas } from "../shared/canvas.js";
+import { ease } from "../star/layout.js";
 
 export const PALE = 0.3; // alpha of what is not selected
+const FADE = 400; // milliseconds until it is
 export const DENSE = 50_000; // points in view, above which their density is drawn
 
 /** @param {ScatterState} map */
@@ -114,8 +116,11 @@ export function drawPoints(map, slices) {
     vx = v.x * dpr - half,
     vy = v.y * dpr - half;
   const hides = map.meta.palette.map((_, k) => map.hidden.has(k));
+  const faded = ease((performance.now() - map.selectedAt) / FADE),
+    pale = 0.9 + (PALE - 0.9) * faded;
+  if (some && faded < 1) schedule(map, true);
   for (let pass = some ? 0 : 1; pass < 2; pass++) {
-    const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], fromHex(hex), pass ? 0.9 : PALE));
+    const inks = map.meta.palette.map((hex, k) => inkOf(dots[k], fromHex(hex), pass ? 0.9 : pale));
     for (let s = 0; s < slices.length; s += 2)
       for (let q = slices[s]; q < slices[s + 1]; q++) {
         const k = color[q];

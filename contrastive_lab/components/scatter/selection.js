@@ -6,12 +6,14 @@ import { drawGallery } from "../gallery/grid.js";
 import { nearOf } from "./near.js";
 import { packRows } from "./rows.js";
 import { schedule } from "./view.js";
+import { isStill } from "../shared/stage.js";
 
 /**
  * @param {ScatterState} map
  * @param {number[]} rows
  */
 export function light(map, rows) {
+  if (!map.picked.length) map.selectedAt = isStill() ? -Infinity : performance.now();
   map.picked = rows;
   map.lit.fill(0);
   for (const row of [...rows, ...(nearOf(map)?.rows ?? [])]) for (let i = row; i < map.n; i += map.rows) map.lit[i] = 1;
