@@ -1,6 +1,7 @@
 """The commands that read what was trained: embed, evaluate, project, compare, export, references, and
 `analyze`, which makes what pages wait for."""
 
+import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.base.errors import BadSetting, explained
-from contrastive_core.base.json_files import JsonObject
+from contrastive_core.base.json_files import JsonObject, read_object
 from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
@@ -34,6 +35,7 @@ from contrastive_core.engine.answers.scores import evaluate as evaluate_run
 from contrastive_core.engine.answers.scores import map_of_rows
 from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
 from contrastive_core.runs.references import PREFIX, add, named_on, read_names, remove
+from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
@@ -75,6 +77,8 @@ def evaluate(args: Namespace) -> None:
             every = answers.rows_of(space, on_progress, args.device)
             record["rows"] = scored_rows(names, answers.test_rows(space, every, on_progress, args.device)[1], every)
             record |= {"scores": {name: made["scores"]["own"][name] for name in names}}
+            if space.recorded is not None and not chosen:
+                record["recording"] = _of_recording(space.recorded.run)
             scored = {space.title: scores_from_json(record["scores"])}
         else:
             run, split = sources.run_of(args.run, args), args.split or "test"
@@ -112,6 +116,30 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
     return evaluate_vectors(name, rows, train, chosen, args.device, on_progress)
 
 
+def _of_recording(run: Run) -> JsonObject:
+    """The latest value of each figure of a recording, what its loop checks found, and the note on its status."""
+    record: JsonObject = {
+        "towers": run.manifest.get("recording", {}).get("towers"),
+        "figures": {name: value for line in run.metrics() for name, value in line.items() if value is not None},
+        "loop_check": None,
+        "note": run.status().get("note") or "",
+    }
+    with contextlib.suppress(OSError, ValueError):  # none, or damaged, which `verify` says
+        record["loop_check"] = read_object(run.path / CHECK_FILE, CHECK)
+    return record
+
+
+def _recording_text(towers: Sequence[str] | None, figures: JsonObject, loop_check: JsonObject | None, note: str) -> str:
+    names = f", towers {' and '.join(map(printable, towers))}" if towers else ""
+    lines = [f"Recording at step {figures.get('step', 0):,}{names}:"]
+    lines += [f"  {name:<23} {value:.4g}" for name, value in figures.items() if name != "step"]
+    if loop_check:
+        rows = [row for fault in loop_check["faults"] for row in fault["rows"]]
+        lines += [loop_check["text"] or loop_check["problem"], loop_check["numbers"] if loop_check["text"] else ""]
+        lines += [f"Rows concerned: {', '.join(map(printable, rows))}" if rows else ""]
+    return "\n".join(filter(None, [*lines, note]))
+
+
 def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str, Scores]) -> str:
     """Every score of each source; of a file also the number of rows that it rests on."""
     name = record.get("file") or record.get("space") or f"{args.run}, {record['split']}"
@@ -123,6 +151,8 @@ def _scores_text(args: Namespace, record: Mapping[str, Any], scored: Mapping[str
         for metric, score in scores.items():
             on = f"  on {counted(rows[metric], 'row')}" if metric in rows and score.value is not None else ""
             lines.append(f"  {score.title:<23} {_beside_chance(scores, chance, metric)}{on}")
+    if recording := record.get("recording"):
+        lines += ["", _recording_text(**recording)]
     return "\n".join(lines)
 
 

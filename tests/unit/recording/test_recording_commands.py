@@ -38,4 +38,26 @@ def test_it_is_verified_listed_scored_and_mapped(closed: str, capsys, tmp_path, 
     assert main.main(["embed", closed]) != 0
     assert "watched is a recording" in capsys.readouterr().err
     assert main.main(["evaluate", closed]) == 0
+    assert "Recording at step 2:\n" in capsys.readouterr().out
     assert main.main(["project", closed, "--out", "map.csv"]) == 0
+
+
+def test_evaluate_says_what_the_page_of_a_recording_says(capsys) -> None:
+    """Recall and gap of two towers, the fault of the loop and its rows."""
+    with watch("towers", loss="info_nce", towers=("image", "text"), positives="keys", every=1, strict=True) as w:
+        for _ in range(3):
+            a, b = torch.randn(30, 5, requires_grad=True), torch.randn(31, 5)
+            loss = torch.nn.functional.cross_entropy(
+                torch.nn.functional.normalize(a) @ torch.nn.functional.normalize(b[:30]).T / 0.5, torch.arange(30)
+            )
+            ids = [*map(str, range(30))]
+            w.step(a, b, ids=(ids, [*ids, "hard"]), caller_loss=loss, temperature=0.5)
+            loss.backward()
+            w._recorder.wait()
+    assert main.main(["evaluate", "towers"]) == 0
+    out = capsys.readouterr().out
+    assert "Recording at step 3, towers image and text:" in out
+    assert "  recall_1_forth " in out
+    assert "  modality_gap " in out
+    assert "The 1 rows without an anchor are not used as negatives." in out
+    assert "Rows concerned: hard" in out
