@@ -156,7 +156,8 @@ def loop_check(run: Run) -> None:
             if fault["rows"]:
                 st.text(_("Rows concerned: {ids}").format(ids=", ".join(fault["rows"])))
         counts = {"steps": max(fault["steps"] for fault in record["faults"]), "checked": record["checked"]}
-        st.caption(_("Found in {steps} of {checked} checked steps.").format(**counts))
+        if counts["checked"]:
+            st.caption(_("Found in {steps} of {checked} checked steps.").format(**counts))
 
 
 def _growing(name: str) -> Run:

@@ -48,7 +48,7 @@ def check_loop(args: Namespace) -> int:
         raise ValueError(f"{name} has more rows than are compared")
     check = CheckCopy(copy, precision_of(copy), tuple(g is not None for g in grads), grads)
     found = diagnose(check.saved_batch(args.positives, args.accumulate), loss)
-    if found.problem and not found.faults:
+    if found.problem and not found.faults and found.expected is None:
         raise ValueError(found.problem)
     rows = sorted({row for fault in found.faults for row in fault.rows})
     record = {

@@ -22,6 +22,7 @@ from contrastive_core.recording.faults import Case, Fault, Suspect, of_healthy, 
 from contrastive_core.recording.recorded_batch import RecordedBatch
 
 NOT_EXPLAINED = N_("The loss is not the declared one, and no known fault explains it.")
+VALUE_ALONE = N_("Only the loss value is compared: no gradient reached the rows. Call step before the backward pass.")
 RANDOM = "random_evaluation"
 OF_ROWS = ("collapse", "duplicates", "own_keys_in_queue", "queue_unfilled", RANDOM)  # faults that exclude no others
 MOST_SCORES = 1 << 22  # anchors × candidates of a batch that is checked
@@ -121,7 +122,8 @@ def diagnose(batch: SavedBatch, loss: Loss | None) -> Diagnosis:
         judge = _Judge(batch, Case(batch.rows, _comparable(batch, loss), batch.positives, batch.process))
     except ValueError as error:
         return Diagnosis(faults, problem=sentence(error), value=batch.value)
-    numbers = Diagnosis(faults, value=batch.value, expected=judge.declared.value)
+    problem = "" if judge.grad is not None else VALUE_ALONE
+    numbers = Diagnosis(faults, problem=problem, value=batch.value, expected=judge.declared.value)
     if judge.grad is not None:
         numbers = replace(numbers, factor=judge.factor, cosine=judge.cosine)
     if judge.is_healthy():

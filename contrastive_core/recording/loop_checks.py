@@ -15,7 +15,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.doctor import EPS, OF_ROWS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
 from contrastive_core.recording.faults import Fault, spread_of
 from contrastive_core.recording.recorded_batch import batch_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
@@ -201,7 +201,8 @@ class LoopFindings:
         if names == self.reported:
             return ""
         self.reported = names
-        return join(" ", filter(None, [self._text(names), self.last.numbers]))
+        numbers = "" if set(names) <= {*OF_ROWS} else self.last.numbers
+        return join(" ", filter(None, [self._text(names), numbers]))
 
     def record(self) -> JsonObject:
         """As the recording keeps it."""

@@ -12,10 +12,12 @@ import pytest
 import torch
 from cases import cases
 
-from contrastive_core import watch
+from contrastive_core import losses, pairs, watch
 from contrastive_core.base import safe_files
+from contrastive_core.base.json_files import read_object
 from contrastive_core.compare.verify import damage
 from contrastive_core.recording import steps
+from contrastive_core.runs.run import CHECK, CHECK_FILE
 from contrastive_core.spaces import recorded_rows
 
 
@@ -206,3 +208,34 @@ def test_a_probe_set_that_changes() -> None:
     assert "rows of the probe set (1: the first probe had no such ids)" in note
     assert "rows of the probe set (1: their id is already recorded)" in note
     assert "rows of the probe set (1: not finite)" in note
+
+
+@pytest.mark.parametrize("loss", [torch.ones(3), "much", [1.0]])
+def test_a_loss_that_is_no_number(loss: object) -> None:
+    with watch("number", loss="nt_xent", every=1) as w:
+        w.step(torch.randn(6, 2, 4), caller_loss=loss)
+    assert "caller_loss must be one number; got a" in note_of(w)
+    assert "caller_loss" not in w.run.metrics()[0]
+
+
+def test_a_loop_without_gradients(caplog) -> None:
+    """The value is compared, and the recording says that the gradient is not."""
+    for mode in (torch.no_grad, torch.inference_mode):
+        with watch(mode.__name__, loss="nt_xent", temperature=0.5, every=1, strict=True) as w:
+            for _ in range(3):
+                with mode():
+                    z = torch.randn(8, 2, 4)
+                    w.step(z, caller_loss=losses.create("nt_xent", temperature=0.5)(pairs.from_views(z)).value)
+                w._recorder.wait()
+        record = read_object(w.run.path / CHECK_FILE, CHECK)
+        assert str(record["problem"]).startswith("Only the loss value is compared: no gradient reached the rows.")
+        assert record["faults"] == []
+    assert not caplog.records
+
+
+def test_a_loss_of_no_library(caplog) -> None:
+    with watch("own", loss=torch.nn.MSELoss(), every=1, strict=True) as w:
+        z = torch.randn(8, 2, 4, requires_grad=True)
+        w.step(z, caller_loss=z.square().mean())
+        z.square().mean().backward()
+    assert "The loss is not checked: Contrastive Lab has none that computes the same." in note_of(w)
