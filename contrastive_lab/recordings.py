@@ -156,7 +156,7 @@ def loop_check(run: Run) -> None:
             if fault["rows"]:
                 st.text(_("Rows concerned: {ids}").format(ids=", ".join(fault["rows"])))
         counts = {"steps": max(fault["steps"] for fault in record["faults"]), "checked": record["checked"]}
-        if counts["checked"]:
+        if record["numbers"]:  # none of a fault that no step has
             st.caption(_("Found in {steps} of {checked} checked steps.").format(**counts))
 
 

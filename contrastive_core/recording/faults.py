@@ -259,10 +259,18 @@ def _of_targets(case: Case) -> Iterator[Suspect]:
 
         return _with_masks(change)(pairs)
 
+    def of_whole(by: int, masks: Masks) -> tuple[Tensor, Tensor]:
+        """The targets of all rows, the first views first, go around."""
+        columns, positive = torch.from_numpy(np.lexsort((rows.image, rows.view))), masks.positive.clone()
+        positive[:, columns] = masks.positive[:, columns].roll(by, 1)
+        return positive, (masks.positive | masks.negative) & ~positive
+
     for by in (1, -1):
         if rows.has_labels and not rows.is_of_towers:
             yield case.of(shifted, labels=np.roll(rows.labels, by))
         yield case.of(shifted, lambda pairs, by=by: rolled(pairs, by))  # type: ignore[misc]
+        if case.has_two_sides and not rows.is_of_towers:
+            yield case.of(shifted, _with_masks(partial(of_whole, by)))
         if case.has_two_sides:
             image = rows.image.copy()
             image[second] = np.roll(image[second], by)

@@ -15,7 +15,7 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message, sentence
 from contrastive_core.losses import Loss
 from contrastive_core.ops import collectives
-from contrastive_core.recording.doctor import EPS, OF_ROWS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
+from contrastive_core.recording.doctor import EPS, RANDOM, Diagnosis, SavedBatch, diagnose, sentences_of
 from contrastive_core.recording.faults import Fault, spread_of
 from contrastive_core.recording.recorded_batch import batch_of
 from contrastive_core.recording.steps import Omissions, ProbeCopy, StepCopy
@@ -201,8 +201,7 @@ class LoopFindings:
         if names == self.reported:
             return ""
         self.reported = names
-        numbers = "" if set(names) <= {*OF_ROWS} else self.last.numbers
-        return join(" ", filter(None, [self._text(names), numbers]))
+        return join(" ", filter(None, [self._text(names), self._numbers(names)]))
 
     def record(self) -> JsonObject:
         """As the recording keeps it."""
@@ -212,7 +211,10 @@ class LoopFindings:
             for n in names
         ]
         about = {"checked": self.checked, "step": self._step, "problem": self.last.problem}
-        return {**about, "text": self._text(names), "numbers": self.last.numbers, "faults": faults}
+        return {**about, "text": self._text(names), "numbers": self._numbers(names), "faults": faults}
+
+    def _numbers(self, names: list[str]) -> str:
+        return "" if names == [RANDOM] else self.last.numbers
 
     def _text(self, names: list[str]) -> str:
         return sentences_of([self.faults[name] for name in names])

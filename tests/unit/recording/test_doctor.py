@@ -158,6 +158,13 @@ def test_more_faults() -> None:
 
     assert diagnosed("sup_con", of_other_rows, z, labels=labels, positives="labels") == ["target_shifted"]
 
+    def next_to_the_pair(z: torch.Tensor) -> torch.Tensor:
+        u = torch.nn.functional.normalize(torch.cat(z.unbind(1)), dim=1)
+        scores = (u @ u.T / 0.5).fill_diagonal_(-torch.inf)
+        return torch.nn.functional.cross_entropy(scores, (torch.arange(32) + 17) % 32)
+
+    assert diagnosed("nt_xent", next_to_the_pair, views, temperature=0.5) == ["target_shifted"]
+
     def both(z: torch.Tensor) -> torch.Tensor:
         return losses.create("info_nce")(pairs.from_towers(z[:, 0], z[:, 1])).value
 
