@@ -45,6 +45,7 @@ NAMES = (
     "start",
     "pages",
     "watch",
+    "loop_doctor",
     "loss_lab",
     "playground",
     "live_change",
