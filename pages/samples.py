@@ -14,7 +14,7 @@ from contrastive_lab import format, guard, query_params, stage, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples import bench, detail, example, label_audit, lists, retrain
 from contrastive_lab.samples.current_sample import LIST, go_to, row_of, say_skipped
-from contrastive_lab.samples.findings import Findings, cut_to_selection
+from contrastive_lab.samples.findings import Findings, cut_to_selection, nearest_rows
 from contrastive_lab.samples.table_picker import Pictures, choose
 
 
@@ -63,11 +63,12 @@ def review(findings: Findings, at: Places) -> None:
         retrain.show_encoder(run, at.below)
     rows = every = listed(findings, audit, at)
     with at.more:
-        rows = lists.filtered(findings, rows, at.chips)
-        rows = cut_to_selection(findings, rows)
+        rows = lists.filtered(findings, rows)
+        rows = nearest_rows(findings, cut_to_selection(findings, rows))
         how = query_params.one_of(st.segmented_control, _("As"), ["pictures", "table"], name="as")
         if one.key != RANDOM and not one.decisions and len(rows):
             retrain.decide_on_many(findings, rows)
+    lists.show_narrowed(table)
     st.session_state[LIST] = one.key  # the decisions that come next are made on it
     row = row_of(table, rows, findings.marked_rows)
     with at.progress:

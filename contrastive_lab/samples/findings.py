@@ -18,11 +18,14 @@ from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table
+from contrastive_core.spaces.nearest import nearest_of
 from contrastive_lab import locale, query_params, state
 from contrastive_lab.locale import _
+from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
+NEAREST = 30  # samples of a list of neighbors, as many as the grid shows
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 
@@ -175,6 +178,26 @@ def window() -> tuple[str, float]:
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _joined(paths: tuple[str, ...], _tables: dict[str, SampleTable]) -> SampleTable:
     return merged_table(_tables)
+
+
+def look_near(sample: str | None) -> None:
+    """List a sample and its nearest ones; None: the list as it was."""
+    query_params.keep(near=sample)
+    go_to(sample)
+
+
+def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
+    """The rows of the list; or, where that is asked for, a sample and the nearest ones of its split."""
+    st.button(_("Images nearest to this one"), on_click=lambda: look_near(st.session_state.get(AT)), width="stretch")
+    near = query_params.kept_value("near") or ""
+    if (row := findings.table.row(near)) is None:
+        return rows
+    request, table, at = findings.of(row)
+    if (vectors := embedding_of(request)) is None:
+        return rows
+    place = [*vectors.ids].index(findings.own_id(row))
+    names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, NEAREST - 1)[0])]
+    return np.array([row - at + found for name in names if (found := table.row(name)) is not None])
 
 
 def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:

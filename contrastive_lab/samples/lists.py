@@ -1,12 +1,12 @@
 """The lists of the Samples page: which one, from which cut-off on, filtered how, as a table and as files."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base import safe_files
 from contrastive_core.base.json_files import JsonObject
@@ -19,7 +19,7 @@ from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import AT, go_to
-from contrastive_lab.samples.findings import Findings
+from contrastive_lab.samples.findings import Findings, look_near
 
 MATRIX = 40  # classes of the matrix
 ROWS = 2000  # of a page of the table; the files have all
@@ -123,8 +123,8 @@ def show_basis(findings: Findings, one: SampleList) -> None:
         st.caption(format.plain(line))
 
 
-def filtered(findings: Findings, rows: np.ndarray, chips: DeltaGenerator) -> np.ndarray:
-    """The rows of a list that pass the filters; a pair of classes is shown and left in the toolbar's `chips`."""
+def filtered(findings: Findings, rows: np.ndarray) -> np.ndarray:
+    """The rows of a list that pass the filters."""
     table, keep = findings.table, np.ones(len(rows), bool)
     columns, classes = table.columns, list(table.labels)
     if table.towers[0]:
@@ -146,7 +146,6 @@ def filtered(findings: Findings, rows: np.ndarray, chips: DeltaGenerator) -> np.
         look: dict[str, Any] = {"format_func": shown.get, "on_change": lambda: go_to(None)}
         if pair := query_params.one_of(st.selectbox, _("Label → suggestion"), shown, name="pair", **look):
             keep &= np.array([one == pair for one in of_rows], bool)
-            chips.button(f"{pair} ✕", on_click=_choose_pair, args=("",), help=_("Show all pairs"))
     loss = columns["loss"][rows]
     finite = loss[np.isfinite(loss)]
     if len(finite) and finite.min() < finite.max():
@@ -178,6 +177,19 @@ def _both(table: SampleTable, rows: np.ndarray) -> list[str]:
 def _choose_pair(pair: str) -> None:
     query_params.choose(query_params.key_of("pair"), pair, in_popover=True)
     go_to(None)
+
+
+def show_narrowed(table: SampleTable) -> None:
+    """A button for each choice that leaves only a few samples on the list; it ends the choice."""
+    pair, near = query_params.page_values().get(query_params.key_of("pair")), query_params.kept_value("near")
+    buttons: list[tuple[str, Callable[..., None], str | None]] = []
+    if pair and "suggested" in table.extra:
+        buttons.append((f"{pair} ✕", _choose_pair, ""))
+    if near and table.row(near) is not None:
+        buttons.append((_("Nearest to {sample} ✕").format(sample=Path(near).name), look_near, None))
+    line = st.container(horizontal=True) if buttons else st
+    for text, act, none in buttons:
+        line.button(text, on_click=act, args=(none,))
 
 
 def confusion(table: SampleTable, rows: np.ndarray) -> None:

@@ -28,6 +28,8 @@ from contrastive_core.samples.sample_lists import LISTS
 from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
+from contrastive_core.spaces.nearest import nearest_of
+from contrastive_lab import cache
 from contrastive_lab.samples import example, lists, table_picker
 from contrastive_lab.samples.retrain import change_of
 
@@ -309,6 +311,14 @@ def test_a_pair_of_label_and_suggestion_is_left_on_the_list_until_its_button_is_
     app = opened(run="simclr-digits", split="test", every="yes", pair=f"{label} → {other}")
     assert {item.id for item in desk.bench.items} == {*table.columns["id"][wrong[same]].tolist()}
     next(b for b in app.button if b.label == f"{label} → {other} ✕").click().run()
+    assert desk.bench.total == len(table)
+    sample = desk.item.id
+    button(app, "Images nearest to this one").click().run()
+    assert (desk.bench.total, desk.item.id) == (30, sample)
+    rows = cache.embedding(request_of("simclr-digits", "test").embedding)
+    near = nearest_of(rows, [*rows.ids].index(sample), 29)[0]
+    assert [item.id for item in desk.bench.items] == [sample, *(rows.ids[i] for i in near)]
+    next(b for b in app.button if b.label.startswith("Nearest to ")).click().run()
     assert desk.bench.total == len(table)
 
 

@@ -21,15 +21,7 @@ const known = new Map(); // by data set: the log and where one is, should the pa
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 
 const resized = () => {}; // its pictures keep their pixels
-const mount = partOf("_bench", build, load, resized, (view) => {
-  clearTimeout(view.timer);
-  clearTimeout(view.watch);
-  window.removeEventListener("keydown", view.onkey, true);
-  window.removeEventListener("pointerdown", view.onpoint, true);
-  window.removeEventListener("beforeunload", view.onleave);
-});
-
-export default inApp(mount);
+export default inApp(partOf("_bench", build, load, resized, (view) => [view.timer, view.watch].forEach(clearTimeout)));
 
 function build() {
   /** @type {any} */
@@ -95,12 +87,13 @@ function build() {
     ),
     view.keys,
   );
-  view.onkey = (event) => onKey(view, event);
-  view.onpoint = () => (isPointed = true);
-  view.onleave = (event) => view.log?.events.length && event.preventDefault(); // what is not stored would be lost
-  window.addEventListener("beforeunload", view.onleave);
-  window.addEventListener("pointerdown", view.onpoint, true);
-  window.addEventListener("keydown", view.onkey, true); // before Streamlit, for which R draws the page anew
+  const hear = (kind, act) => {
+    const heard = (event) => (view.root.isConnected ? act(event) : window.removeEventListener(kind, heard, true));
+    window.addEventListener(kind, heard, true); // before Streamlit, for which R draws the page anew
+  };
+  hear("pointerdown", () => (isPointed = true));
+  hear("keydown", (event) => onKey(view, event));
+  hear("beforeunload", (event) => view.log?.events.length && event.preventDefault()); // what is not stored is lost
   return view;
 }
 
@@ -313,7 +306,7 @@ function step(view, by) {
 function onKey(view, event) {
   const on = event.composedPath()[0];
   if (event.key === "Tab") isPointed = false;
-  if (event.ctrlKey || event.metaKey || event.altKey || !view.root.isConnected) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape" && on.matches && on.matches(FIELDS)) setTimeout(() => on.blur()); // after what it closes
   if (isTyped(on) || view.keys.open) return view.keys.open && event.key !== "Escape" ? view.keys.close() : undefined;
   const key = event.key.toLowerCase(),
