@@ -129,7 +129,7 @@ class ComparedSamples:
     def images(self, some: np.ndarray | list[int]) -> np.ndarray:
         """Images (n, c, h, w)."""
         every = pictures.of(self.space)
-        return np.stack([every[self.places[name]] for name in self.ids(some)])
+        return np.asarray(every[np.array([self.places[name] for name in self.ids(some)], np.int64)])
 
     def lit(self) -> list[int]:
         """Those that are selected."""

@@ -13,7 +13,7 @@ from contrastive_core.base.paths import SHIPPED, data_home
 from contrastive_lab import query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.loss_lab.controls import VALUES, reported
-from contrastive_lab.loss_lab.lessons import FINGERS, ICONS, LESSONS, PANEL, PRESETS, RUN, LessonOption
+from contrastive_lab.loss_lab.lessons import FINGERS, ICONS, LESSONS, PANEL, PLAYED, PRESETS, RUN, TWINS, LessonOption
 
 CHOSEN = "loss_lab-lesson"  # the widget
 ROUND = "lesson-round"  # of the session: counts the beginnings, each of which is drawn anew
@@ -21,6 +21,7 @@ HEARD = "lesson-heard"  # of the session: the last press of a setting in the pan
 BY_PANEL = "lesson-by-panel"  # of the session: the beginning that was asked for in the panel
 ONWARD = "lesson-onward"  # of the session: the number that was pressed last
 TRAIN = len(LESSONS) + 1  # what follows the last lesson, by its number
+PLAY = -2  # the playground, with twins of a low and a high temperature, by its number
 WITH_THIS = -1  # a training with the loss and knobs on the page, by its number
 LONGEST = 40  # characters of what a goal read
 
@@ -29,6 +30,8 @@ def choose_lesson() -> int:
     """The list of lessons in the toolbar, and the head of the one that is on; returns its number, 0 for none."""
     if is_pressed(TRAIN):
         st.switch_page("pages/train.py")
+    if is_pressed(PLAY):
+        query_params.begin({"on": "playground", "play": TWINS})
     if not (SHIPPED / RUN).exists():
         return 0
     run, asked = state.chosen_run(), _known(query_params.requested("lesson"))
@@ -93,6 +96,7 @@ def panel_of(number: int) -> dict[str, Any] | None:
         "number": number,
         "title": _title(number),
         "next": _next_of(number),
+        "play": {"number": PLAY, "text": _words()["play"]} if lesson.name in PLAYED else None,
         "task": _(lesson.task),
         "question": _(lesson.question),
         "goals": [_(goal) for goal in lesson.goals],

@@ -12,6 +12,8 @@ ICONS = "filter_2 join_inner tune ac_unit adjust sell blur_on grid_on heart_brok
 FINGERS = {"lower": "left", "too_low": "right", "margin": "left", "sigmoid": "left"}  # where a slider is dragged first
 PRESETS = {"siglip": {"temperature": "0.1"}}  # with a loss that a lesson offers; at a lower τ no b balances it
 RUN, TOWERS_RUN = "simclr-shapes", "clip-shapes"  # that lessons look at
+PLAYED = ("lower", "too_low")  # lessons that lead to the playground
+TWINS = '[0, {"temperature": 0.5}, {"temperature": 0.05}]'  # of the playground (setting.js)
 PANEL = {  # words of the panel around a lesson
     "name": N_("Lesson {n} of {total}"),
     "free": N_("No lesson: free play"),
@@ -20,6 +22,7 @@ PANEL = {  # words of the panel around a lesson
     "again": N_("Start again"),
     "next": N_("Next: {title}"),
     "end": N_("Train your own encoder"),
+    "play": N_("See it learn at two τ"),
     "done": N_("Done."),
     "before": N_("You finished this lesson before."),
     "opening": N_("Opening…"),

@@ -101,7 +101,7 @@ def branch_form(run: Run) -> str:
     names: list[str] = []
     with st.expander(_("Branch here")), st.form(f"branch-{run.name}", border=False):
         st.caption(_("Each line goes on from a saved epoch as a run of its own. Compare opens when all have ended."))
-        kept = [None, *reversed(live_changes.saved_epochs(run))]
+        kept = [0, *reversed(live_changes.saved_epochs(run))]  # a list shows no None
         help = _("At most eight states are kept, spread over the training.")
         epoch = st.selectbox(_("From"), kept, format_func=_from, key=f"branch-epoch-{run.name}", help=help)
         example = "loss.temperature=0.05\nloss.temperature=0.5, lr=0.001"
@@ -111,17 +111,21 @@ def branch_form(run: Run) -> str:
             if pressed:
                 lines = [line.split(",") for line in text.splitlines() if line.strip()]
                 every = [live_changes.settings_of(line) for line in lines]
-                names = [made.name for made in calls.branch(run, epoch, *every)]
+                names = [made.name for made in calls.branch(run, epoch or None, *every)]
                 for name in names:
                     queue.resume(name)
-        if started := [name for name in family(run)[1:] if queue.progress_of(name)]:
-            text = _("Started: {names}. Choose one at the top to follow it.")
-            st.info(format.plain(text.format(names=", ".join(started))))
     return names[0] if names else ""
 
 
-def _from(epoch: int | None) -> str:
-    return _("the newest state") if epoch is None else _("epoch {epoch}").format(epoch=epoch)
+def _from(epoch: int) -> str:
+    return _("epoch {epoch}").format(epoch=epoch) if epoch else _("the newest state")
+
+
+def branches_at_work(run: Run) -> None:
+    """Name the branches that belong to a run and have not ended."""
+    if started := [name for name in family(run)[1:] if queue.progress_of(name)]:
+        text = _("Started: {names}. Choose one at the top to follow it.")
+        st.info(format.plain(text.format(names=", ".join(started))))
 
 
 def family(run: Run) -> list[str]:

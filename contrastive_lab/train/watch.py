@@ -193,6 +193,7 @@ def progress(run: Run, metrics: MetricsReader) -> None:
     if now == "running":
         live_settings.sliders(run)
     live_settings.not_taken(run)
+    live_settings.branches_at_work(run)
     if now in ("running", "stopped", "failed") and not run.shipped and live_settings.branch_form(run):
         st.rerun()
     if note := status.get("note"):

@@ -70,6 +70,14 @@ def test_without_workers_it_learns_on_the_page(page: Any, opened: Callable[[str]
     learn(page, 3)
 
 
+def test_in_a_hidden_tab_it_pauses(page: Any, opened: Callable[[str], list[str]]) -> None:
+    opened("#set=[0,{%22batch%22:8}]")
+    learn(page, 1)
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.get_by_role("button", name="Learn").wait_for()
+
+
 def test_an_absurd_rate_stops_at_the_last_good_weights(page: Any, opened: Callable[[str], list[str]]) -> None:
     opened("")
     page.evaluate("document.getElementById('playground')._playground.change({rate: 1e30, batch: 8})")

@@ -86,12 +86,13 @@ function group(panel, choice) {
 }
 
 function drawSteps(panel) {
-  const { number, words, next } = panel.lesson,
+  const { number, words, next, play } = panel.lesson,
     button = (text, go) => el("button", { type: "button", onclick: () => leave(panel, go) }, text);
   const forward = button(next.text, next.number);
   forward.className = "forward";
   const steps = [button(words.again, number)];
   if (number > 1) steps.unshift(button(words.back, number - 1));
+  if (play) steps.push(button(play.text, play.number));
   panel.forward = forward;
   panel.buttons.replaceChildren(forward, ...steps);
 }
