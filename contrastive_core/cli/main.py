@@ -163,8 +163,7 @@ COMMANDS = {
     "project": Command(
         "inspect.project",
         "make a map (columns id, x, y, label)",
-        _option("source", help=SOURCE),
-        *OF_VECTORS,
+        *(_option("source", help=SOURCE), *OF_VECTORS),
         _option("--method", choices=("umap", "pca"), default="umap"),
         _option("--seed", type=int, default=0),
         _option("--neighbors", type=int, default=15, help="UMAP: of each row (15)"),
@@ -202,10 +201,14 @@ COMMANDS = {
     "query": Command(
         "pairs.query",
         "find the images of a run with a text tower that are most similar to a sentence",
-        _option("run", help="a run of clip"),
-        _option("text", help="a sentence"),
-        *(_split(), DEVICE),
+        *(_option("run", help="a run of clip"), _option("text", help="a sentence"), *OF_TEST),
         _option("--top", type=int, default=10, help="images to print (10)"),
+    ),
+    "explain": Command(
+        "explain.explain",
+        "show which patches make two images of a run similar",
+        *(_option("run"), _option("ids", nargs=2, metavar="ID"), *OF_TEST),
+        _option("--out", help="a picture: .png of both images and their maps"),
     ),
     "compare": Command(
         "inspect.compare",
@@ -364,8 +367,8 @@ def main(argv: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def _command(name: str | Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-    """The function that `Command.run` names. Raises ValueError where the app is not installed."""
-    if not isinstance(name, str):
+    """Return the function that `Command.run` names. Raises ValueError where the app is not installed."""
+    if callable(name):
         return name
     place, colon, function = name.rpartition(":")
     if not colon:

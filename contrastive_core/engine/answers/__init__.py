@@ -28,7 +28,7 @@ KINDS |= {kind: f"scores.{kind}" for kind in ("agreement", "placed", "towers", "
 KINDS |= {"comparison": "comparisons.comparison", "snapshots": "comparisons.snapshots"}
 KINDS |= {"checkpoints": "comparisons.checkpoints"}
 KINDS |= {kind: f"previews.{kind}" for kind in ("views", "folder", "look")}
-KINDS |= {"tower_pairs": "scores.tower_pairs"}
+KINDS |= {"tower_pairs": "scores.tower_pairs", "likeness": "scores.likeness"}
 KINDS |= {"advice_plan": "previews.plan", "catalog": "previews.described"}
 FILES = ("evaluation", "embedding", "samples", "decoding")  # what keeps files of its own
 

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from contrastive_core import metrics, runs
-from contrastive_core.base.errors import UnusableEmbedding
+from contrastive_core.base.errors import BadSetting, UnusableEmbedding
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnProgress, fraction_of, ignore_progress, prefixed
@@ -17,6 +17,7 @@ from contrastive_core.base.score import Scores, scores_to_json
 from contrastive_core.compare.embed import data_of, load_model, random_encoder, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets, evaluate_split, metric_names
 from contrastive_core.compare.evaluation import BESIDE, SOURCES, Evaluation, gather
+from contrastive_core.compare.likeness import explain_pair, figure
 from contrastive_core.compare.projection import agreement as mean_agreement
 from contrastive_core.compare.projection import map_of, project_new
 from contrastive_core.compare.towers import tower_notes, tower_scores
@@ -143,8 +144,22 @@ def text_query(values: Values, on_progress: OnProgress, device: str) -> Result:
     return Result({"unknown": unknown}, {"rows": rows, "similarity": similarity})
 
 
+def likeness(values: Values, on_progress: OnProgress, device: str) -> Result:
+    """Why two images of a run are similar: each patch's part, how much it matters when covered, and a figure."""
+    space = Space(**values["space"])
+    run = runs.load(space.name)
+    on_progress(N_("similarity of patches"), None)
+    dataset = data_of(run, space.split)
+    if unknown := [name for name in values["ids"] if name not in dataset.ids]:
+        raise BadSetting("no sample {sample}; ids look like {id}", sample=unknown[0], id=dataset.ids[0])
+    images = np.stack([dataset.images[dataset.ids.index(name)] for name in values["ids"]])
+    found = explain_pair(open_model(run, device).encoder, images)
+    meta = {"similarity": found.similarity, "gap": found.gap, "interval": list(found.interval)}
+    return Result(meta, {"patches": found.patches, "maps": found.maps, "figure": figure(images, found.maps)})
+
+
 def open_model(run: Run, device: str) -> Method:
-    """The model of a run, kept open: a sentence then takes no second load."""
+    """Return the model of a run and keep it open: a second question takes no second load."""
     return _open_model(str(run.path), run.weights_hash(), run.name, device)
 
 

@@ -17,6 +17,7 @@ from contrastive_core import runs
 from contrastive_core.base import device
 from contrastive_core.cli.main import main
 from contrastive_core.compare import projection
+from contrastive_core.compare.embed import data_of
 from contrastive_core.engine import answers
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import TrainConfig
@@ -133,6 +134,7 @@ def test_so_does_every_analysis(kind: str, names: list[str], chosen: list[str], 
         "tower_pairs": {"space": one},
         "zero_shot": {"space": one, "templates": ["a {}"]},
         "text_query": {"space": one, "text": "a", "most": 3},
+        "likeness": {"space": one, "ids": data_of(runs.load("one"), "test").ids[:2]},
         "checkpoints": {"run": "one", "epochs": [1, 2]},
     }[kind]
     status, said = main(["analyze", kind, json.dumps(values), "--device", ASKED]), capsys.readouterr().err
