@@ -153,7 +153,7 @@ def learn(page: Any, seconds: int) -> None:
 def drag(page: Any, app: str) -> bytes:
     """The star and the matrix of one batch side by side, while the temperature falls."""
     frames = [Image.new("RGB", (0, 0))] * len(TEMPERATURES)
-    for stage, selector in (("star", "canvas.starry"), ("matrix", "canvas.matrix")):
+    for stage, selector in (("star", ".stage > .picture"), ("matrix", "canvas.matrix")):
         open_picture(page, app, Picture(f"loss_lab?run=simclr-shapes&on={stage}", "Train with this", 700, 1000))
         ready_labels(page)
         field = page.get_by_role("spinbutton", name="τ, temperature, as a number")
