@@ -242,16 +242,9 @@ function offer(view, item) {
     if (name) view.relabel.setAttribute("aria-label", _("Relabel as {name}", { name }));
     else view.relabel.removeAttribute("aria-label");
   }
-  view.likely.replaceChildren(
-    ...(arePairs ? [] : keysOf(item.likely, classes)).map(([key, name]) =>
-      el(
-        "button",
-        { type: "button", onclick: () => relabel(view, name), "aria-keyshortcuts": key },
-        el("kbd", {}, key),
-        name,
-      ),
-    ),
-  );
+  const keys = arePairs ? [] : keysOf(item.likely, classes),
+    act = (key, name) => ({ type: "button", onclick: () => relabel(view, name), "aria-keyshortcuts": key });
+  view.likely.replaceChildren(...keys.map(([key, name]) => el("button", act(key, name), el("kbd", {}, key), name)));
 }
 
 function paint(view) {
