@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import numpy as np
+import torch
 from cases import cases
 
+from contrastive_core.runs import create
 from contrastive_core.runs.turning import LEAST, WINDOW, fall, turned
+from contrastive_core.train.metrics_log import MetricsLog
+from contrastive_core.train.setup import TrainSetup
+from contrastive_core.train.state import TrainPosition
 
 
 def plateau(steps: int) -> np.ndarray:
@@ -57,3 +65,22 @@ def test_without_labels_rank_and_uniformity_count_together() -> None:
     assert not turned(lines(5.0, -3.0))  # rows are as uniform as before
     assert not turned(lines(30.0, -0.5))
     assert not turned([{"step": i} for i in range(30)])
+
+
+def test_a_run_of_the_app_says_so_in_its_status() -> None:
+    """Its kNN of the training sample rises for ten epochs and falls for ten, also where it is resumed between."""
+    setup = Mock(spec=TrainSetup, world=SimpleNamespace(is_rank0=True), loss=None, device=torch.device("cpu"))
+    setup.method = SimpleNamespace(card=SimpleNamespace(needs_labels=True))
+    setup.config = SimpleNamespace(epochs=20)
+    setup.sample = SimpleNamespace(labels=np.arange(1000) % 10)
+    run = create("falls", {})
+    knn = [*np.linspace(0.4, 0.9, 10), *np.linspace(0.85, 0.4, 10)]
+    for begin, end in ((0, 12), (12, 20)):
+        log = MetricsLog(setup, run, lambda lines: None)
+        log.start(TrainPosition(epoch=begin, step=begin), "")
+        for epoch in range(begin, end):
+            log.epoch(TrainPosition(epoch=epoch, step=epoch + 1), {"knn_train_sample": knn[epoch]})
+        log.status("running")
+    status = run.status()
+    assert status["is_warned"]
+    assert "kNN of the training sample was best at epoch 10" in str(status["note"])
