@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from contrastive_core.base import memory_limits, sandbox
+from contrastive_core.base import local_processes, sandbox
 from contrastive_core.base.errors import Refused, UnusableEmbedding
 from contrastive_core.base.paths import ROOT
 from contrastive_core.base.sandbox import Limits, Sandbox, run_sandboxed
@@ -230,10 +230,10 @@ def test_the_worker_refuses_what_would_take_half_of_the_memory() -> None:
     assert client.call("numpy:zeros", 10).shape == (10,)
     pid = client.worker_pid()
     with pytest.raises(NeedsMemory, match="half of this computer's"):
-        client.call("numpy:zeros", memory_limits.machine_memory() // 8 + 1000)
+        client.call("numpy:zeros", local_processes.machine_memory() // 8 + 1000)
     assert client.worker_pid() == pid, "others go on"
     assert client.call("numpy:zeros", 10).shape == (10,)
-    assert psutil.Process(pid).memory_info().rss < memory_limits.most_memory()
+    assert psutil.Process(pid).memory_info().rss < local_processes.most_memory()
     client.end_worker()
 
 
