@@ -29,7 +29,7 @@ KIND = "catalog"
 PACKAGE = ROOT / "contrastive_core"
 CARDS = (ROOT / "build" if is_checkout() else PACKAGE / "base") / "cards.json"  # hatch_build.py puts it into a wheel
 SOURCES = "methods/*.py methods/*.toml losses/*.py losses/*.toml metrics/*.py data/recipe.py base/cards.py".split()
-SOURCES += ["data/datasets.py", "models/encoders.py", "engine/catalog.py"]
+SOURCES += ["data/dataset.py", "models/encoders.py", "engine/catalog.py"]
 SETS = ("shapes", "digits", "cifar10")  # whose facts a card shows
 METHOD = (
     "title year paper idea compared flow updates uses builds_on measured_by_paper differences paper_recipe "
