@@ -109,4 +109,4 @@ def test_every_goal_has_a_reason_and_a_measured_row() -> None:
     stated = {(name, row) for name, rows in _report.goals().items() for row, reason in rows.items() if reason}
     assert stated <= measured
     assert {name for name, _ in stated} == set(NAMES)
-    assert len(stated) <= 49
+    assert len(stated) <= 60  # a table that is read in one go
