@@ -42,7 +42,7 @@ from contrastive_core.base import json_files
 from contrastive_core.compare.embed import load_model, raw_pixels
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 from contrastive_core.models.encoders import create_encoder
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.embedding_set import EmbeddingSet

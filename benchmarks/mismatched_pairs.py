@@ -30,7 +30,7 @@ from sklearn.metrics import average_precision_score
 from benchmarks._training import trained
 from contrastive_core.base.paths import data_home
 from contrastive_core.compare.embed import embed_run, load_model
-from contrastive_core.data import caption_sources, captions, datasets
+from contrastive_core.data import caption_sources, datasets
 from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.overrides import take
 from contrastive_core.runs.run import Run
@@ -48,8 +48,8 @@ RANKINGS = ("this list", "cosine (CLIP score)", "rank of the own image", "LEMoN"
 
 def captions_of(dataset: Dataset, name: str) -> tuple[list[str], np.ndarray, list[frozenset[str]]]:
     """Texts, the image of each, and the facts that each names."""
-    known = caption_sources.captions_of(dataset)
-    texts, image = list(known.texts), known.image
+    captions = caption_sources.captions_of(dataset)
+    texts, image = list(captions.texts), captions.image
     if name == "short":
         hues = np.searchsorted(caption_sources.HUE_ENDS, dataset.factors["hue"]) % len(caption_sources.HUES)
         image = np.arange(len(dataset))
@@ -91,7 +91,7 @@ def folder_of(seed: int, most: int, place: Path) -> set[tuple[str, str]]:
             Image.fromarray(picture).save(place / dataset.split / f"{i:05}.png")
         lines += [(f"{dataset.split}/{image[k]:05}.png", text) for k, text in enumerate(texts)]
         bad |= {(f"{image[k]:05}.png", texts[k]) for k in np.flatnonzero(wrong)}
-    with (place / captions.CAPTIONS_FILE).open("w", newline="") as file:
+    with (place / caption_sources.FILENAME).open("w", newline="") as file:
         csv.writer(file).writerows([("file", "caption"), *lines])
     return bad
 

@@ -34,7 +34,6 @@ from contrastive_core import runs
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import to_float
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.ops.neighbors import nearest
 from contrastive_core.samples import issues as sample_issues
 from contrastive_core.samples import run_samples as sample_build
@@ -50,8 +49,8 @@ SLACK = 0.01  # by which the mean may stay below the peer's, on each data set
 class Planted:
     """A training split with errors, the test split, and which rows each list should name."""
 
-    train: Dataset
-    test: Dataset
+    train: datasets.Dataset
+    test: datasets.Dataset
     rows: dict[str, np.ndarray]
 
 
@@ -82,7 +81,7 @@ def altered(images: np.ndarray) -> np.ndarray:
     return np.asarray((0.85 * (0.8 * images + 0.2 * near)).astype(np.uint8))
 
 
-def encode(method: Any, dataset: Dataset) -> EmbeddingSet:
+def encode(method: Any, dataset: datasets.Dataset) -> EmbeddingSet:
     """h of a split, in evaluation mode."""
     with torch.no_grad():
         parts = [

@@ -15,7 +15,7 @@ from contrastive_core import runs
 from contrastive_core.base.paths import ROOT, data_home
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 
 __all__ = ["ARCHIVE", "cifar_folder", "trained_on", "without_labels"]
 

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 
 __all__ = ["KINDS", "out_of_fold", "weak_classifier", "wrong_labels"]
 

@@ -10,21 +10,21 @@ from contrastive_core import runs
 from contrastive_core.base.cards import Catalog
 from contrastive_core.compare.evaluation import read_accuracies, read_evaluation
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.image_decoding import USUAL, ImageForm, form_of, visible
+from contrastive_core.data.image_form import USUAL, ImageForm, form_of, visible
 from contrastive_core.engine import calls
 from contrastive_core.engine.catalog import read as read_catalog
 from contrastive_core.runs.run import Run
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, request_of
 from contrastive_core.spaces import results
-from contrastive_core.spaces.embedding_set import EmbeddingSet, pca
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of
+from contrastive_core.spaces.pca import pca
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import TOWERS, Space, images_of_towers
 from contrastive_core.spaces.towers import Towers, towers_of
-from contrastive_lab.components.scatter.categories import crowds as crowds_of
-from contrastive_lab.components.scatter.categories import medoids as medoids_of
-from contrastive_lab.components.shared.transport import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.scatter.crowds import crowds as crowds_of
+from contrastive_lab.components.scatter.rows import medoids as medoids_of
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.components.shared.transport import digest as digest
 from contrastive_lab.locale import N_, Deferred, _
 
@@ -110,11 +110,11 @@ def nearest(content: str, row: int, count: int, _rows: EmbeddingSet) -> tuple[np
 
 
 @st.cache_resource(max_entries=6, show_spinner=Deferred(N_("Reading images…")))
-def dataset(name: str, split: str, root: str | None = None, form: ImageForm = USUAL) -> Dataset:
+def dataset(name: str, split: str, root: str | None = None, form: ImageForm = USUAL) -> datasets.Dataset:
     return datasets.load(name, split, root, form=form, afresh=False)
 
 
-def dataset_of(run: Run, split: str) -> Dataset:
+def dataset_of(run: Run, split: str) -> datasets.Dataset:
     config = run.config
     return dataset(str(config.get("dataset")), split, config.get("root"), form_of(config))
 

@@ -22,7 +22,7 @@ from contrastive_lab.components.scatter import (
     draw_scatter,
 )
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
 

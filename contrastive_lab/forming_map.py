@@ -12,12 +12,12 @@ from contrastive_core.base.errors import Damaged, UnusableEmbedding
 from contrastive_core.base.json_files import read_npz
 from contrastive_core.compare.representation_similarity import procrustes_chain
 from contrastive_core.data import datasets
-from contrastive_core.data.image_decoding import form_of
+from contrastive_core.data.image_form import form_of
 from contrastive_core.runs.run import MAX_SNAPSHOT, NOW, SNAPSHOT, Run
-from contrastive_core.spaces.embedding_set import pca
+from contrastive_core.spaces.pca import pca
 from contrastive_lab import cache, format
 from contrastive_lab.components.scatter import ScatterData, draw_scatter
-from contrastive_lab.components.shared.transport import thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
 from contrastive_lab.locale import _
 
 UNREADABLE = (Damaged, UnusableEmbedding, OSError)

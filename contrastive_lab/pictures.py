@@ -7,7 +7,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core.data import datasets
-from contrastive_core.data.image_decoding import form_of
+from contrastive_core.data.image_form import form_of
 from contrastive_core.engine import jobs
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, state

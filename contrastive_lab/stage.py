@@ -18,13 +18,11 @@ itself is in pages/*.css.
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.paths import BUNDLE
 from contrastive_lab.locale import _
@@ -77,28 +75,3 @@ def columns(is_first: bool = True) -> tuple[DeltaGenerator, DeltaGenerator]:
 def below() -> DeltaGenerator:
     """Return the container under the stage."""
     return st.container(key="below-stage")
-
-
-# --- scroll the page to what an action brought, such as a panel below the stage, where it is out of view ---
-
-PENDING = "scroll"  # of the session: the page scrolls when it is drawn
-KEY = "in-view"  # of the container: one on a page
-SCRIPT = """<script>setTimeout(() => {
-  const place = document.querySelector(".st-key-in-view");
-  if (!place) return;
-  place.style.scrollMarginTop = "7rem";
-  const { top } = place.getBoundingClientRect();
-  if (0 > top || top > innerHeight / 2) place.scrollIntoView({ behavior: "smooth" });
-}, 500)</script>"""  # server.py permits it by its hash
-
-
-def scroll_next() -> None:
-    """Scroll to the container the next time it is drawn."""
-    st.session_state[PENDING] = True
-
-
-def in_view() -> DeltaGenerator:
-    """The container that the page scrolls to."""
-    if st.session_state.pop(PENDING, False):
-        st.html(f'<i class="frame" id="{time.time()}"></i>{SCRIPT}', unsafe_allow_javascript=True)
-    return st.container(key=KEY)

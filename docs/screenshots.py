@@ -22,7 +22,7 @@ from typing import Any
 from PIL import Image, ImageOps
 
 from benchmarks.browser import ROOT, chromium, serving
-from contrastive_lab.home import HEIGHT, SPHERE
+from contrastive_lab.door_pictures import HEIGHT, SPHERE
 
 __all__ = ["COMMAND", "LABELS", "MOVING", "PAGES", "PICTURES", "labels", "open_picture"]
 

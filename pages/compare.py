@@ -7,13 +7,14 @@ import streamlit as st
 from contrastive_core.spaces.space import Space
 from contrastive_lab import guard, query_params, stage, state
 from contrastive_lab.compare import (
+    checkpoints,
     disagreements,
     maps,
     overview,
     score_tables,
     setting_curves,
+    similarity,
     space_picker,
-    tower_recall,
     verdict,
 )
 from contrastive_lab.compare.disagreements import ComparedSamples
@@ -23,7 +24,7 @@ from contrastive_lab.report import button
 
 VIEWS = (N_("Overview"), N_("Disagreements"), N_("Similarity"), N_("Tables"))
 CURVES = N_("Plot by setting")
-RARE = (CURVES, tower_recall.VIEW)  # reached from the last control of the toolbar
+RARE = (CURVES, checkpoints.VIEW)  # reached from the last control of the toolbar
 # Views of older links.
 FORMER = dict.fromkeys(("Maps", "By class"), "Overview") | dict.fromkeys(("Scores", "Every test"), "Tables")
 FORMER |= {"Where they disagree": "Disagreements", "How alike": "Similarity"}
@@ -52,9 +53,9 @@ def page() -> None:
     elif view == CURVES:
         with stage.below():
             setting_curves.axis(ready, layer, names)
-    elif view == tower_recall.VIEW:
+    elif view == checkpoints.VIEW:
         with stage.below():
-            tower_recall.panel(names)
+            checkpoints.panel(names)
     elif view == "Overview" or samples is None:
         overview.show(spaces, samples)
     else:
@@ -98,8 +99,8 @@ def _tools(names: list[str], spaces: list[Space], layer: str, samples: ComparedS
             query_params.one_of(box, _("By"), accuracies, name="by", format_func=samples.comparison.titles.get)
         st.button(_("Swap A and B"), on_click=space_picker.put_at, args=(0, names[1], names), type="tertiary")
         st.button(_("Plot by setting"), on_click=overview.open_view, args=(CURVES,), type="tertiary")
-        if tower_recall.with_towers(names):
-            st.button(_("Checkpoints"), on_click=overview.open_view, args=(tower_recall.VIEW,), type="tertiary")
+        if checkpoints.with_towers(names):
+            st.button(_("Checkpoints"), on_click=overview.open_view, args=(checkpoints.VIEW,), type="tertiary")
     return view
 
 
@@ -110,7 +111,7 @@ def show(view: str, spaces: list[Space], samples: ComparedSamples) -> None:
         return
     with stage.below():
         if view == "Similarity":
-            score_tables.alike(spaces, samples.comparison)
+            similarity.alike(spaces, samples.comparison)
         elif scored := verdict.with_scores(spaces, samples.comparison):
             score_tables.table(spaces, scored)
             score_tables.tests(scored)

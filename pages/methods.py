@@ -9,7 +9,7 @@ import streamlit as st
 from contrastive_lab import query_params, stage, state
 from contrastive_lab.components.family import draw_family
 from contrastive_lab.locale import _
-from contrastive_lab.methods import card, family
+from contrastive_lab.methods import card, family, flow
 from contrastive_lab.progress import catalog_or_wait
 
 
@@ -28,7 +28,7 @@ def page() -> None:
         has = (query_params.requested("has") or "").split(",")
         draw_family(family.tree_of(methods, name, others, has), partial(card.take_click, name, others))
         for each in (name, *others):
-            card.drawing(each)
+            flow.drawing(each)
     with inspector:
         if others:
             card.inspect_several([name, *others], catalog)

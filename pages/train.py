@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_lab import stage, state
 from contrastive_lab.locale import _
-from contrastive_lab.train import augmentations, folder, watch
+from contrastive_lab.train import augmentations, folder, folder_picker, watch
 from contrastive_lab.train.form import Draft, form
 
 
@@ -44,7 +44,7 @@ def show_images(draft: Draft, draw: DeltaGenerator) -> bool:
     data = draft.data
     if not data.name:
         with st.container(key="train-folder"):
-            folder.drop_zone()
+            folder_picker.drop_zone()
         return False
     is_asked = st.session_state.get(augmentations.ASKED) == data.name
     if not draft.method or data.download or not (augmentations.is_quick(data.name, draft.config) or is_asked):

@@ -21,7 +21,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.score import difference, wilson
 from contrastive_core.compare.embed import untrained_rows
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.metrics.knn import default_k, vote
 from contrastive_core.ops.neighbors import nearest

@@ -45,7 +45,7 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.compare.embed import embed_run
 from contrastive_core.compare.verdicts import SettingScores, contrast
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import Cell, config_of
 from contrastive_core.sweeps.training import train_cell

@@ -23,7 +23,7 @@ import numpy as np
 
 from contrastive_core.base.errors import Damaged, NotRegular, explained
 from contrastive_core.base.json_schema import Schema, fields, plain, problem
-from contrastive_core.base.local_processes import most_memory
+from contrastive_core.base.memory_limits import most_memory
 from contrastive_core.base.messages import N_, Message, decode, encode, message, sentence
 from contrastive_core.base.safe_files import (
     NO_WAIT,

@@ -4,7 +4,6 @@ They meet in a file of a private folder and talk over the loopback interface. to
 every interface, without a secret and with a pickle as its state.
 """
 
-import contextlib
 import os
 import secrets
 import signal
@@ -16,7 +15,6 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,73 +121,3 @@ def end_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-# --- the limit of a process's memory ---------------------------------------------------------------
-# Half of what this machine, or this container, has. On Linux the system itself refuses more, so a reader gets a
-# MemoryError: RLIMIT_AS in a sandbox, RLIMIT_DATA in the worker. macOS and Windows have no such limits, and the
-# driver of a GPU maps more than it uses: there the process that started the other looks at its resident memory and
-# ends it.
-
-
-DRIVERS = ("/dev/nvidiactl", "/dev/kfd")  # of GPUs
-HAS_LIMITS = sys.platform == "linux"
-INTERVAL = 0.1  # seconds between two looks at another process
-GROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUP = Path("/proc/self/cgroup")
-
-
-@cache
-def machine_memory() -> int:
-    """Bytes that the processes of this machine may take; of a container, what its control groups allow."""
-    total = int(psutil.virtual_memory().total)
-    group = Path()
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        lines = [line.split(":", 2) for line in OWN_CGROUP.read_text().splitlines()]
-        group = Path(next(path for number, _, path in lines if number == "0").lstrip("/"))
-    files = [GROUPS / folder / "memory.max" for folder in (group, *group.parents)]
-    for file in (*files, GROUPS / "memory" / "memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
-            total = min(total, int(file.read_text()))
-    return total
-
-
-def most_memory() -> int:
-    """Bytes that one process may take."""
-    return machine_memory() // 2
-
-
-def has_data_limit() -> bool:
-    """Return whether a worker can limit itself."""
-    return HAS_LIMITS and not any(Path(driver).exists() for driver in DRIVERS)
-
-
-def limit_own_data(limit: int) -> None:
-    """Let this process allocate at most so many bytes, where the system has such a limit."""
-    if has_data_limit():
-        import resource
-
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-
-
-class MemoryWatch:
-    """End a child process whose resident memory exceeds a limit. `is_needed`: not where the system limits it."""
-
-    def __init__(self, process: subprocess.Popen[Any], limit: int, is_needed: bool) -> None:
-        self.is_exceeded = False
-        self._process, self._limit = process, limit
-        if is_needed:
-            threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        with contextlib.suppress(psutil.Error):  # it has ended
-            child = psutil.Process(self._process.pid)
-            while self._process.poll() is None:
-                if child.memory_info().rss > self._limit:
-                    self.is_exceeded = True
-                    self._process.kill()
-                try:
-                    self._process.wait(INTERVAL)
-                except subprocess.TimeoutExpired:
-                    continue

@@ -255,7 +255,7 @@ COMMANDS = {
         _flag("--remove", "leave these out from now on"),
     ),
     "sweep": Command(
-        "train.sweep",
+        "sweep.sweep",
         "train every cell of a sweep file",
         _option("file"),
         _flag("--dry-run", "show the cells and the time only"),
@@ -264,7 +264,7 @@ COMMANDS = {
         _set("changed in every cell"),
     ),
     "advise": Command(
-        "train.advise",
+        "advise.advise",
         "say what images show, and try which settings suit them",
         _option("dataset", help="digits, shapes, cifar10, …, folder:PATH, csv:PATH"),
         _option("--minutes", type=float, help="time it may take (30)"),
@@ -285,7 +285,7 @@ COMMANDS = {
         _flag("--dry-run", "say what would be tried, and how long it takes"),
         *(ROOT, DEVICE),
     ),
-    "queue": Command("train.queue", "start the runs that wait in the app's queue, one after the other"),
+    "queue": Command("sweep.queue", "start the runs that wait in the app's queue, one after the other"),
     "list": Command("run_listing.list_all", "list runs, methods, losses, metrics and data sets"),
     "verify": Command(
         "run_listing.verify",

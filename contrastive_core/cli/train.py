@@ -3,29 +3,21 @@
 import dataclasses
 import re
 import shlex
-import signal
 import sys
 import time
 from argparse import Namespace
 from pathlib import Path
 
 from contrastive_core import runs
-from contrastive_core.advice import search
-from contrastive_core.advice.candidates import AdviceRequest, plan_advice
-from contrastive_core.advice.first_look import in_words, look
-from contrastive_core.advice.plan import CRITERION, Answer, AnswerRow
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.progress import OnProgress, ignore_progress
-from contrastive_core.cli.output import Terminal, counted, print_note, print_result, progress_of
+from contrastive_core.cli.output import Terminal, print_note, print_result, progress_of
 from contrastive_core.data import datasets, image_sets
-from contrastive_core.data.dataset import Dataset
-from contrastive_core.data.image_decoding import form_of
+from contrastive_core.data.image_form import form_of
 from contrastive_core.data.streamed_images import load_streamed
-from contrastive_core.engine import queue as waiting
 from contrastive_core.engine import training
-from contrastive_core.engine.queue import wait_for_device
 from contrastive_core.exchange import pretrained
 from contrastive_core.exchange.checkpoint_import import create_run, open_checkpoint
 from contrastive_core.ops import collectives
@@ -33,8 +25,6 @@ from contrastive_core.ops.collectives import World
 from contrastive_core.runs.changes import read_schedule
 from contrastive_core.runs.run import Run
 from contrastive_core.runs.train_config import OPTIONS, TrainConfig, from_dict, usual_epochs, with_settings
-from contrastive_core.sweeps import sweep_file
-from contrastive_core.sweeps.plots import verdict
 from contrastive_core.train import loop
 from contrastive_core.train.changes import settings_of
 from contrastive_core.train.settings import inherit_encoder, kept_smaller, with_cache, with_image_size
@@ -78,7 +68,7 @@ def _setup_and_run(args: Namespace, world: World, on_progress: OnProgress) -> tu
     listings = chosen[2] if chosen else None  # of a folder, on the process that chose the image size
     config, run = collectives.broadcast_object(chosen and chosen[:2])
 
-    def load() -> Dataset | None:  # one process of each machine; the others wait for it
+    def load() -> datasets.Dataset | None:  # one process of each machine; the others wait for it
         if world.local_rank:
             return None
         if datasets.is_streamed(config.to_dict()):
@@ -204,108 +194,3 @@ class _Report:
 
     def _print(self, text: str) -> None:
         self.terminal.line(text) if self.terminal else print_note(text)
-
-
-# --- `sweep` and `queue` ---------------------------------------------------------------------------
-
-
-def sweep(args: Namespace) -> None:
-    """Train the cells of a sweep file that are not done yet."""
-    chosen = sweep_file.changed(sweep_file.load(args.file), args.set)
-    if args.score:
-        return _score_cells(args, chosen)
-    from contrastive_core.sweeps.training import measure, run_sweep  # torch: `queue` is a small process
-
-    measure(chosen)
-    untrained = len({row["run"] for row in sweep_file.status(chosen) if row["status"] != "done"})
-    minutes = (sweep_file.estimate(chosen) or 0) / 60
-    print_note(f"{chosen.title}: {untrained} of {len(chosen.trained())} cells to train, about {minutes:.0f} min")
-    if not args.dry_run:
-        run_sweep(chosen, print_note, args.most)
-    cells = [{k: v for k, v in r.items() if k not in ("step", "epoch")} for r in sweep_file.status(chosen)]
-    lines = [f"{cell['status']:<8} {cell['run']}" for cell in cells]
-    for number, cell in enumerate(cells):
-        if (knn := cell.get("knn_train_sample")) is not None:
-            lines[number] += f"  kNN on the training sample {100 * knn:.1f} %"
-    print_result(args, {"sweep": chosen.name, "form": chosen.form, "cells": cells}, "\n".join(lines))
-
-
-def _score_cells(args: Namespace, chosen: sweep_file.Sweep) -> None:
-    from contrastive_core.engine.answers.scores import evaluate  # torch: `queue` is a small process
-
-    names = sweep_file.unscored(chosen)
-    with progress_of(args) as on_progress:
-        for number, name in enumerate(names):
-            on_progress(f"scoring {name}, {number + 1} of {len(names)}", number / len(names))
-            evaluate(runs.load(name))
-    rows = sweep_file.status(chosen)
-    left = sum(row["status"] != "done" for row in rows)
-    shown, rests_on = verdict(chosen, rows, "knn test")
-    text = f"{chosen.title}: {counted(len(names), 'run')} scored now, {left} not trained yet"
-    result = {"sweep": chosen.name, "scored": names, "untrained": left, "verdict": shown}
-    print_result(args, result, "\n".join(filter(None, [text, f"kNN on test: {shown}" if shown else "", rests_on])))
-
-
-def queue(args: Namespace) -> None:
-    """Start queued runs until none is left. The app leaves this process behind when it is closed."""
-    waiting.work(print_note)
-    names = [job.name for job in waiting.queue()]
-    text = f"still waiting: {', '.join(names)}" if names else "nothing waits"
-    print_result(args, {"waiting": names}, text)
-
-
-# --- `advise` --------------------------------------------------------------------------------------
-
-
-def advise(args: Namespace) -> None:
-    """Say what the images show; then, unless a look is all that was asked for, try settings."""
-    with progress_of(args) as on_progress:
-        if args.look:
-            seen = look(args.dataset, args.root, args.method, args.device, on_progress)
-            lines = [f"{seen.dataset}: {in_words(seen.facts)}"]
-            for one in seen.suggestions:
-                lines += ["", f"{one.setting}: {one.text}", f"  {one.reason}", f"  to settle it: {one.settle}"]
-            return print_result(args, seen.to_json(), "\n".join(lines))
-        request = AdviceRequest(
-            dataset=args.dataset,
-            minutes=args.minutes,
-            choose=None if args.choose is None else args.choose.split(","),
-            name=args.name or "",
-            method=args.method,
-            epochs=args.epochs,
-            root=args.root,
-            device=args.device,
-            references=args.reference,
-            methods=[name for text in args.methods or () for name in text.split(",") if name] or None,
-        )
-        plan = plan_advice(request, on_progress)
-    if args.dry_run:
-        return print_result(args, {"plan": plan.to_dict(), "sentence": plan.sentence()}, plan.sentence())
-    print_note(plan.sentence())
-    print_note(f"its name is {plan.name}; the same command with --name {plan.name} goes on with it")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with progress_of(args) as on_progress:
-        answer = search.advise(plan, on_progress, wait_for_device)
-    print_result(args, dict(answer), text_of(answer))
-
-
-def text_of(answer: Answer) -> str:
-    """The answer for a terminal."""
-    held_out, rest = (int(str(answer["plan"][name])) for name in ("held_out", "train"))
-    lines = [f"{CRITERION}: {held_out:,} of {held_out + rest:,} training images, which no try trains on", ""]
-    for row in answer["rows"]:
-        label = f"{row['label']} (default)" if row["is_default"] else row["label"]
-        took = f"{counted(row['epochs'], 'epoch')}, {row['seconds']:.0f} s, {counted(row['seeds'], 'seed')}"
-        lines.append(f"{_figure(row)} {label}, {took}")
-    lines += [f"{_figure(row)} {row['label']}" for row in answer["references"]]
-    lines += [f"  failed: {label}: {why}" for label, why in answer["failed"].items()]
-    lines += [f"  no time for: {', '.join(answer['untried'])}"] if answer["untried"] else []
-    lines += ["", *(f"  {one}" for one in answer["comparisons"]), "", answer["verdict"]]
-    return "\n".join([*lines, "", answer["test"]] if answer["test"] else lines)
-
-
-def _figure(row: AnswerRow) -> str:
-    """A mean with its interval and what that is over, in columns."""
-    ends = row["interval"]
-    interval = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f}, over {row['basis']})" if ends else ""
-    return f"{100 * row['mean']:7.1f}{interval:<40}"

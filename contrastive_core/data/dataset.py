@@ -10,7 +10,7 @@ import numpy as np
 
 from contrastive_core.base.messages import N_, join, message
 from contrastive_core.data.captions import Captions
-from contrastive_core.data.image_decoding import ImageForm
+from contrastive_core.data.image_form import ImageForm
 
 REASONS = 3  # that are listed
 Files = Sequence[tuple[str, str]]  # ids, with the reason, or with the note

@@ -15,7 +15,7 @@ import numpy as np
 from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.safe_files import FileCache, printable
-from contrastive_core.data import caption_sources, captions, image_cache, image_decoding, image_folder, image_sets
+from contrastive_core.data import caption_sources, image_cache, image_decoding, image_folder, image_sets
 from contrastive_core.data.image_folder import ImageFile, Listing
 
 SHOWN = 60  # images
@@ -115,7 +115,7 @@ def _same(train: Listing, test: Listing, pixels: dict[str, bytes]) -> Iterator[t
 
 def _captions(name: str, train: Listing, test: Listing) -> tuple[tuple[int, int, int], str, str]:
     """The last three of a preview."""
-    path = Path(name.partition(":")[2]).expanduser() / captions.CAPTIONS_FILE
+    path = Path(name.partition(":")[2]).expanduser() / caption_sources.CAPTIONS_FILE
     if not name.startswith("folder:") or not path.exists():
         return (0, 0, 0), "", ""
     try:
@@ -149,8 +149,8 @@ def changed(folder: str) -> list[int]:
         if not os.path.exists(root):  # a list and one of its columns
             root = root.rpartition("#")[0]
         times.append(os.stat(root).st_mtime_ns)
-        if os.path.exists(table := os.path.join(root, captions.CAPTIONS_FILE)):
-            times.append(os.stat(table).st_mtime_ns)
+        if os.path.exists(captions := os.path.join(root, caption_sources.CAPTIONS_FILE)):
+            times.append(os.stat(captions).st_mtime_ns)
         parts = [os.path.join(root, part) for part in (*image_folder.SPLITS, *image_folder.FOR_TEST)]
         for place in (root, *filter(os.path.isdir, parts)):
             times += sorted(os.stat(folder).st_mtime_ns for folder in _folders(Path(place)))[-1000:]

@@ -25,8 +25,9 @@ from contrastive_core.base.messages import message
 from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.data import image_decoding
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.image_decoding import HEADER, SMALL, DecodedChunk, DecodingPool, ImageForm, read_header
+from contrastive_core.data.image_decoding import HEADER, DecodedChunk, DecodingPool, read_header
 from contrastive_core.data.image_folder import ImageFile, Listing
+from contrastive_core.data.image_form import SMALL, ImageForm
 
 CHUNK = 32  # files that a process decodes at a time
 FEW, LITTLE = (512, 16 << 20)  # files, and bytes of them, up to which one process decodes them

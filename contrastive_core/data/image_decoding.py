@@ -13,17 +13,16 @@ program: only `FORMATS` are opened, with limits on bytes and pixels.
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from contrastive_core.base.errors import BadSetting, Damaged, Refused, explained
+from contrastive_core.base.errors import Damaged, Refused, explained
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.safe_files import open_regular, printable
 from contrastive_core.base.sandbox import Limits, Sandbox
@@ -295,53 +294,3 @@ class DecodingPool:
     def close(self) -> None:
         while self.idle:
             self.idle.pop().close()
-
-
-# --- one size for the images of a folder, as settings name it --------------------------------------
-
-SMALLEST = 4  # pixels of a side that a training is asked for
-LARGEST = 518  # pixels of a side: DINOv2's
-SMALL = 64  # of the encoder `small`, whose field of view is 41 pixels
-RESIZES = ("crop", "pad")
-
-
-@dataclass(frozen=True)
-class ImageForm:
-    """The resizing of a folder's images. `size`: pixels of a side; None: the median of the shorter sides,
-    at most SMALL. `crop` brings the shorter side to it and keeps the middle; `pad` the longer, and fills with black."""
-
-    size: int | None = None
-    resize: str = "crop"
-
-    def __post_init__(self) -> None:
-        if self.size is not None and not SMALLEST <= self.size <= LARGEST:
-            limits = {"smallest": SMALLEST, "largest": LARGEST}
-            raise BadSetting("image_size must lie in {smallest}..{largest}; got {size}", size=self.size, **limits)
-        if self.resize not in RESIZES:
-            resizes = " or ".join(RESIZES)
-            raise BadSetting("resize must be {resizes}; got {resize}", resizes=resizes, resize=repr(self.resize))
-
-    @property
-    def text(self) -> str:
-        """For a person: 64 × 64 pixels, cropped."""
-        how = N_("cropped to the middle") if self.resize == "crop" else N_("padded with black")
-        return message("{size} × {size} pixels, {how}", size=self.size, how=how)
-
-
-USUAL = ImageForm()
-
-
-def form_of(config: Mapping[str, Any]) -> ImageForm:
-    """Return the form that a run's settings name."""
-    return ImageForm(config.get("image_size"), config.get("resize") or "crop")
-
-
-def described(config: Mapping[str, Any]) -> str:
-    """Describe the size of a run's images for a person; "" where they have a size of their own."""
-    form = form_of(config)
-    return message("images of {form}", form=form.text) if form.size else ""
-
-
-def visible(channels: int) -> slice:
-    """Return the channels that a picture shows: three, or the first where there are fewer."""
-    return slice(3 if channels > 2 else 1)

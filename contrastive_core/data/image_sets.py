@@ -15,8 +15,8 @@ from contrastive_core.base.progress import OnProgress, ignore_progress
 from contrastive_core.base.safe_files import FRESH, FileStamp, file_stamp, printable
 from contrastive_core.data import image_cache, image_folder, image_list
 from contrastive_core.data.dataset import DatasetArrays
-from contrastive_core.data.image_decoding import SMALL, USUAL, ImageForm
 from contrastive_core.data.image_folder import Listing
+from contrastive_core.data.image_form import SMALL, USUAL, ImageForm
 
 PREFIXES = FOLDER, LIST = "folder:", "csv:"  # begin the names of data sets that are files of images
 TIMES = 100  # a listing is cached for at most this many times its duration

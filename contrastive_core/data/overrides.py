@@ -15,7 +15,7 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import message
 from contrastive_core.base.safe_files import printable
 from contrastive_core.data.captions import Captions
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.image_list import read_table, read_text
 
 LABEL, PARTNER = "label", "partner"  # columns of `relabel`: a class, or the key of the image that a caption belongs to

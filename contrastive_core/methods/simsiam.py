@@ -10,7 +10,7 @@ from contrastive_core.base.messages import N_
 from contrastive_core.base.registry import knob
 from contrastive_core.data.batch_loader import Batch
 from contrastive_core.methods._base import Method, Rows
-from contrastive_core.methods._momentum import PredictorSettings, across_views, make_predictor, predicted
+from contrastive_core.methods._predictor import PredictorSettings, across_views, make_predictor, predicted
 from contrastive_core.pairs.types import Pairs
 
 

@@ -17,7 +17,7 @@ from contrastive_core.base.device import pick_device
 from contrastive_core.base.errors import CannotScore
 from contrastive_core.base.messages import N_
 from contrastive_core.metrics._base import Metric, MetricResult
-from contrastive_core.metrics._logistic import Moments, Standardized
+from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 

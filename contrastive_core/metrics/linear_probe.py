@@ -28,7 +28,8 @@ from contrastive_core.base.messages import N_, message
 from contrastive_core.base.registry import knob
 from contrastive_core.base.score import wilson
 from contrastive_core.metrics._base import PREDICTED, Metric, MetricResult, labels_of
-from contrastive_core.metrics._logistic import Design, Logistic, Moments, Standardized, logits_by_block
+from contrastive_core.metrics._logistic import Design, Logistic, logits_by_block
+from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
 

@@ -22,9 +22,9 @@ from contrastive_core.base.errors import BadSetting
 from contrastive_core.base.messages import N_, message
 from contrastive_core.base.progress import OnFraction, OnProgress, fraction_of, ignore_fraction, ignore_progress
 from contrastive_core.compare.embed import data_of, embed_run, load_model
+from contrastive_core.data import datasets
 from contrastive_core.data.augmentations import make_views
 from contrastive_core.data.caption_sources import training_set
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.methods import Method
 from contrastive_core.models.encoders import forward_batch_size
 from contrastive_core.ops.similarity import normalize
@@ -126,7 +126,7 @@ def _gather(run: Run, loss: str, split: str, device: str, on_progress: OnProgres
     )
 
 
-def kept_views(run: Run, split: str, dataset: Dataset, device: str = "auto") -> np.ndarray:
+def kept_views(run: Run, split: str, dataset: datasets.Dataset, device: str = "auto") -> np.ndarray:
     """The views of z (n, v, d) that a table's losses pair, kept or drawn again from the same seeds (shipped runs)."""
     path = path_of(run, "views", "z", split)
     if (arrays := sample_table.read_arrays(path)) is None:
@@ -137,7 +137,7 @@ def kept_views(run: Run, split: str, dataset: Dataset, device: str = "auto") -> 
 
 def rows_of(
     run: Run, split: str, device: str = "auto", on_fraction: OnFraction = ignore_fraction
-) -> tuple[Dataset, EmbeddingSet, EmbeddingSet]:
+) -> tuple[datasets.Dataset, EmbeddingSet, EmbeddingSet]:
     """A split as the run was trained on it, as far as the files that changed it are still there, with its h and z."""
     dataset = data_of(run, split)
     if split == "train":
@@ -152,7 +152,7 @@ def is_paired_by_class(run: Run, rows: EmbeddingSet) -> bool:
     return rows.labels is not None and methods.get(str(run.config["method"])).card.needs_labels
 
 
-def _take(rows: EmbeddingSet, dataset: Dataset) -> EmbeddingSet:
+def _take(rows: EmbeddingSet, dataset: datasets.Dataset) -> EmbeddingSet:
     """The rows of the samples of `dataset`, with its labels; no copy where they are all of them."""
     if rows.ids != tuple(dataset.ids):
         at = {name: i for i, name in enumerate(rows.ids)}
@@ -190,7 +190,7 @@ def pixel_rows(images: Images, other: Images | None = None) -> Pixels:
     return rows(images), None if other is None else rows(other)
 
 
-def _views(run: Run, dataset: Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
+def _views(run: Run, dataset: datasets.Dataset, device: str, each: int, on_fraction: OnFraction) -> list[np.ndarray]:
     """Draws of z (n, each, d): so many augmented views of each image, in evaluation mode. Raises CannotGoOn where the
     device has too little memory."""
     method = load_model(run, dataset, device)
@@ -210,7 +210,7 @@ def _views(run: Run, dataset: Dataset, device: str, each: int, on_fraction: OnFr
     return [np.ascontiguousarray(z[:, each * d : each * (d + 1)]) for d in range(DRAWS)]
 
 
-def _augmented(method: Method, dataset: Dataset, start: int, views: int) -> torch.Tensor:
+def _augmented(method: Method, dataset: datasets.Dataset, start: int, views: int) -> torch.Tensor:
     """Views (b, views, c, h, w) of a chunk of images. Every chunk draws from a seed of its own."""
     chunk = forward_batch_size(CHUNK, dataset.images, method.encoder)
     images = torch.from_numpy(np.array(dataset.images[start : start + chunk]))
@@ -218,7 +218,7 @@ def _augmented(method: Method, dataset: Dataset, start: int, views: int) -> torc
     return make_views(images.to(next(method.parameters()).device), method.recipe, views, generator)
 
 
-def shown_views(run: Run, dataset: Dataset, sample: int) -> np.ndarray:
+def shown_views(run: Run, dataset: datasets.Dataset, sample: int) -> np.ndarray:
     """The two views (2, c, h, w) uint8 of an image that `kept_views` embeds, drawn again from their seed."""
     method = load_model(run, dataset, "cpu")
     row = sample % forward_batch_size(CHUNK, dataset.images, method.encoder)

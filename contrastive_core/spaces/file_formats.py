@@ -20,7 +20,8 @@ from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_
 from contrastive_core.base.safe_files import expands, open_regular, printable, thousands
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import PAIR, TOWER, columns_of_towers, joined, recognized, with_text
+from contrastive_core.spaces.tower_columns import columns_of_towers, with_text
+from contrastive_core.spaces.towers import PAIR, TOWER, joined, recognized
 
 ENDINGS = (".npy", ".npz", ".parquet", ".csv")
 OPENED = (*ENDINGS, ".jsonl")  # and texts, whose vectors are elsewhere

@@ -11,7 +11,8 @@ from contrastive_core.base.messages import N_, Message, message
 from contrastive_core.base.safe_files import printable
 from contrastive_core.spaces import file_formats
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_core.spaces.towers import PAIR, TOWER, joined, towers_of, why_ordinary, with_text
+from contrastive_core.spaces.tower_columns import with_text
+from contrastive_core.spaces.towers import PAIR, TOWER, joined, towers_of, why_ordinary
 
 BY = (PAIR, "group", "id")  # columns that say which rows belong together, if both files have one
 IN_ORDER = "row"

@@ -6,16 +6,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from contrastive_core.base import json_files
-from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.messages import N_, join, message
-from contrastive_core.base.paths import BUNDLE
-from contrastive_core.base.score import Score, over_seeds
+from contrastive_core.base.score import over_seeds
 from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.compare.verdicts import SettingScores, best_setting
 from contrastive_core.sweeps.sweep_file import Axis, Row, Sweep
@@ -300,34 +294,3 @@ def verdict(sweep: Sweep, rows: Sequence[Row], accuracy: str) -> tuple[str, str]
         if score is not None and score.per_sample is not None:
             one.right[row["seed"]] = score.per_sample
     return best_setting(names[0] if len(names) == 1 else "", list(settings.values()))
-
-
-# --- scores of shipped sweeps ----------------------------------------------------------------------
-
-FOLDER = BUNDLE / "sweeps"
-
-
-def path_of(sweep: Sweep) -> Path:
-    """Return the path of a shipped sweep's scores."""
-    return FOLDER / f"{Path(sweep.name).name}.json"
-
-
-def with_shipped(sweep: Sweep, rows: Sequence[Row]) -> list[Row]:
-    """The rows of `sweep_file.status`; cells that are not done stand as they were elsewhere, where that is known, and
-    are marked `shipped`."""
-    try:
-        kept = json_files.read_object(path_of(sweep))
-        cells = {" ".join(cell["arguments"]): _row(cell, kept["images"]) for cell in kept["cells"]}
-    except (OSError, ValueError, KeyError, TypeError):  # most have none
-        return [*rows]
-    both = zip(sweep.cells(), rows, strict=True)
-    return [row if row["status"] == "done" else row | cells.get(" ".join(cell.arguments()), {}) for cell, row in both]
-
-
-def _row(cell: JsonObject, images: int) -> Row:
-    score = Score("kNN", value=cell["scores"]["knn test"])
-    if "right" in cell:
-        right = np.unpackbits(np.frombuffer(bytes.fromhex(cell["right"]), np.uint8), count=images)
-        score.arrays["per_sample"] = right.astype(float)
-    evaluation = Evaluation("", "test", {"h": {"knn": score}})
-    return {**cell["scores"], "status": "done", "shipped": True, "evaluation": evaluation}

@@ -26,13 +26,13 @@ from contrastive_core.base.registry import Knob, knobs_of
 from contrastive_core.data import datasets, image_sets
 from contrastive_core.data.dataset import Dataset, DatasetInfo
 from contrastive_core.data.image_cache import median_side
-from contrastive_core.data.image_decoding import LARGEST, SMALL, form_of
+from contrastive_core.data.image_form import LARGEST, SMALL, form_of
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.data.streamed_images import choose_cache
 from contrastive_core.methods._base import Default, fitting_views
-from contrastive_core.methods._momentum import queue_size
+from contrastive_core.methods._moco import queue_size
 from contrastive_core.models.libraries import LIBRARIES, fixed_pixels, pretrained
-from contrastive_core.models.text_tower import with_whole_path
+from contrastive_core.models.sentence_tower import with_whole_path
 from contrastive_core.runs.train_config import EPOCHS, Resolved, TrainConfig, usual_epochs, with_settings
 from contrastive_core.train import checks
 from contrastive_core.train.optim import OPTIMIZERS, SCHEDULES

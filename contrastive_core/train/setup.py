@@ -15,7 +15,7 @@ from contrastive_core.data import datasets
 from contrastive_core.data.batch_loader import BatchLoader
 from contrastive_core.data.caption_sources import training_set
 from contrastive_core.data.captions import Vocabulary, build_vocabulary
-from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.datasets import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.losses import Loss
 from contrastive_core.methods import Method
@@ -25,6 +25,7 @@ from contrastive_core.ops import collectives
 from contrastive_core.ops.collectives import World
 from contrastive_core.runs import checkpoints
 from contrastive_core.runs.train_config import Resolved, TrainConfig
+from contrastive_core.train.captured import capture
 from contrastive_core.train.checks import check_loss_fits, misfit
 from contrastive_core.train.global_batch import GradientBuckets, synchronize_norms
 from contrastive_core.train.monitor import MonitoredSample, fixed_sample
@@ -198,56 +199,3 @@ def _load(module: nn.Module | None, state: dict[str, Tensor], what: str, advice:
         module.load_state_dict(state)
     except RuntimeError:
         raise BadSetting("{what} has another form than this one; {advice}", what=what, advice=advice) from None
-
-
-# --- an encoder whose kernels are launched as two CUDA graphs --------------------------------------
-# A step then waits less for the host. The kernels, and so the losses, stay the same.
-
-
-NEEDS = N_(
-    "capture needs a CUDA GPU and one process, and goes with neither compile, micro_batch nor freeze; turn it off"
-)
-
-
-def capture(encoder: nn.Module, config: TrainConfig, device: torch.device, world: World) -> None:
-    """Let the encoder be captured at its first batch. Raises: BadSetting for settings that this does not go with."""
-    if device.type != "cuda" or world.size > 1 or config.compile or config.micro_batch or config.freeze:
-        raise BadSetting(NEEDS)
-    encoder.forward = CapturedForward(encoder, bool(config.amp))  # type: ignore[assignment]
-
-
-class CapturedForward:
-    """The forward pass of an encoder as a captured graph. A graph has one place for its activations: what it cannot
-    take is computed without it, which is images of another number than at first, in evaluation, or before the last pass
-    back.
-    """
-
-    def __init__(self, encoder: nn.Module, amp: bool) -> None:
-        self.encoder, self.amp, self.plain = encoder, amp, encoder.forward
-        self.graphs, self.shape = self.plain, torch.Size()  # none yet
-        self.awaits_gradient = False
-
-    def __call__(self, images: Tensor) -> Tensor:
-        if self.awaits_gradient or not (self.encoder.training and torch.is_grad_enabled()):
-            return self.plain(images)
-        if not self.shape:
-            self._capture(images)
-        if images.shape != self.shape:
-            return self.plain(images)
-        h: Tensor = self.graphs(images)
-        self.awaits_gradient = True
-        h.register_hook(self._on_gradient)  # type: ignore[no-untyped-call]
-        return h.clone()  # the next replay writes over h
-
-    def _capture(self, images: Tensor) -> None:
-        buffers = [(buffer, buffer.clone()) for buffer in self.encoder.buffers()]
-        self.encoder.forward = self.plain  # type: ignore[assignment]
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=self.amp, cache_enabled=False):
-            torch.cuda.make_graphed_callables(self.encoder, (images.detach().clone(),))
-        self.graphs, self.shape = self.encoder.forward, images.shape
-        self.encoder.forward = self  # type: ignore[assignment]
-        for buffer, before in buffers:  # batch norms have counted the passes that warm up
-            buffer.copy_(before)
-
-    def _on_gradient(self, gradient: Tensor) -> None:
-        self.awaits_gradient = False

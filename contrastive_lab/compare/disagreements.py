@@ -15,8 +15,8 @@ from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format, pictures, query_params, stage, state
 from contrastive_lab.compare.space_picker import SHAPES
 from contrastive_lab.components.gallery import draw_gallery
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.plots import draw_table
 
 SHOWN = 60
 IN_STRIP = 40  # pictures, of which a screen shows a dozen

@@ -19,7 +19,7 @@ from contrastive_lab.components import scatter
 from contrastive_lab.components.map_pictures import bring_pictures
 from contrastive_lab.components.scatter import MAX_IMAGES, MAX_POINTS, LinkedSelection, ScatterData
 from contrastive_lab.components.scatter.categories import PALETTE
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.locale import N_, _
 
 MANY = 50_000  # rows, of which UMAP takes minutes

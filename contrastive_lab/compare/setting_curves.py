@@ -7,13 +7,13 @@ import streamlit as st
 
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.runs.run import Run
-from contrastive_core.sweeps import plots as sweep_plots
-from contrastive_core.sweeps.plots import FOLDER, with_shipped
+from contrastive_core.sweeps import plots
+from contrastive_core.sweeps.shipped_scores import FOLDER, with_shipped
 from contrastive_core.sweeps.sweep_file import Axis, Draw, Row, Sweep, load, status
-from contrastive_lab import cache, format, guard, locale, plots, query_params
+from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import _
-from contrastive_lab.plots import draw_table
 from contrastive_lab.progress import scored_or_wait
 from contrastive_lab.setting_names import shown_name
 
@@ -80,23 +80,23 @@ def _draw(members: list[Run], layer: str, knob: str, zoom: bool) -> None:
         if others := [shown_name(k) for k in names if len({str(one.get(k)) for one in settings.values()}) > 1]:
             text = _("These runs differ in other settings too, which may be the reason: {listed}.")
             st.caption(text.format(listed=format.plain(", ".join(others))))
-    titles = {measure: sweep_plots.label(measure, KNN) for measure in MEASURES}
-    values = [{title: sweep_plots.value_of(row, measure, KNN) for measure, title in titles.items()} for row in rows]
+    titles = {measure: plots.label(measure, KNN) for measure in MEASURES}
+    values = [{title: plots.value_of(row, measure, KNN) for measure, title in titles.items()} for row in rows]
     draw_table([{x: row[x], "run": row["run"], **one} for row, one in zip(rows, values, strict=True)], hide_index=True)
 
 
 def _curves(sweep: Sweep, rows: list[Row], zoom: bool) -> str:
     """Draw the figures that have values, and which value is best; returns that sentence, "" for none."""
     place = st.container(horizontal=True)
-    for measure, figure in zip(sweep.draw.measures, sweep_plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
+    for measure, figure in zip(sweep.draw.measures, plots.draw(sweep, rows, KNN, PALETTE, zoom), strict=False):
         if not figure.data:
             continue
         with place.container(width=CURVE):
             figure.layout.yaxis.title.text = locale.text(figure.layout.yaxis.title.text)
-            plots.draw(figure, measure, f"axis {measure}")
-            cells = sweep_plots.cells_of(rows, [sweep.draw.x], KNN, [measure])
-            st.caption(sweep_plots.intervals_in_words([cell[measure] for cell in cells], "run"))
-    shown, rests_on = sweep_plots.verdict(sweep, rows, KNN)
+            figures.draw(figure, measure, f"axis {measure}")
+            cells = plots.cells_of(rows, [sweep.draw.x], KNN, [measure])
+            st.caption(plots.intervals_in_words([cell[measure] for cell in cells], "run"))
+    shown, rests_on = plots.verdict(sweep, rows, KNN)
     if shown:
         st.markdown(f"**{format.plain(shown)}**")
         st.caption(format.plain(_("By kNN accuracy. {rests_on}").format(rests_on=rests_on)))

@@ -6,7 +6,7 @@ from contrastive_core.runs.run import Run
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format, query_params, state
-from contrastive_lab.compare import tower_recall
+from contrastive_lab.compare import checkpoints
 from contrastive_lab.locale import _
 from contrastive_lab.recordings import has_rows
 
@@ -53,7 +53,7 @@ def choose(ready: list[Run]) -> tuple[list[str], str]:
             _pick(1, names, titles)
     if not names or all(Space(name).is_file for name in names):  # vectors of files have no head
         return names, "h"
-    of_towers = len(tower_recall.with_towers(names)) == len(names)  # which share the space of z
+    of_towers = len(checkpoints.with_towers(names)) == len(names)  # which share the space of z
     key, usual = f"compare-features-{of_towers}", "z" if of_towers else "h"
     box, label = st.segmented_control, _("Features")
     return names, query_params.one_of(box, label, ["h", "z"], name="features", key=key, default=usual, width="content")

@@ -12,10 +12,10 @@ from contrastive_core.runs.references import PREFIX
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.results import Result
 from contrastive_core.spaces.space import Space
-from contrastive_lab import cache, format, locale, plots, query_params, references, stage, state
+from contrastive_lab import cache, figures, format, locale, plots, query_params, references, scrolling, state
 from contrastive_lab.explore import tower_panels
+from contrastive_lab.figures import draw_definitions, draw_table
 from contrastive_lab.locale import N_, _, message
-from contrastive_lab.plots import draw_definitions, draw_table
 from contrastive_lab.progress import answer_or_wait
 
 NAMES = {"own": N_("this space"), "raw": SOURCES["raw"], "random": SOURCES["random"]}
@@ -25,14 +25,14 @@ VIEWS = (N_("All scores"), N_("kNN over k"), N_("Classes"), N_("Spectrum"), N_("
 
 def chips() -> None:
     """The names of the panels below the stage; the chosen one is scrolled to."""
-    look = {"label_visibility": "collapsed", "on_change": stage.scroll_next}
+    look = {"label_visibility": "collapsed", "on_change": scrolling.scroll_next}
     query_params.one_or_none(st.pills, _("More"), VIEWS, name="more", **look)
 
 
 def more(space: Space, rows: EmbeddingSet) -> None:
     """The panel below the stage that is asked for: all scores, each with its own view."""
     if view := query_params.current("more", VIEWS, ""):
-        with stage.in_view():
+        with scrolling.in_view():
             _panel(view, space, rows)
 
 
@@ -104,7 +104,7 @@ def _over_k(scores: dict[str, Scores]) -> None:
     figure = plots.curves(series, _("k, neighbors that vote"), _("kNN accuracy, %"))
     ks = sorted({k for xs, _ys in series.values() for k in xs})
     figure.update_xaxes(type="log", tickvals=ks, ticktext=[str(k) for k in ks])
-    plots.draw(figure, "knn-over-k", "over-k")
+    figures.draw(figure, "knn-over-k", "over-k")
     template = _(
         "The score uses k = {k}, set by the number of training rows. The curve is for information only; nothing is "
         "selected by it."
@@ -173,7 +173,7 @@ def _spectrum(scores: dict[str, Scores]) -> None:
         return
     figure = plots.curves(series, _("direction, by its size"), _("singular value, largest = 1"))
     figure.update_yaxes(type="log")
-    plots.draw(figure, "spectrum", "spectrum")
+    figures.draw(figure, "spectrum", "spectrum")
     rankme = scores["own"]["rankme"]
     text = _("RankMe {value} of {width} dimensions. {reading} A curve that falls steeply uses few directions.")
     value, width = format.figure_of(rankme), f"{rankme.number('width') or 0:g}"
@@ -188,7 +188,7 @@ def _hubs(space: Space, space_scores: Scores, answer: Result) -> None:
     numbers = np.bincount(counts[np.isfinite(counts)].astype(np.int64))  # of drawn rows only
     often = _("how often a sample is among the {k} nearest of others").format(k=f"{hubness.number('k') or 0:g}")
     figure = plots.curves({"samples": (range(len(numbers)), numbers.tolist())}, often, "samples")
-    plots.draw(figure, "hubs", "hubs")
+    figures.draw(figure, "hubs", "hubs")
     text = _("{reading} Here the skewness is {value}; {share} % are nobody's neighbor.")
     share = f"{100 * (hubness.number('never') or 0):.1f}"
     st.caption(text.format(reading=format.plain(hubness.reading), value=f"{hubness.value:.2f}", share=share))

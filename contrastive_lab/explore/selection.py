@@ -20,8 +20,8 @@ from contrastive_lab.components.figure_file import draw_map_buttons
 from contrastive_lab.components.gallery import draw_strip
 from contrastive_lab.embedding_map import NEAREST
 from contrastive_lab.explore import tower_panels
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
-from contrastive_lab.plots import draw_table
 from contrastive_lab.report import button
 
 SMALL, TWO_LINES = 40, 100  # pixels of a selected picture, and of two lines of them

@@ -23,12 +23,13 @@ from contrastive_lab import cache, format, query_params, recordings
 from contrastive_lab import stage as frame
 from contrastive_lab.components.dimension_view import DimensionView, draw_dimension_view
 from contrastive_lab.components.loss_view import Alternatives, LossSetting, LossView, PairAxes, draw_loss_view
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet, thumbnail_sheet
 from contrastive_lab.locale import N_, Deferred, _, sentence
 from contrastive_lab.loss_lab.choices import choose_batch, first_loss, loss_title, losses_across
 from contrastive_lab.loss_lab.controls import ViewState, draw_trade, formula, knob_form, reported, view_state
 from contrastive_lab.loss_lab.lesson_panel import WITH_THIS, hear, is_pressed, key_of, next_step, panel_of
-from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, can_train, choose_stage, train_address
+from contrastive_lab.loss_lab.stages import STAGE, STAGES, asked_export, choose_stage
+from contrastive_lab.loss_lab.train_address import can_train, train_address
 from contrastive_lab.loss_setting import dragged, further_knobs_of, knobs_to_compute, live_knob, setting_of
 
 SETTINGS = "lab-settings"  # the button with the settings of the loss

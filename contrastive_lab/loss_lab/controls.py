@@ -12,7 +12,7 @@ import streamlit as st
 from contrastive_core.base.cards import KnobEntry, LossEntry
 from contrastive_core.engine import calls
 from contrastive_core.lab.lab_view import DERIVATIVES, LabView, Trade
-from contrastive_lab import format, plots, query_params
+from contrastive_lab import figures, format, plots, query_params
 from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.locale import N_, _
 from contrastive_lab.loss_setting import LIMITS, LIVE, dragged
@@ -137,7 +137,7 @@ def draw_trade(
     except ValueError as error:
         st.caption(format.plain(error))
         return
-    plots.draw(_figure(found, at, trained), "temperature", "trade")
+    figures.draw(_figure(found, at, trained), "temperature", "trade")
     st.caption(_in_words(found, at))
 
 

@@ -29,7 +29,7 @@ from contrastive_core.lab.view import about_loss
 from contrastive_core.spaces import file_formats
 from contrastive_lab import locale
 from contrastive_lab.components.playground import pack_playground
-from contrastive_lab.components.shared.mount import bundle, style_sheet
+from contrastive_lab.components.shared.bundle import bundle, style_sheet
 from contrastive_lab.components.shared.transport import ALIGN
 from contrastive_lab.playground import LOSSES, view_of
 from contrastive_lab.report.document import data_script, el, verbatim

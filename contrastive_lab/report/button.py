@@ -8,8 +8,9 @@ import streamlit as st
 from contrastive_core.base import safe_files
 from contrastive_core.base.paths import data_home
 from contrastive_core.compare.comparison import hash_of
+from contrastive_core.compare.evaluation import LAYERS
 from contrastive_core.engine.jobs import Job
-from contrastive_core.spaces.space import LAYERS, Space
+from contrastive_core.spaces.space import Space
 from contrastive_lab import locale
 from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.locale import N_, _, message

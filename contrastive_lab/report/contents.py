@@ -16,7 +16,7 @@ from contrastive_core.base.score import Scores, scores_from_json
 from contrastive_core.compare.comparison import Comparison, comparison_request
 from contrastive_core.compare.evaluation import SOURCES, read_evaluation
 from contrastive_core.data.datasets import SPLITS
-from contrastive_core.data.image_decoding import described
+from contrastive_core.data.image_form import described
 from contrastive_core.engine import answers, catalog
 from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch
@@ -30,7 +30,8 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import LossView, PairAxes
-from contrastive_lab.components.shared.transport import digest, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import digest
 from contrastive_lab.loss_setting import default_pairing, request_of, setting_of
 from contrastive_lab.setting_names import shown_name, shown_value
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from contrastive_core.base import safe_files
 from contrastive_core.base.score import Score, Scores
 from contrastive_core.cli import sources
-from contrastive_core.cli.inspect import query_figures
 from contrastive_core.cli.output import out_path, print_result, progress_of
+from contrastive_core.cli.query_figures import query_figures
 from contrastive_core.compare.comparison import CLAIMED, MARGIN, Comparison
 from contrastive_core.compare.evaluation import name_of
 from contrastive_core.compare.verdicts import ACCURACIES
@@ -24,8 +24,9 @@ from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_lab import format
 from contrastive_lab.components.loss_view import pack_loss_view
 from contrastive_lab.components.scatter import ScatterData, pack_scatter
-from contrastive_lab.components.shared.mount import bundle, style_sheet
-from contrastive_lab.components.shared.transport import ALIGN, ThumbnailSheet, digest, thumbnail_sheet
+from contrastive_lab.components.shared.bundle import bundle, style_sheet
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet, thumbnail_sheet
+from contrastive_lab.components.shared.transport import ALIGN, digest
 from contrastive_lab.report.contents import MOST, Contents, Part, gather
 
 VOID = ("meta", "br", "hr")

@@ -19,13 +19,13 @@ from contrastive_core.engine.jobs import Job
 from contrastive_core.runs.train_config import literal
 from contrastive_core.sweeps import plots as sweep_plots
 from contrastive_core.sweeps import sweep_file
-from contrastive_core.sweeps.plots import with_shipped
+from contrastive_core.sweeps.shipped_scores import with_shipped
 from contrastive_core.sweeps.sweep_file import FORMS, LARGEST, Sweep, load, read, title_of
-from contrastive_lab import cache, format, guard, locale, plots, query_params
+from contrastive_lab import cache, figures, format, guard, locale, query_params
 from contrastive_lab.compare.space_picker import MOST
 from contrastive_lab.components.scatter.categories import PALETTE
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message, ngettext
-from contrastive_lab.plots import draw_table
 from contrastive_lab.progress import bar
 from contrastive_lab.setting_names import shown_name
 
@@ -173,7 +173,7 @@ def _draw(sweep: Sweep, rows: list[dict[str, Any]], accuracy: str, zoom: bool) -
         for title in (one.layout.xaxis.title, one.layout.yaxis.title):
             title.text = in_words.get(title.text, title.text)
         with column:
-            plots.draw(one, f"{sweep.name}-{measure}", f"figure-{measure}-{cache.digest(sweep.name)}")
+            figures.draw(one, f"{sweep.name}-{measure}", f"figure-{measure}-{cache.digest(sweep.name)}")
         column.caption(sweep_plots.intervals_of(sweep, rows, measure, accuracy))
     return in_words
 

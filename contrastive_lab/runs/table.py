@@ -14,8 +14,8 @@ from contrastive_core.compare.evaluation import Evaluation
 from contrastive_core.engine import queue, run_folders, training
 from contrastive_core.runs.run import Run
 from contrastive_lab import cache, format, guard, locale, query_params, state
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, ngettext
-from contrastive_lab.plots import draw_table
 from contrastive_lab.progress import bar
 from contrastive_lab.recordings import describe
 from contrastive_lab.runs import pictures

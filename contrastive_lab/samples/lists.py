@@ -16,8 +16,8 @@ from contrastive_core.samples.sample_table import SampleTable, decimals
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.components.cut_off import CutOff, draw_cut_off
 from contrastive_lab.components.shared.mount import reported_state
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
-from contrastive_lab.plots import draw_table
 from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.findings import Findings, look_near
 

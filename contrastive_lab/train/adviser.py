@@ -28,9 +28,9 @@ from contrastive_core.runs.references import references_on
 from contrastive_core.runs.run import data_key
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.sweeps.sweep_file import arguments_of
-from contrastive_lab import cache, format, guard, locale, plots, query_params, references
+from contrastive_lab import cache, figures, format, guard, locale, query_params, references
+from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _, message
-from contrastive_lab.plots import draw_table
 from contrastive_lab.progress import answer_or_wait, bar
 from contrastive_lab.train import running_advisers
 from contrastive_lab.train.folder import with_change
@@ -264,7 +264,7 @@ def show_answer(plan: Plan, answer: Answer) -> None:
         said = _("Not enough time for: {untried}.") if answer["done"] else _("Not tried yet: {untried}.")
         st.caption(format.plain(said.format(untried=", ".join(map(locale.text, untried)))))
     if sum(row["value"] is not None for row in answer["rows"]) > 1:
-        plots.draw(_chart(answer["rows"]), plan.name, f"chart-{plan.name}")
+        figures.draw(_chart(answer["rows"]), plan.name, f"chart-{plan.name}")
     if answer["comparisons"]:
         with st.expander(_("Why: the comparisons")):
             for one in answer["comparisons"]:

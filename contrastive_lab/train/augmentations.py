@@ -1,26 +1,22 @@
 """The stage before a training: a real batch with the views that the recipe makes, and a chip for each augmentation."""
 
-import base64
 import dataclasses
-import html
-import io
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import streamlit as st
 
 from contrastive_core.base.cards import MethodEntry
 from contrastive_core.data import datasets
 from contrastive_core.data.generated_sets import GENERATED
-from contrastive_core.data.image_decoding import USUAL as USUAL_FORM
-from contrastive_core.data.image_decoding import form_of, visible
+from contrastive_core.data.image_form import USUAL as USUAL_FORM
+from contrastive_core.data.image_form import form_of
 from contrastive_core.data.recipe import Recipe, view_changes
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.spaces.results import Result
 from contrastive_lab import cache, format, locale, query_params
 from contrastive_lab.locale import N_, _, message
 from contrastive_lab.progress import answer_or_wait
+from contrastive_lab.train.view_picture import view_table
 
 ASKED, LAST, DRAWS = "views asked for", "views shown last", "draws of views"  # of the session
 STEPS = {  # each with its name and how often it is applied when it is switched on
@@ -138,56 +134,3 @@ def steps(recipe: dict[str, Any]) -> str:
     """Describe the augmentations that are on, with their probabilities."""
     on = [f"{name} {100 * recipe[name]:.0f} %" for name in STEPS if recipe[name] > 0]
     return _("On: {on}.").format(on=", ".join(on)) if on else _("No augmentation is on: every view is the image.")
-
-
-# --- a batch as a table of pictures ----------------------------------------------------------------
-
-MOST_PIXELS = 128  # of a side of a tile
-SMOOTH_FROM = 48  # pixels of a side; smaller images show their pixels
-ROWS, OTHERS = 5, 6  # the fifth on a phone alone
-
-
-def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool) -> str:
-    """A table of images (k, c, h, w) and the views (k, v, c, h, w) of each. Args: heads: of the images, the views and
-    the others; is_pushed: whether the others are pushed away, else they only stand beside."""
-    kind = "push" if is_pushed else "beside"
-    names = ("image", "pull", kind)
-    head = "".join(f'<th class="{name}">{html.escape(text)}</th>' for name, text in zip(names, heads, strict=True))
-    rows = []
-    for i in range(min(ROWS, len(images))):
-        cells = ([images[i]], _two(views, i), _others(views, i))
-        words = (_("image {number}"), _("view of image {number}"), _("view of another image than {number}"))
-        drawn = (
-            "".join(_tile(tile, text.format(number=i + 1)) for tile in tiles)
-            for tiles, text in zip(cells, words, strict=True)
-        )
-        rows.append(
-            "".join(f'<td class="{name}"><div>{all}</div></td>' for name, all in zip(names, drawn, strict=True))
-        )
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f'<table class="views"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-
-
-def _two(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """A view of the first kind and one of the second; where all are alike, two of them."""
-    return [views[i][0], views[i][views.shape[1] // 2]]
-
-
-def _others(views: np.ndarray, i: int) -> list[np.ndarray]:
-    """Views of the other images: one of each, then the second of each."""
-    k = len(views)
-    every = [view for step in range(1, k) for view in _two(views, (i + step) % k)]
-    return [*every[::2], *every[1::2]][:OTHERS]
-
-
-def _tile(image: np.ndarray, text: str) -> str:
-    """An image (c, h, w) uint8, smaller if it is large."""
-    from PIL import Image
-
-    kind = "smooth" if min(image.shape[1:]) >= SMOOTH_FROM else "pixels"
-    step = max(1, -(-max(image.shape[1:]) // MOST_PIXELS))
-    pixels = np.moveaxis(image[visible(len(image)), ::step, ::step], 0, -1)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels).save(buffer, "PNG")
-    uri = f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"
-    return f'<img class="{kind}" src="{uri}" alt="{html.escape(text, quote=True)}" />'

@@ -8,10 +8,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from contrastive_core.base.cards import Catalog, MethodEntry
 from contrastive_core.base.errors import BadSetting, Locked
-from contrastive_core.data import datasets, image_list
+from contrastive_core.data import datasets, image_list, torchvision_sets
 from contrastive_core.data.dataset import KNOWN, DatasetInfo
 from contrastive_core.data.folder_preview import name_of, values_of
-from contrastive_core.data.image_decoding import SMALL
+from contrastive_core.data.image_form import SMALL
 from contrastive_core.engine import queue, training
 from contrastive_core.engine.calls import resolved_settings
 from contrastive_core.runs import stem_of
@@ -21,7 +21,7 @@ from contrastive_lab.locale import N_, _, sentence
 from contrastive_lab.path_input import path_input
 from contrastive_lab.progress import catalog_or_wait
 from contrastive_lab.setting_names import shown_name, shown_value
-from contrastive_lab.train import folder
+from contrastive_lab.train import folder_picker
 from contrastive_lab.train.adviser import adviser_card
 from contrastive_lab.train.augmentations import choose_steps, is_quick
 from contrastive_lab.train.encoder import Encoder, choose_encoder, choose_text_tower, opened_weights
@@ -246,26 +246,26 @@ def wrong_data(method: MethodEntry, data: Data) -> str:
 
 def choose_data() -> Data:
     """A data set by name, with what it takes to fetch it, or a folder of images."""
-    names = ["digits", "shapes", *datasets.SIZES, FOLDER]
+    names = ["digits", "shapes", *torchvision_sets.SIZES, FOLDER]
     name = query_params.one_of(
         st.selectbox, _("Data"), names, name="data", text=lambda n: "folder" if n == FOLDER else n
     )
     if name == FOLDER:
-        folder.take_over_drop("path-folder")
-        path = path_input(
+        folder_picker.take_over_drop("path-folder")
+        folder = path_input(
             _("Folder (one folder per class, or images only)"),
             "folder",
             placeholder="/path/to/images",
             help=_("Or the path of a list of images (.csv with the columns file, label and split)."),
         )
-        folder.browser("path-folder")
-        if path:
-            folder.show_left_out(path)
-        return Data(with_label(name_of(path)) if path else "")
+        folder_picker.browser("path-folder")
+        if folder:
+            folder_picker.show_left_out(folder)
+        return Data(with_label(name_of(folder)) if folder else "")
     # Its files are here, or its images already decoded.
-    if name not in datasets.SIZES or datasets.is_there(name, None) or datasets.is_made(name, "train"):
+    if name not in torchvision_sets.SIZES or torchvision_sets.is_there(name, None) or datasets.is_made(name, "train"):
         return Data(name)
-    size = _("{sizes} MB").format(sizes=f"{datasets.SIZES[name]:,}")
+    size = _("{sizes} MB").format(sizes=f"{torchvision_sets.SIZES[name]:,}")
     fetch = st.checkbox(
         _("Fetch {name}: {size}").format(name=name, size=size), help=_("It is not on this machine yet.")
     )

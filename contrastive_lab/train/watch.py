@@ -22,8 +22,8 @@ from contrastive_lab.locale import N_, _
 from contrastive_lab.progress import bar
 from contrastive_lab.train import curves as figures
 from contrastive_lab.train import live as live_settings
-from contrastive_lab.train.curves import sparkline
 from contrastive_lab.train.folder import with_change
+from contrastive_lab.train.sparklines import sparkline
 
 WATCHED = "watched"  # the run that is chosen, for the session
 PICKER = "train-watched"  # the key of its picker

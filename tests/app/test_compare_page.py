@@ -19,9 +19,9 @@ from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.space import Space
 from contrastive_lab import cache, format
-from contrastive_lab.compare import maps, overview, score_tables, verdict
+from contrastive_lab.compare import dumbbells, maps, score_tables, verdict
 from contrastive_lab.compare.disagreements import ComparedSamples
-from contrastive_lab.compare.overview import Dumbbell
+from contrastive_lab.compare.dumbbells import Dumbbell
 
 PAIR = ("simclr-digits", "sup_con-digits")
 
@@ -113,7 +113,7 @@ def test_dumbbells_stand_on_one_axis_and_are_thick_where_the_interval_excludes_z
         Dumbbell("<cross>", (0.5, 0.6), -0.1, (-0.25, 0.05)),
         Dumbbell("unknown", (None, 0.6)),
     ]
-    text = overview.markup(rows[:1], rows[1:], ["a", "b"])
+    text = dumbbells.markup(rows[:1], rows[1:], ["a", "b"])
     assert [row.is_shown for row in rows] == [True, False, False]
     assert text.count(" shown") == 1
     assert "left:42.0%" in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_lab.components.scatter.categories import medoids
+from contrastive_lab.components.scatter.rows import medoids
 
 
 def test_every_crowd_has_one_and_the_largest_comes_first() -> None:

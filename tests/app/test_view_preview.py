@@ -16,7 +16,7 @@ from contrastive_core.data import datasets
 from contrastive_core.engine import answers, catalog
 from contrastive_core.spaces import results
 from contrastive_lab.train import augmentations
-from contrastive_lab.train.augmentations import view_table
+from contrastive_lab.train.view_picture import view_table
 
 
 def test_views_are_those_of_the_recipe() -> None:

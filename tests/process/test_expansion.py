@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from contrastive_core.base import local_processes, sandbox
+from contrastive_core.base import memory_limits, sandbox
 from contrastive_core.base.errors import Refused, UnusableEmbedding
 from contrastive_core.base.paths import ROOT
 from contrastive_core.base.sandbox import Limits, Sandbox, run_sandboxed
@@ -36,7 +36,7 @@ from pathlib import Path
 from contrastive_core import runs
 from contrastive_core.base import json_files
 from contrastive_core.data import image_decoding
-from contrastive_core.exchange import state_dict_names
+from contrastive_core.exchange import conversion
 from contrastive_core.runs import run_metrics
 from contrastive_core.spaces import file_formats, label_files, tables
 READERS = {
@@ -44,7 +44,7 @@ READERS = {
     "arrays": lambda path: json_files.read_npz(path),
     "image": lambda path: image_decoding.decode_image(path, 32, 3),
     "header": lambda path: image_decoding.read_header(path),
-    "checkpoint": lambda path: state_dict_names.convert(path, path.with_name("out.safetensors")),
+    "checkpoint": lambda path: conversion.convert(path, path.with_name("out.safetensors")),
     "lines": lambda path: json_files.read_lines(path),
     "metrics": lambda path: run_metrics.MetricsReader(path).update(),
     "json": lambda path: json_files.read_object(path, limit=json_files.MAX_RECORD),
@@ -230,10 +230,10 @@ def test_the_worker_refuses_what_would_take_half_of_the_memory() -> None:
     assert client.call("numpy:zeros", 10).shape == (10,)
     pid = client.worker_pid()
     with pytest.raises(NeedsMemory, match="half of this computer's"):
-        client.call("numpy:zeros", local_processes.machine_memory() // 8 + 1000)
+        client.call("numpy:zeros", memory_limits.machine_memory() // 8 + 1000)
     assert client.worker_pid() == pid, "others go on"
     assert client.call("numpy:zeros", 10).shape == (10,)
-    assert psutil.Process(pid).memory_info().rss < local_processes.most_memory()
+    assert psutil.Process(pid).memory_info().rss < memory_limits.most_memory()
     client.end_worker()
 
 

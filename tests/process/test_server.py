@@ -19,7 +19,7 @@ import pytest
 from patience import PATIENCE, SLOW
 
 from contrastive_core.base.paths import ROOT
-from contrastive_lab import server
+from contrastive_lab import peers
 from contrastive_lab.desktop import serving
 
 UPGRADE = {
@@ -194,7 +194,7 @@ def as_user(user: int, work: Callable[[], object]) -> Any:
     """What `work` gives in a process of another user."""
     if not hasattr(os, "fork") or os.getuid():
         pytest.skip("only root can become another user")
-    if not server.is_supported():
+    if not peers.is_supported():
         pytest.skip("this system does not say whose connections are")
     reader, writer = os.pipe()
     if not (child := os.fork()):
@@ -252,20 +252,20 @@ def test_another_user_is_refused_whatever_it_shows(
 
 
 def test_whoever_has_closed_the_connection_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not server.is_supported():
+    if not peers.is_supported():
         pytest.skip("this system does not say whose connections are")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        client = socket.create_connection(listener.getsockname())
-        accepted, own = listener.accept()
-        assert server.is_own(own, listener.getsockname())
-        assert server.is_own((own[0], own[1] ^ 1), listener.getsockname()) is None
-        assert server.is_own(("127.0.0.2", own[1]), listener.getsockname()) is None
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        accepted, own = server.accept()
+        assert peers.is_own(own, server.getsockname())
+        assert peers.is_own((own[0], own[1] ^ 1), server.getsockname()) is None
+        assert peers.is_own(("127.0.0.2", own[1]), server.getsockname()) is None
         with monkeypatch.context() as patch:
-            patch.setattr(server.os, "getuid", lambda: 54321)
-            patch.setattr(server, "ROOT_USER", 54321)
-            assert server.is_own(own, listener.getsockname()) is False
+            patch.setattr(peers.os, "getuid", lambda: 54321)
+            patch.setattr(peers, "ROOT_USER", 54321)
+            assert peers.is_own(own, server.getsockname()) is False
         client.close()
-        assert not server.is_own(own, listener.getsockname())
+        assert not peers.is_own(own, server.getsockname())
         accepted.close()
 
 

@@ -13,7 +13,6 @@ import torch
 
 from contrastive_core import runs
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.models.libraries import pretrained
 from contrastive_core.runs.train_config import TrainConfig
 from contrastive_core.train.settings import facts_of, resolve
@@ -25,19 +24,19 @@ IMAGENET = [[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]
 
 
 @pytest.fixture
-def colored() -> Dataset:
+def colored() -> datasets.Dataset:
     """The digits in color, at 32 pixels."""
     digits = datasets.load("digits")
     images = np.broadcast_to(np.uint8(7), (len(digits), 3, 32, 32))
     return dataclasses.replace(digits, images=images)
 
 
-def knobs_of(encoder: str, dataset: Dataset, **settings: Any) -> dict[str, Any]:
+def knobs_of(encoder: str, dataset: datasets.Dataset, **settings: Any) -> dict[str, Any]:
     config = TrainConfig(encoder=encoder, device="cpu", **settings)
     return resolve(config, facts_of(dataset)).config.encoder_knobs
 
 
-def test_a_librarys_model_has_its_own_scale_and_the_size_it_needs(colored: Dataset) -> None:
+def test_a_librarys_model_has_its_own_scale_and_the_size_it_needs(colored: datasets.Dataset) -> None:
     own = pretrained(VIT)[0]
     assert knobs_of(VIT, colored) == {"pixels": own.pixels, "colors": own.colors}
     assert knobs_of(RESNET, colored) == {"colors": pretrained(RESNET)[0].colors}  # 32 pixels
@@ -45,7 +44,7 @@ def test_a_librarys_model_has_its_own_scale_and_the_size_it_needs(colored: Datas
     assert knobs_of("small", colored) == knobs_of("resnet18", colored) == {}
 
 
-def test_what_is_set_stays(colored: Dataset) -> None:
+def test_what_is_set_stays(colored: datasets.Dataset) -> None:
     mine = {"pixels": 64, "colors": "none"}
     assert knobs_of(VIT, colored, encoder_knobs=mine) == mine
     gray = datasets.load("digits")
@@ -54,7 +53,7 @@ def test_what_is_set_stays(colored: Dataset) -> None:
     assert "colors" in knobs_of(RESNET, gray, encoder_knobs=as_color)
 
 
-def test_what_starts_from_a_run_has_its_scale(colored: Dataset) -> None:
+def test_what_starts_from_a_run_has_its_scale(colored: datasets.Dataset) -> None:
     for name, own in (("old", {}), ("new", {"colors": IMAGENET})):
         runs.create(name, {"method": "simclr", "encoder": RESNET, "encoder_knobs": own})
         assert knobs_of(RESNET, colored, start=name)["colors"] == own.get("colors", "plain")

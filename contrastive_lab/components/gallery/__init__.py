@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab.components.shared.mount import mount
-from contrastive_lab.components.shared.transport import pack, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import thumbnail_sheet
+from contrastive_lab.components.shared.transport import pack
 
 
 def draw_gallery(

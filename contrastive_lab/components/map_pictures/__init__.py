@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from contrastive_lab.components.scatter.categories import rows_of
+from contrastive_lab.components.scatter.rows import rows_of
 from contrastive_lab.components.shared.mount import mount, reported_state
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
+from contrastive_lab.components.shared.transport import pack
 
 MOST = 96  # at a time (more.js)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_lab.components.scatter.categories import PALETTE, categories, pack_rows, rows_of
+from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.scatter.rows import pack_rows, rows_of
 from contrastive_lab.components.shared.mount import component_key, mount, reported_state
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, ThumbnailSheet, pack
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, ThumbnailSheet
+from contrastive_lab.components.shared.transport import pack
 
 MAX_POINTS = 1_000_000  # that stay smooth (benchmarks/scatter.py); far out as their density
 MAX_IMAGES = 50_000  # whose thumbnails fit into one sheet

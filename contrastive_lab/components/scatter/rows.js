@@ -1,4 +1,4 @@
-// Row numbers on their way between browser and server, as in categories.py. Many go as runs of neighbors, or as
+// Row numbers on their way between browser and server; rows.py does the same there. Many go as runs of neighbors, or as
 // one bit for each row, whichever is shorter.
 
 const FEW = 500; // that go as a list

@@ -1,10 +1,7 @@
 """One packed blob for the browser: a header in JSON, then arrays at multiples of eight; transport.js unpacks it."""
 
 import hashlib
-import io
-import itertools
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contrastive_lab import locale
+from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 
 ALIGN = 8
 TEXTS = {"hints", "label", "note", "reason", "scoreName", "sentence", "title", "why"}  # keys of texts to show
@@ -97,71 +95,3 @@ class SliderKnob:
 def digest(*parts: Any) -> str:
     """A short hash of plain values: the key of what was made from them."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-# --- thumbnails of many images in one picture, which a browser part cuts up again ------------------
-
-TILE = 32  # pixels along the side of a thumbnail
-QUALITIES = (80, 60, 40, 20)  # of a WebP, the first that fits
-MANY = 10_000  # images; more get tiles half as wide
-BLOCK = 1 << 24  # numbers of images that are read at once, since they may lie in a file
-
-
-@dataclass(frozen=True, eq=False)
-class ThumbnailSheet:
-    """Square tiles of one picture, `across` in a row, each `tile` pixels wide."""
-
-    picture: bytes = b""  # PNG, JPEG or WebP; empty: there are none
-    across: int = 1
-    tile: int = TILE
-
-
-NO_THUMBNAILS = ThumbnailSheet()
-
-
-def thumbnail_sheet(
-    images: np.ndarray | None, most: int | None = None, tile: int = 0, rows: np.ndarray | None = None
-) -> ThumbnailSheet:
-    """All images (n, c, h, w) uint8 in one picture: a PNG, or a JPEG where there are many.
-
-    Args: most: bytes; then a WebP, as good as fits into so many, of smaller tiles if it must be.
-    tile: side in pixels of each; 0: as their number allows. Of larger ones it is a WebP.
-    rows: (m) int64, of these images only, in this order."""
-    if images is None or not len(images if rows is None else rows):
-        return NO_THUMBNAILS
-    rows = np.arange(len(images)) if rows is None else rows
-    tile = tile or (TILE if len(rows) <= MANY else TILE // 2)
-    if most is not None:
-        for side, quality in itertools.product((tile, tile // 2, tile // 4), QUALITIES):
-            pixels, across = _tiles(images, rows, side)
-            if len(picture := _encoded(pixels, "WEBP", quality=quality)) <= most:
-                return ThumbnailSheet(picture, across, side)
-        return NO_THUMBNAILS
-    pixels, across = _tiles(images, rows, tile)
-    if tile > TILE:
-        return ThumbnailSheet(_encoded(pixels, "WEBP", quality=QUALITIES[0]), across, tile)
-    return ThumbnailSheet(_encoded(pixels, "PNG" if tile == TILE else "JPEG"), across, tile)
-
-
-def _encoded(pixels: np.ndarray, kind: str, **settings: int) -> bytes:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, kind, **settings)
-    return buffer.getvalue()
-
-
-def _tiles(images: np.ndarray, rows: np.ndarray, tile: int) -> tuple[np.ndarray, int]:
-    """Pixels (h, w, 3) of the tiles of some images, read in blocks, and how many stand in a row."""
-    n, (c, h, w) = len(rows), images.shape[1:]
-    across = math.ceil(math.sqrt(n))
-    down = math.ceil(n / across)
-    middles = (np.arange(tile) + 0.5) / tile
-    y, x = (np.minimum(middles * size, size - 1).astype(np.int64) for size in (h, w))  # the nearest pixels
-    sheet, step = np.zeros((down * across, tile, tile, 3), np.uint8), max(1, BLOCK // (c * h * w))
-    for start in range(0, n, step):
-        block = np.asarray(images[rows[start : start + step]])
-        small = block[:, :, y][:, :, :, x].transpose(0, 2, 3, 1)  # (b, t, t, c)
-        sheet[start : start + step][: len(small)] = small[..., : 3 if c > 2 else 1]
-    sheet = sheet.reshape(down, across, tile, tile, 3).transpose(0, 2, 1, 3, 4)
-    return sheet.reshape(down * tile, across * tile, 3), across

@@ -21,10 +21,9 @@ from contrastive_core.advice.search import advise
 from contrastive_core.base.errors import BadSetting, Locked, UnknownName
 from contrastive_core.base.lock import lock
 from contrastive_core.base.score import wilson
-from contrastive_core.cli.train import text_of
+from contrastive_core.cli.advise import text_of
 from contrastive_core.compare.verdicts import SettingScores, interval_and_basis
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 
 PACES = {"simclr": 1.0, "byol": 2.0, "barlow_twins": 0.5, "vicreg": 1.0}
 
@@ -36,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def digits() -> Dataset:
+def digits() -> datasets.Dataset:
     return datasets.load("digits", "train")
 
 
@@ -215,7 +214,7 @@ def test_several_questions_change_one_thing_at_a_time() -> None:
     assert all(len(t.candidate.settings) <= 2 for t in search.trials)
 
 
-def test_what_cannot_be_planned_has_its_sentence(digits: Dataset) -> None:
+def test_what_cannot_be_planned_has_its_sentence(digits: datasets.Dataset) -> None:
     with pytest.raises(BadSetting, match=r"too short for a comparison with 3 seeds; give it 1 min"):
         made(0.1)
     with pytest.raises(BadSetting, match="above 0"):
@@ -231,7 +230,7 @@ def test_what_cannot_be_planned_has_its_sentence(digits: Dataset) -> None:
             make_plan(AdviceRequest("digits", 10, ["temperature"], "b"), bare, lambda config: 1.0)
 
 
-def test_held_out_rows_are_of_every_class_and_left_out_of_training(digits: Dataset) -> None:
+def test_held_out_rows_are_of_every_class_and_left_out_of_training(digits: datasets.Dataset) -> None:
     rows = held_out_rows(digits)
     counts = np.bincount(digits.labels[rows], minlength=10)
     assert counts.min() >= 0.18 * np.bincount(digits.labels).min()
@@ -252,7 +251,7 @@ def test_small_sets_are_tried_in_the_batches_that_are_advised() -> None:
 # --- methods -------------------------------------------------------------------------------------
 
 
-def test_only_methods_that_fit_the_data_are_tried(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_methods_that_fit_the_data_are_tried(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     names, left_out = fitting_methods(digits)
     assert {*names} == {*methods.names()} - {"clip"}
     assert left_out == {"CLIP": "it needs captions"}

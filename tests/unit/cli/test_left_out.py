@@ -14,7 +14,6 @@ from contrastive_core.base.messages import message, translate
 from contrastive_core.base.paths import ROOT
 from contrastive_core.cli.main import main
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.engine import answers, process
 from contrastive_lab.locale import catalog
 
@@ -112,7 +111,7 @@ def test_whole_sentences_in_both_languages(
     skipped: list[tuple[str, str]], notes: list[tuple[str, str]], english: str, chinese: str
 ) -> None:
     """Those on endings follow them, and each has its full stop."""
-    dataset = Dataset(
+    dataset = datasets.Dataset(
         "folder:/pictures",
         "test",
         np.zeros((0, 1, 8, 8), np.uint8),

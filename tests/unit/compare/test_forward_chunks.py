@@ -13,7 +13,6 @@ from contrastive_core import methods, runs
 from contrastive_core.base.errors import CannotGoOn
 from contrastive_core.compare import embed
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.recipe import Recipe
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.lab_view import BatchRequest
@@ -48,7 +47,7 @@ def of(encoder: Mean) -> Method:
 
 
 @pytest.fixture
-def large() -> Dataset:
+def large() -> datasets.Dataset:
     """60 images of 128 pixels, of which an eighth is taken at a time: 128² = 4 · 64²."""
     digits = datasets.load("digits", "test")
     rng = np.random.default_rng(0)
@@ -56,7 +55,7 @@ def large() -> Dataset:
     return dataclasses.replace(digits, images=images, labels=digits.labels[:60], ids=digits.ids[:60])
 
 
-def test_embedding(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedding(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean()
     monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
     monkeypatch.setattr(embed, "CHUNK", 100)
@@ -70,7 +69,7 @@ def test_embedding(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(embed.raw_pixels(large).features, raw.features)
 
 
-def test_the_fixed_sample_of_a_training(large: Dataset) -> None:
+def test_the_fixed_sample_of_a_training(large: datasets.Dataset) -> None:
     encoder, images = Mean(), torch.from_numpy(large.images)
     method = of(encoder)
     monitor.embed(method, torch.cat([images, images, images]))
@@ -82,7 +81,7 @@ def test_the_fixed_sample_of_a_training(large: Dataset) -> None:
     assert {"alignment", "uniformity"} <= scores.keys()
 
 
-def test_augmented_views(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_augmented_views(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder, made = runs.load("simclr-digits"), Mean(), []
     for module in (embed, sample_build):
         monkeypatch.setattr(module, "load_model", lambda *_: of(encoder))
@@ -100,7 +99,7 @@ def test_augmented_views(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> Non
     assert made[0].views[0].shape == (60, 2, 2)
 
 
-def test_the_loss_lab(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_lab(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean()
     monkeypatch.setattr("contrastive_core.lab.batch.load_model", lambda *_: of(encoder))
     monkeypatch.setattr("contrastive_core.lab.batch.data_of", lambda *_: large)
@@ -110,7 +109,7 @@ def test_the_loss_lab(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     assert batch.rows.shape == (32, 2, 2)
 
 
-def test_too_little_memory_is_said_in_a_sentence(large: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_said_in_a_sentence(large: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run, encoder = runs.load("simclr-digits"), Mean(most=20)
     monkeypatch.setattr(embed, "load_model", lambda *_: of(encoder))
     said = "cpu has too little memory for 60 images of 128 × 128 pixels; close other programs on it"

@@ -11,9 +11,10 @@ from contrastive_core.base.errors import UnusableEmbedding
 from contrastive_core.base.large_arrays import rows_of_sample
 from contrastive_core.compare import projection
 from contrastive_core.compare.projection import map_of, project_new, umap
-from contrastive_core.spaces import embedding_set as pca_module
-from contrastive_core.spaces.embedding_set import EmbeddingSet, pca
+from contrastive_core.spaces import pca as pca_module
+from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.graphs import Graphs
+from contrastive_core.spaces.pca import pca
 
 
 def rows(n: int = 60, d: int = 6, seed: int = 0) -> np.ndarray:
@@ -31,7 +32,7 @@ def test_pca_equals_the_singular_value_decomposition(n: int, d: int) -> None:
 def test_pca_of_blocks_is_that_of_the_whole(monkeypatch) -> None:
     x = rows(60, 6).astype(np.float32)
     whole, some = pca(x), pca(x, at_most=5)
-    monkeypatch.setattr(pca_module, "PCA_BLOCK", 50)  # eight rows at a time
+    monkeypatch.setattr(pca_module, "BLOCK", 50)  # eight rows at a time
     assert np.allclose(pca(x), whole, atol=1e-4)
     assert np.allclose(pca(x, at_most=5), some, atol=1e-4)
 

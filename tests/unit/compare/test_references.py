@@ -13,26 +13,27 @@ from contrastive_core.cli.output import score_text
 from contrastive_core.compare import embed
 from contrastive_core.compare.evaluate import evaluate_sets
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 
 IMAGE = 4 * 64  # bytes of the pixels of a digit in float32
 
 
 @pytest.fixture
-def digits() -> Dataset:
+def digits() -> datasets.Dataset:
     """300 images."""
     whole = datasets.load("digits", "train")
     return dataclasses.replace(whole, images=whole.images[:300], labels=whole.labels[:300], ids=whole.ids[:300])
 
 
-def test_references_of_few_images_are_of_all(digits: Dataset) -> None:
+def test_references_of_few_images_are_of_all(digits: datasets.Dataset) -> None:
     raw = embed.raw_pixels(digits)
     expected = np.asarray(digits.images, np.float32).reshape(300, -1) / 255 - 0.5
     assert np.array_equal(raw.features, expected)
     assert "sample" not in raw.provenance
 
 
-def test_references_of_many_images_are_of_the_same_sample(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_of_many_images_are_of_the_same_sample(
+    digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = runs.load("simclr-digits")
     raw, (h, z) = embed.raw_pixels(digits), embed.random_encoder(run, digits, "cpu")
     monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
@@ -46,7 +47,7 @@ def test_references_of_many_images_are_of_the_same_sample(digits: Dataset, monke
         assert part.provenance["sample"] == "100 of 300 train images"
 
 
-def test_a_figure_of_a_sample_says_so(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_of_a_sample_says_so(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "REFERENCE_BYTES", 100 * IMAGE)
     rows = embed.raw_pixels(digits)
     scores = evaluate_sets(["knn", "rankme"], rows, rows)
@@ -55,7 +56,7 @@ def test_a_figure_of_a_sample_says_so(digits: Dataset, monkeypatch: pytest.Monke
     assert scores["knn"].extras["sample"].count("100 of 300") == 2
 
 
-def test_large_images_are_averaged_and_say_so(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_images_are_averaged_and_say_so(digits: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "PIXELS", 4)
     monkeypatch.setattr(embed, "CHUNK", 70)
     rows = embed.raw_pixels(digits)
@@ -66,7 +67,7 @@ def test_large_images_are_averaged_and_say_so(digits: Dataset, monkeypatch: pyte
     assert embed.raw_pixels(digits).provenance["sample"].startswith("100 of 300 train images, ")
 
 
-def test_scores_tell_how_far_they_are(digits: Dataset) -> None:
+def test_scores_tell_how_far_they_are(digits: datasets.Dataset) -> None:
     rows, told = embed.raw_pixels(digits), []
     evaluate_sets(["knn", "rankme"], rows, rows, on_metric=lambda _, share: told.append(share))
     assert told == [0.0, 0.5]

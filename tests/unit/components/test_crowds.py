@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrastive_lab.components.scatter.categories import MAJORITY, crowds
+from contrastive_lab.components.scatter.crowds import MAJORITY, crowds
 
 RNG = np.random.default_rng(0)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from contrastive_lab.components.scatter import rows_of
-from contrastive_lab.components.scatter.categories import PALETTE, categories, pack_rows
+from contrastive_lab.components.scatter.categories import PALETTE, categories
+from contrastive_lab.components.scatter.rows import pack_rows
 from contrastive_lab.components.shared.mount import component_key
 
 

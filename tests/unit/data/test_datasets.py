@@ -14,7 +14,6 @@ from PIL import Image
 from contrastive_core.base.errors import Damaged, NotDownloaded, UnknownName
 from contrastive_core.base.paths import data_home
 from contrastive_core.data import datasets, generated_sets, image_folder
-from contrastive_core.data.dataset import Dataset
 
 
 def test_digits_are_split_by_class_and_stay_the_same() -> None:
@@ -53,7 +52,7 @@ def picture(path: Path, color: tuple[int, int, int], size: tuple[int, int] = (20
     Image.new("RGB", size, color).save(path)
 
 
-def splits_of(folder: Path) -> list[Dataset]:
+def splits_of(folder: Path) -> list[datasets.Dataset]:
     return [datasets.load(f"folder:{folder}", split) for split in ("train", "test")]
 
 

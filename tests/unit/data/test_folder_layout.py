@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from contrastive_core.data import datasets, image_folder
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.folder_preview import folder_preview, values_of
 from contrastive_core.engine import answers
 
@@ -25,7 +24,7 @@ def save_classes(folder: Path, n: int = 5) -> None:
     save(*(folder / c / f"{i}.png" for c in ("cat", "dog") for i in range(n)))
 
 
-def both(folder: Path) -> list[Dataset]:
+def both(folder: Path) -> list[datasets.Dataset]:
     return [datasets.load(f"folder:{folder}", split) for split in ("train", "test")]
 
 

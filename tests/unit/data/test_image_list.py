@@ -11,7 +11,6 @@ from PIL import Image
 
 from contrastive_core.base.errors import BadSetting, UnknownName
 from contrastive_core.data import datasets, image_list
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.data.folder_preview import folder_preview, name_of, values_of
 
 
@@ -30,7 +29,7 @@ def listed(place: Path, head: str, *lines: str) -> str:
     return f"csv:{place / 'list.csv'}"
 
 
-def both(name: str) -> tuple[Dataset, Dataset]:
+def both(name: str) -> tuple[datasets.Dataset, datasets.Dataset]:
     return datasets.load(name, "train"), datasets.load(name, "test")
 
 

@@ -13,7 +13,7 @@ from cases import cases
 
 from contrastive_core import losses, methods
 from contrastive_core.engine import catalog
-from contrastive_lab.methods.card import PICTURED, SIBLING, flow
+from contrastive_lab.methods.flow import PICTURED, SIBLING, flow
 
 NAMES = methods.names()
 

@@ -18,6 +18,7 @@ from contrastive_core.base import large_arrays
 from contrastive_core.base.large_arrays import rows_of_sample, sample_text
 from contrastive_core.metrics import (
     _logistic,
+    _standardized,
     alignment,
     factors,
     knn,
@@ -28,7 +29,8 @@ from contrastive_core.metrics import (
     silhouette,
     uniformity,
 )
-from contrastive_core.metrics._logistic import Logistic, Moments, Standardized
+from contrastive_core.metrics._logistic import Logistic
+from contrastive_core.metrics._standardized import Moments, Standardized
 from contrastive_core.metrics.linear_probe import choose_strength
 from contrastive_core.spaces import embedding_set
 from contrastive_core.spaces.embedding_set import EmbeddingSet
@@ -51,7 +53,7 @@ def small_blocks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(silhouette, "HELD", 70 * CLASSES)
     for module in (alignment, rankme, large_arrays):
         patch.setattr(module, "BLOCK", 37)
-    for module in (_logistic, embedding_set):
+    for module in (_logistic, _standardized, embedding_set):
         patch.setattr(module, "BLOCK", 45 * CLASSES)
     patch.setattr(linear_probe, "HELD", 0)
 

@@ -20,7 +20,7 @@ from contrastive_core.base.paths import SHIPPED
 from contrastive_core.base.score import Score
 from contrastive_core.cli.main import main
 from contrastive_core.spaces.embedding_set import EmbeddingSet
-from contrastive_lab.components.shared.transport import NO_THUMBNAILS, thumbnail_sheet
+from contrastive_lab.components.shared.thumbnails import NO_THUMBNAILS, thumbnail_sheet
 from contrastive_lab.report.contents import Contents, Part, without_paths
 from contrastive_lab.report.document import document, el, verbatim
 

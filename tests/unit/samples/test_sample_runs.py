@@ -18,7 +18,6 @@ from contrastive_core import runs
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.compare.embed import load_model
 from contrastive_core.data import datasets
-from contrastive_core.data.dataset import Dataset
 from contrastive_core.engine import client, jobs
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples import losses as sample_losses
@@ -95,7 +94,7 @@ def test_a_runs_table_follows_what_it_was_trained_on(tmp_path: Path) -> None:
     np.testing.assert_allclose(z.numpy(), kept[dataset.ids.index(digits.ids[1])], rtol=0.05, atol=0.05)
 
 
-def changed(folder: Path, digits: Dataset) -> dict[str, str]:
+def changed(folder: Path, digits: datasets.Dataset) -> dict[str, str]:
     (folder / "gone.txt").write_text(f"{digits.ids[0]}\n")
     (folder / "new.csv").write_text(f"id,label\n{digits.ids[1]},7\n")
     return {"exclude": str(folder / "gone.txt"), "relabel": str(folder / "new.csv")}

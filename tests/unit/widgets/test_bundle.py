@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cases import cases
 
-from contrastive_lab.components.shared import mount as made
+from contrastive_lab.components.shared import bundle as made
 
 OWN_ENTRIES = ("main.js", "notebook.js", "file.js", "worker.js")
 ENTRIES = sorted(

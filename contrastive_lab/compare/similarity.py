@@ -1,0 +1,72 @@
+"""Similarity of spaces, and of the snapshots of one run: numbers for a few, matrices from four on."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import streamlit as st
+
+from contrastive_core.base.score import recall_text
+from contrastive_core.compare.comparison import Comparison
+from contrastive_core.spaces.space import Space
+from contrastive_lab import cache, figures, format, plots, query_params
+from contrastive_lab.compare.space_picker import SHAPES
+from contrastive_lab.locale import N_, _, message
+from contrastive_lab.progress import answer_or_wait
+
+MATRIX = 300  # pixels of a matrix; below each other where there is no room beside each other
+FEW = 3  # spaces, of which each pair has its numbers
+
+
+def alike(spaces: list[Space], comparison: Comparison) -> None:
+    """Numbers or matrices between the runs, and matrices between the snapshots of one of them."""
+    shapes = SHAPES[: len(comparison.names)]
+    legend = (f"**{shape}** {format.plain(n)}" for shape, n in zip(shapes, comparison.names, strict=True))
+    st.markdown(_(" · ").join(legend))
+    between = {"cka": comparison.cka, "overlap": comparison.overlap, "procrustes": comparison.procrustes}
+    if len(shapes) <= FEW:
+        _numbers(shapes, between, comparison.k)
+    else:
+        matrices(list(shapes), between, comparison.k, full=comparison.names)
+    if note := recall_text(comparison.recall):
+        st.caption(_("Shared neighbors are of {note}.").format(note=note))
+    runs = {run.name: (run, s.layer) for s in spaces if (run := s.run) and len(run.snapshots()) > 1}
+    if not runs:
+        return
+    st.header(_("Between the snapshots of one run"))
+    name = query_params.one_of(st.selectbox, _("Run"), runs, name="snapshots", width=MATRIX)
+    run, layer = runs[name]
+    values = {"run": name, "layer": layer, "epochs": run.snapshots(), "weights": run.weights_hash()}
+    if result := answer_or_wait("snapshots", values, message("Comparing the snapshots")):
+        st.caption(_("Rows and columns are epochs."))
+        matrices([str(e) for e in result.meta["epochs"]], result.arrays, result.meta["k"], name)
+
+
+READINGS = {
+    "cka": (N_("Linear CKA (debiased)"), N_("1: the same up to turning and scaling, 0: unrelated.")),
+    "overlap": (N_("Shared neighbors"), N_("Share of the {k} nearest neighbors that two spaces have in common.")),
+    "procrustes": (N_("Procrustes distance"), N_("0: one can be turned into the other, 1: not at all.")),
+}
+
+
+def _numbers(shapes: str, values: dict[str, np.ndarray], k: int) -> None:
+    """The numbers of each pair beside each other."""
+    for i, j in combinations(range(len(shapes)), 2):
+        row = st.container(horizontal=True)
+        for key, (title, reading) in READINGS.items():
+            with row.container(width=MATRIX, border=True):
+                label = f"{_(title)}, {shapes[i]} {shapes[j]}" if len(shapes) > 2 else _(title)
+                st.metric(label, f"{values[key][i, j]:.2f}")
+                st.caption(_(reading).format(k=k))
+
+
+def matrices(names: list[str], values: dict[str, np.ndarray], k: int, of: str = "", full: Sequence[str] = ()) -> None:
+    """Matrices beside each other. Args: full: longer names, for a figure that is saved."""
+    row = st.container(horizontal=True)
+    for key, (title, reading) in READINGS.items():
+        with row.container(width=MATRIX, gap="xsmall"):
+            st.markdown(f"**{_(title)}**")
+            figure = plots.matrix(values[key], names, names, reverse=key == "procrustes")
+            named = plots.matrix(values[key], full, full, reverse=key == "procrustes") if full else None
+            figures.draw(figure, key, f"{key}-{cache.digest(of)}", named)
+            st.caption(_(reading).format(k=k))

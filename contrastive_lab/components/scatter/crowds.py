@@ -1,0 +1,55 @@
+"""Names of crowds on a map: where points of one class lie together and are the majority."""
+
+import numpy as np
+
+SIDE = 40  # cells along the longer side of the map
+MOST = 24  # names
+LEAST = 0.01  # of all points, and
+FEWEST = 5  # points that are a crowd
+MAJORITY = 0.5  # of a crowd's points
+NEIGHBORS = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b]
+
+
+def crowds(xy: np.ndarray, labels: np.ndarray) -> list[tuple[int, int, float]]:
+    """Crowds of the map's points (n, 2), the largest first: a row at the crowd's upper edge, the class (below 0: none,
+    which is no crowd), and the share that it has of all points in the crowd's cells."""
+    span = float(np.ptp(xy, axis=0).max()) or 1.0
+    cells = np.minimum(SIDE - 1, ((xy - xy.min(0)) / span * SIDE).astype(np.int64))
+    number = cells[:, 0] * SIDE + cells[:, 1]
+    total = np.bincount(number, minlength=SIDE * SIDE)
+    found: list[tuple[int, int, int, float]] = []
+    for label in np.unique(labels[labels >= 0]).tolist():
+        own = np.flatnonzero(labels == label)
+        counts = np.bincount(number[own], minlength=SIDE * SIDE)
+        group = _groups(counts > 0)
+        for one in range(1, int(group.max()) + 1):
+            inside = group == one
+            count, share = int(counts[inside].sum()), float(counts[inside].sum() / total[inside].sum())
+            if count >= max(FEWEST, LEAST * len(xy)) and share > MAJORITY:
+                found.append((count, _upper_edge(xy, own[inside[number[own]]]), label, share))
+    found.sort(key=lambda crowd: -crowd[0])
+    return [crowd[1:] for crowd in found[:MOST]]
+
+
+def _groups(filled: np.ndarray) -> np.ndarray:
+    """The number of the connected group of each cell (SIDE²), from 1; 0 of a cell that is not filled."""
+    group, last = np.zeros(SIDE * SIDE, np.int64), 0
+    for start in np.flatnonzero(filled).tolist():
+        if group[start]:
+            continue
+        last += 1
+        group[start], waiting = last, [start]
+        while waiting:
+            x, y = divmod(waiting.pop(), SIDE)
+            for a, b in NEIGHBORS:
+                at = (x + a) * SIDE + y + b
+                if 0 <= x + a < SIDE and 0 <= y + b < SIDE and filled[at] and not group[at]:
+                    group[at] = last
+                    waiting.append(at)
+    return group
+
+
+def _upper_edge(xy: np.ndarray, rows: np.ndarray) -> int:
+    """Of these rows one near the middle of the upper edge."""
+    high = rows[xy[rows, 1] >= np.quantile(xy[rows, 1], 0.8)]
+    return int(high[np.abs(xy[high, 0] - np.median(xy[rows, 0])).argmin()])

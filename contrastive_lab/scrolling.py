@@ -1,0 +1,28 @@
+"""Scroll the page to what an action brought, such as a panel below the stage, where it is out of view."""
+
+import time
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+PENDING = "scroll"  # of the session: the page scrolls when it is drawn
+KEY = "in-view"  # of the container: one on a page
+SCRIPT = """<script>setTimeout(() => {
+  const place = document.querySelector(".st-key-in-view");
+  if (!place) return;
+  place.style.scrollMarginTop = "7rem";
+  const { top } = place.getBoundingClientRect();
+  if (0 > top || top > innerHeight / 2) place.scrollIntoView({ behavior: "smooth" });
+}, 500)</script>"""  # server.py permits it by its hash
+
+
+def scroll_next() -> None:
+    """Scroll to the container the next time it is drawn."""
+    st.session_state[PENDING] = True
+
+
+def in_view() -> DeltaGenerator:
+    """The container that the page scrolls to."""
+    if st.session_state.pop(PENDING, False):
+        st.html(f'<i class="frame" id="{time.time()}"></i>{SCRIPT}', unsafe_allow_javascript=True)
+    return st.container(key=KEY)
