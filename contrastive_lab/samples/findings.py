@@ -188,6 +188,8 @@ def look_near(sample: str | None) -> None:
 
 def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
     """The rows of the list; or, where that is asked for, a sample and the nearest ones of its split."""
+    if findings.pictures.kind != "image" or findings.requests[0].pairs:
+        return rows
     st.button(_("Images nearest to this one"), on_click=lambda: look_near(st.session_state.get(AT)), width="stretch")
     near = query_params.kept_value("near") or ""
     if (row := findings.table.row(near)) is None:
