@@ -116,13 +116,12 @@ def live(name: str, view: str) -> None:
         return
     if any(map(queue.progress_of, family := live_settings.family(run))):
         st.session_state[AT_WORK] = name
-    elif st.session_state.get(AT_WORK) == name:
+    elif st.session_state.get(AT_WORK) == name and (done := live_settings.done(family)):
         del st.session_state[AT_WORK]
-        if len(done := live_settings.done(family)) > 1:
+        if len(done) > 1:
             st.switch_page("pages/compare.py", query_params={"runs": ",".join(done)})
-        if done:
-            state.choose_run(name)
-            st.rerun()
+        state.choose_run(name)
+        st.rerun()
     path = run.path / "metrics.jsonl"
     reader: MetricsReader = st.session_state.setdefault(f"read {path}", MetricsReader(path))
     metrics = reader.update()
