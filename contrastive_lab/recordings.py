@@ -6,10 +6,9 @@ from typing import Any
 import streamlit as st
 
 from contrastive_core import runs
-from contrastive_core.base.json_files import read_object
 from contrastive_core.compare.evaluation import OF_TOWERS
-from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
-from contrastive_core.runs.run_metrics import MetricsReader
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import MetricsReader, read_loop_check
 from contrastive_core.spaces.recorded_rows import PROBE, STEP, Recorded, kinds_of
 from contrastive_core.spaces.space import TOWERS, Space
 from contrastive_core.spaces.towers import are_tower_names
@@ -140,9 +139,7 @@ def describe(run: Run) -> str:
 
 def loop_check(run: Run) -> None:
     """The card of what the checks of the loop's loss found; nothing for a healthy loop."""
-    try:
-        record = read_object(run.path / CHECK_FILE, CHECK)
-    except (OSError, ValueError):  # none, or damaged, which the run's check says
+    if (record := read_loop_check(run)) is None:
         return
     if not record["faults"]:
         if record["problem"]:

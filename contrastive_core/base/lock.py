@@ -124,7 +124,7 @@ def _is_held(path: str | Path) -> bool:
 
 
 def is_process(pid: int, started: object) -> bool:
-    """Return whether a process lives, is no zombie, and is the one of which `process_start` gave `started`."""
+    """Return whether a process lives, is no zombie, and has the start `started`, as `process_start` gives it."""
     return started is not None and process_start(pid) == started
 
 

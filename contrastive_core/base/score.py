@@ -193,7 +193,8 @@ def paired_interval(differences: np.ndarray) -> tuple[float, float]:
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of the mean of runs that differ in their seed, by Student's t; None for fewer than three."""
+    """The 95 % interval of the mean of runs, or of draws, that differ in their seed, by Student's t; None for fewer
+    than three."""
     from scipy.special import stdtrit
 
     n = len(values)

@@ -1,7 +1,6 @@
 """The commands that read what was trained: embed, evaluate, project, compare, export, references, and
 `analyze`, which makes what pages wait for."""
 
-import contextlib
 import json
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from contrastive_core.base.errors import BadSetting, explained
-from contrastive_core.base.json_files import JsonObject, read_object
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.progress import OnProgress, fraction_of
 from contrastive_core.base.safe_files import printable, write_table
 from contrastive_core.base.score import Scores, recall_text, scores_from_json, scores_to_json
@@ -35,7 +34,8 @@ from contrastive_core.engine.answers.scores import evaluate as evaluate_run
 from contrastive_core.engine.answers.scores import map_of_rows
 from contrastive_core.exchange.exporters import export_onnx, export_tensorboard
 from contrastive_core.runs.references import PREFIX, add, named_on, read_names, remove
-from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.spaces import file_formats, results
 from contrastive_core.spaces.graphs import Graphs
 from contrastive_core.spaces.space import TOWERS, Space, layers_of
@@ -118,15 +118,12 @@ def _file_record(args: Namespace, chosen: list[str] | None, on_progress: OnProgr
 
 def _of_recording(run: Run) -> JsonObject:
     """The latest value of each figure of a recording, what its loop checks found, and the note on its status."""
-    record: JsonObject = {
+    return {
         "towers": run.manifest.get("recording", {}).get("towers"),
         "figures": {name: value for line in run.metrics() for name, value in line.items() if value is not None},
-        "loop_check": None,
+        "loop_check": read_loop_check(run),
         "note": run.status().get("note") or "",
     }
-    with contextlib.suppress(OSError, ValueError):  # none, or damaged, which `verify` says
-        record["loop_check"] = read_object(run.path / CHECK_FILE, CHECK)
-    return record
 
 
 def _recording_text(towers: Sequence[str] | None, figures: JsonObject, loop_check: JsonObject | None, note: str) -> str:

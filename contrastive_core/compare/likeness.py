@@ -5,6 +5,7 @@ s = Σ_ij ⟨x_i, y_j⟩ / (‖Σ_i x_i‖ ‖Σ_j y_j‖): an exact sum, withou
 the feature map. It also sees what lies around it, up to the encoder's field of view.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from contrastive_core.base.errors import CannotScore
+from contrastive_core.base.score import over_seeds
 from contrastive_core.data.augmentations import to_float
 
 ORDERS = 20  # random orders in which patches are covered, besides that of their shares
@@ -60,16 +62,19 @@ def explain_pair(encoder: nn.Module, images: UInt8[np.ndarray, "2 c h w"], seed:
     if not bool((lengths > 0).all()):
         raise CannotScore("an image has an embedding of zeros, so it has no similarity")
     patches = (rows[0] @ rows[1].T / lengths.prod()).cpu().numpy()
-    named = _similarity_covered(encoder, x, grid, [_order(patches.sum(1)), _order(patches.sum(0))])
-    generator = np.random.default_rng(seed)
-    count = len(patches)
-    drawn = [
-        _similarity_covered(encoder, x, grid, [generator.permutation(count), generator.permutation(count)]) - named
-        for _ in range(ORDERS)
-    ]
-    spread = 2.093 * float(np.std(drawn, ddof=1)) / ORDERS**0.5  # Student's t of 19 degrees of freedom
-    gap = float(np.mean(drawn))
-    return Likeness(float(patches.sum()), patches, grid, gap, (gap - spread, gap + spread))
+    unit = (rows.sum(1) / lengths[:, None]).float()
+
+    def covered(orders: Sequence[np.ndarray]) -> float:
+        return _similarity_covered(encoder, x, unit, grid, orders)
+
+    named = covered([np.argsort(-parts, kind="stable") for parts in (patches.sum(1), patches.sum(0))])
+    generator, places = np.random.default_rng(seed), len(patches)
+    drawn = [covered([generator.permutation(places) for _ in x]) - named for _ in range(ORDERS)]
+    interval = over_seeds(drawn)
+    assert interval is not None  # of three draws or more
+    return Likeness(
+        similarity=float(patches.sum()), patches=patches, grid=grid, gap=float(np.mean(drawn)), interval=interval
+    )
 
 
 def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
@@ -91,13 +96,11 @@ def _before_pooling(encoder: nn.Module, x: Tensor) -> Float[Tensor, "2 d r c"]:
     raise CannotScore("the similarity is a sum over patches only of an encoder that ends with average pooling")
 
 
-def _order(parts: np.ndarray) -> np.ndarray:
-    return np.argsort(-parts, kind="stable")
-
-
-def _similarity_covered(encoder: nn.Module, x: Tensor, grid: tuple[int, int], orders: list[np.ndarray]) -> float:
+def _similarity_covered(
+    encoder: nn.Module, x: Tensor, unit: Tensor, grid: tuple[int, int], orders: Sequence[np.ndarray]
+) -> float:
     """Mean similarity while the first half of each order's patches is covered one by one by the image's mean color, in
-    one image at a time."""
+    one image at a time. `unit` (2, d): the unit rows of the images as they are."""
     count = max(1, len(orders[0]) // 2)
     rows, columns = np.divmod(np.arange(grid[0] * grid[1]), grid[1])
     height, width = x.shape[2:]
@@ -110,9 +113,8 @@ def _similarity_covered(encoder: nn.Module, x: Tensor, grid: tuple[int, int], or
             steps[k:, :, top:bottom, left:right] = image.mean((1, 2))[:, None, None]
         covered.append(steps)
     with torch.inference_mode():
-        h = nn.functional.normalize(encoder(torch.cat([x, *covered])).float(), dim=1)
-    one, other = h[2 : 2 + count] @ h[1], h[2 + count :] @ h[0]
-    return float(torch.cat([one, other]).mean())
+        h = nn.functional.normalize(encoder(torch.cat(covered)).float(), dim=1)
+    return float(torch.cat([h[:count] @ unit[1], h[count:] @ unit[0]]).mean())
 
 
 def figure(

@@ -15,7 +15,7 @@ from contrastive_core.base import json_files
 from contrastive_core.base.errors import Damaged, NotRegular
 from contrastive_core.base.json_files import JsonObject
 from contrastive_core.base.safe_files import open_regular
-from contrastive_core.runs.run import METRICS, Run
+from contrastive_core.runs.run import CHECK, CHECK_FILE, METRICS, Run
 
 KEPT = 600  # lines of steps, at most, and at least half as many once there have been so many
 LAST = 20  # lines of the newest steps
@@ -118,6 +118,15 @@ def parameters_of(run: Run) -> int | None:
         are_sizes = all(isinstance(n, int) and 0 <= n < LARGEST_SIDE for shape in shapes for n in shape[:9])
         return sum(math.prod(shape[:9]) for shape in shapes) or None if are_sizes else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError):
+        return None
+
+
+def read_loop_check(run: Run) -> JsonObject | None:
+    """Return what the checks of a recorded loop found; None where there is nothing, or it is damaged, which `verify`
+    says."""
+    try:
+        return json_files.read_object(run.path / CHECK_FILE, CHECK)
+    except (OSError, ValueError):
         return None
 
 

@@ -72,16 +72,25 @@ Marks = dict[str, Mark]
 
 def marks(file: Path) -> Marks:
     """The decision on each sample."""
-    lines = [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
+    return marks_of(decisions(file))
+
+
+def decisions(file: Path) -> list[JsonObject]:
+    """Every decision that was not taken back, the oldest first."""
+    return [line for line in _valid(json_files.read_lines(file)) if line.get("what") in CHOICES]
+
+
+def marks_of(lines: Sequence[JsonObject]) -> Marks:
+    """The last of these decisions on each sample."""
     times = Counter(line["event"] for line in lines if "event" in line)
     return {str(line["id"]): cast(Mark, {**line, "many": times[line.get("event")] > 1}) for line in lines}
 
 
-def disagreements(file: Path) -> dict[str, dict[str, str]]:
+def disagreements(lines: Sequence[JsonObject]) -> dict[str, dict[str, str]]:
     """The samples on which reviewers disagree: the last word of each one, a relabel by its class."""
     found: dict[str, dict[str, str]] = {}
-    for line in _valid(json_files.read_lines(file)):
-        if line.get("what") in CHOICES and (name := line.get("reviewer")):
+    for line in lines:
+        if name := line.get("reviewer"):
             found.setdefault(str(line["id"]), {})[str(name)] = str(line.get("label") or line["what"])
     return {sample: words for sample, words in found.items() if len({*words.values()}) > 1}
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from contrastive_core.base.json_files import read_object
 from contrastive_core.base.paths import data_home, runs_home
 from contrastive_core.base.progress import OnProgress, prefixed
 from contrastive_core.base.score import Scores, scores_from_json
@@ -22,7 +21,8 @@ from contrastive_core.engine.answers.scores import evaluate
 from contrastive_core.lab.batch import load_batch
 from contrastive_core.lab.view import about_loss, compute_view
 from contrastive_core.runs.references import PREFIX, references_of
-from contrastive_core.runs.run import CHECK, CHECK_FILE, Run
+from contrastive_core.runs.run import Run
+from contrastive_core.runs.run_metrics import read_loop_check
 from contrastive_core.samples import annotations
 from contrastive_core.samples.label_audit import audit_table, estimate
 from contrastive_core.samples.sample_table import request_of as request_of_samples
@@ -142,11 +142,8 @@ def label_checks(run: Run) -> list[str]:
 
 def _loop_check(run: Run) -> str:
     """What the checks of a recorded loop's loss found."""
-    try:
-        record = read_object(run.path / CHECK_FILE, CHECK)
-    except (OSError, ValueError):
-        return ""
-    return f"{record['text']} {record['numbers']}" if record["faults"] else ""
+    record = read_loop_check(run)
+    return f"{record['text']} {record['numbers']}" if record and record["faults"] else ""
 
 
 def _scores(space: Space, device: str, on_progress: OnProgress) -> dict[str, Scores]:

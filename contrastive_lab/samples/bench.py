@@ -27,13 +27,12 @@ from contrastive_lab.components.shared.thumbnails import ThumbnailSheet
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import follow_list, go_to, look_at, moves
 from contrastive_lab.samples.evidence import Group, NamedPicture, evidence_of
-from contrastive_lab.samples.findings import Findings, window
+from contrastive_lab.samples.findings import PAGE, Findings, window
 
 KEY = "samples-bench"
 ACK = "samples-kept"  # of the session: the last event that was kept
 LIKELY = 3  # other classes that have a key
 DRAWN = "samples-drawn"  # of the session: when it last read what was decided
-PAGE = 30  # samples of the grid; the browser has the pages around the sample at hand
 OF_VOTERS = ("wrong_by_loss", "wrong_by_neighbors", "wrong_by_probe", "wrong_by_discriminant")  # as VOTED has them
 
 
@@ -90,6 +89,7 @@ def _keep(findings: Findings, event: dict[str, Any], name: str) -> None:
 def show(findings: Findings, rows: np.ndarray, row: int) -> None:
     """The bench with the stretch of the list around the sample at hand."""
     place = next(iter(np.flatnonzero(rows == row).tolist()), -1)
+    # The browser has the grid's pages around the sample at hand.
     start = max(0, (place // PAGE - 1) * PAGE) if place >= 0 else -1
     part = rows[start : start + 3 * PAGE] if place >= 0 else np.array([row])
     beside: dict[tuple[str, str], int] = {}  # places of the pictures beside the samples

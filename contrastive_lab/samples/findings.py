@@ -14,6 +14,7 @@ import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
+from contrastive_core.base.json_files import JsonObject
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
@@ -25,7 +26,7 @@ from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
-NEAREST = 30  # samples of a list of neighbors, as many as the grid shows
+PAGE = 30  # samples of the grid, and of a list of neighbors
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 
@@ -116,12 +117,17 @@ class Findings:
         return request.decisions(self.list.decisions)
 
     @cached_property
+    def _decided(self) -> Sequence[tuple[SampleTable, int, Sequence[JsonObject]]]:
+        """Each part's table, its first row in the joined table, and its decisions, read once."""
+        return [(table, at, sample_annotations.decisions(self.file(request))) for request, table, at in self.parts()]
+
+    @cached_property
     def marked(self) -> sample_annotations.Marks:
         """Return the decisions on the rows, by their ids in the joined table."""
         return {
             self.id(first + row): mark
-            for request, table, first in self.parts()
-            for own, mark in sample_annotations.marks(self.file(request)).items()
+            for table, first, lines in self._decided
+            for own, mark in sample_annotations.marks_of(lines).items()
             if (row := table.row(own)) is not None
         }
 
@@ -130,8 +136,8 @@ class Findings:
         """What each reviewer said of the rows on which they disagree, by their ids in the joined table."""
         return {
             self.id(first + row): ", ".join(f"{name}: {word}" for name, word in words.items())
-            for request, table, first in self.parts()
-            for own, words in sample_annotations.disagreements(self.file(request)).items()
+            for table, first, lines in self._decided
+            for own, words in sample_annotations.disagreements(lines).items()
             if (row := table.row(own)) is not None
         }
 
@@ -198,7 +204,7 @@ def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
     if (vectors := embedding_of(request)) is None:
         return rows
     place = [*vectors.ids].index(findings.own_id(row))
-    names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, NEAREST - 1)[0])]
+    names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, PAGE - 1)[0])]
     return np.array([row - at + found for name in names if (found := table.row(name)) is not None])
 
 

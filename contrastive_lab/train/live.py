@@ -121,21 +121,18 @@ def _from(epoch: int) -> str:
     return _("epoch {epoch}").format(epoch=epoch) if epoch else _("the newest state")
 
 
-def branches_at_work(run: Run) -> None:
-    """Name the branches that belong to a run and have not ended."""
-    if started := [name for name in family(run)[1:] if queue.progress_of(name)]:
+def branches_at_work(branches: Iterable[str]) -> None:
+    """Name the branches that have not ended."""
+    if started := [name for name in branches if queue.progress_of(name)]:
         text = _("Started: {names}. Choose one at the top to follow it.")
         st.info(format.plain(text.format(names=", ".join(started))))
 
 
 def family(run: Run) -> list[str]:
     """A run and its branches; of a run without, the run that it branched off and all of that one's."""
-    origin = run.name if (own := _branches(run.name)) else str(run.manifest.get("branch", {}).get("run") or run.name)
-    return [origin, *(own or _branches(origin))]
-
-
-def _branches(name: str) -> list[str]:
-    return sorted(one.name for one in runs.list_runs() if one.manifest.get("branch", {}).get("run") == name)
+    origins = {one.name: one.manifest.get("branch", {}).get("run") for one in runs.list_runs()}
+    first = run.name if run.name in origins.values() else str(origins.get(run.name) or run.name)
+    return [first, *sorted(name for name, origin in origins.items() if origin == first)]
 
 
 def done(names: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A training while it runs: its map forming, its curves, monitors or log; beside it how far it is and where to go once
 it is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -114,7 +114,8 @@ def live(name: str, view: str) -> None:
             st.subheader(format.plain(name))
             not_yet(name, error)
         return
-    if any(map(queue.progress_of, family := live_settings.family(run))):
+    family = live_settings.family(run)
+    if any(map(queue.progress_of, family)):
         st.session_state[AT_WORK] = name
     elif st.session_state.get(AT_WORK) == name and (done := live_settings.done(family)):
         del st.session_state[AT_WORK]
@@ -127,7 +128,7 @@ def live(name: str, view: str) -> None:
     metrics = reader.update()
     changed = run.changes()
     with inspector:
-        progress(run, metrics)
+        progress(run, metrics, family[1:])
     with picture, st.container(key=f"train-{view}"):
         if view == "map":
             is_running = run.status()["status"] == "running"
@@ -174,8 +175,8 @@ def in_line(name: str) -> bool:
     return True
 
 
-def progress(run: Run, metrics: MetricsReader) -> None:
-    """Draw the state and figures of a run; at the end, the next step."""
+def progress(run: Run, metrics: MetricsReader, branches: Sequence[str]) -> None:
+    """Draw the state and figures of a run and its branches; at the end, the next step."""
     status = training.status_of(run)
     now, epochs = status["status"], status.get("epochs") or run.config.get("epochs", 1)
     st.subheader(format.plain(run.name))
@@ -192,7 +193,7 @@ def progress(run: Run, metrics: MetricsReader) -> None:
     if now == "running":
         live_settings.sliders(run)
     live_settings.not_taken(run)
-    live_settings.branches_at_work(run)
+    live_settings.branches_at_work(branches)
     if now in ("running", "stopped", "failed") and not run.shipped and live_settings.branch_form(run):
         st.rerun()
     if note := status.get("note"):

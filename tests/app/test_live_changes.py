@@ -145,7 +145,7 @@ def test_branches_are_started_from_runs_and_compared_when_they_end(monkeypatch: 
     told = "Started: mine-temperature0.05, mine-temperature0.4-lr0.001. Choose one at the top to follow it."
     assert told in [i.value.replace("\\", "") for i in app.info]
     runs.load(started[0]).set_status("done")
-    with monkeypatch.context() as waiting:  # the other branch is at work, and the page has been loaded again
+    with monkeypatch.context() as waiting:  # the other branch still runs, and the page has been loaded again
         waiting.setattr(queue, "progress_of", lambda name: Progress("waiting") if name == started[1] else None)
         app = opened("train", monkeypatch, watch=started[0])
         assert app.title[0].value == "Train"

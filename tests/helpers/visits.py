@@ -20,7 +20,7 @@ from contrastive_core import runs
 from contrastive_core.base.paths import SHIPPED
 from contrastive_core.engine import queue
 
-__all__ = ["Visit", "filled", "second_choice_counts"]
+__all__ = ["SWEEP", "Visit", "filled", "second_choice_counts"]
 
 # What counts when a button is pressed, as what stands in a form does.
 LATER = ("Checkbox Fetch", "Selectbox To be judged on", "Selectbox See its loss", "Number ")  # a link leads there
@@ -35,7 +35,7 @@ dataset = "digits"
 epochs = 1
 [[axes]]
 key = "loss.temperature"
-values = [0.1, 0.2, 0.5, 1.0, 2.0]
+values = {values}
 """
 
 
@@ -44,7 +44,7 @@ def filled(home: Path) -> Iterator[dict[str, str]]:
     """A folder of runs with a sweep of which two cells are done, runs that wait, and one in the
     bin; gives the environment that names it. Whatever was started in it ends with it."""
     (home / ".sweeps").mkdir()
-    (home / ".sweeps" / "two.toml").write_text(SWEEP)
+    (home / ".sweeps" / "two.toml").write_text(SWEEP.format(values=[0.1, 0.2, 0.5, 1.0, 2.0]))
     for temperature in (0.2, 0.5):
         copy_of("simclr-digits", home / f"two-{temperature}-s0", temperature)
     with pytest.MonkeyPatch.context() as patch:

@@ -20,6 +20,7 @@ import torchvision.models as models
 from patience import PATIENCE, SLOW
 from PIL import Image
 from servers import Server
+from visits import SWEEP
 
 from benchmarks import browser as real
 from contrastive_core import runs
@@ -314,19 +315,8 @@ def test_two_sessions_see_nothing_of_each_other(server: Server, home: Path, brow
         page.context.close()
 
 
-SWEEP = """
-form = "line"
-[base]
-dataset = "digits"
-epochs = 1
-[[axes]]
-key = "loss.temperature"
-values = [0.2, 0.5]
-"""
-
-
 def test_a_sweep_runs_cell_by_cell_and_is_drawn(server: Server, home: Path, page: Any) -> None:
-    safe_files.write_bytes(home / ".sweeps" / "small.toml", SWEEP.encode())
+    safe_files.write_bytes(home / ".sweeps" / "small.toml", SWEEP.format(values=[0.2, 0.5]).encode())
     page.goto(f"{server.address}/runs?view=sweeps&sweep=small")
     page.get_by_role("button", name="How long will it take?").click(timeout=SLOW)
     page.get_by_text(re.compile(r"^\d+ s$|^1 min$")).first.wait_for(timeout=SLOW)

@@ -139,7 +139,8 @@ def test_samples_on_which_reviewers_disagree_are_listed_by_their_last_words() ->
         ("a/3", "Ann", "drop", None),
     ):
         sample_annotations.add(file, sample, what, label, reviewer=name)
-    assert sample_annotations.disagreements(file) == {"a/1": {"Ann": "cat", "Bob": "drop"}}
+    lines = sample_annotations.decisions(file)
+    assert sample_annotations.disagreements(lines) == {"a/1": {"Ann": "cat", "Bob": "drop"}}
 
 
 def test_new_labels_say_what_was_given_suggested_and_decided() -> None:
