@@ -32,7 +32,7 @@ def test_healthy_loops_are_silent(title: str, kind: torch.dtype | None) -> None:
 
 def test_settings_that_are_passed_come_first_and_other_losses_are_not_checked() -> None:
     with watch("own", library.NT_XENT, temperature=0.3) as w:
-        assert (w.settings.loss_name, w.settings.loss.temperature) == ("nt_xent", 0.3)
+        assert (w.settings.declared.name, w.settings.loss.temperature) == ("nt_xent", 0.3)
     with watch("other", torch.nn.MSELoss()) as w:
         assert w.settings.loss is None
     assert "none that computes the same" in w.run.status()["note"]
