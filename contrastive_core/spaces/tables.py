@@ -266,6 +266,8 @@ def _vector_columns(numbers: Sequence[str], names: Collection[str], path: Path, 
         if name not in names and name not in numbered:
             raise UnusableEmbedding("{name} has no column {column}", name=path.name, column=f"{printable(name, 80)!r}")
     left_out = {*KNOWN, *leave_out, *(column for tower in leave_out for column in numbered.get(tower, ()))}
+    if "x" in numbers and {"label", "labels", "class"} & set(names):  # then y is a coordinate
+        left_out -= {"y"} - {*leave_out}
     numeric = [name for name in numbers if name not in left_out]
     numbered = _numbered(numeric)
     taken = max(numbered.values(), key=len, default=numeric)

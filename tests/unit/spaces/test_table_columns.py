@@ -134,3 +134,12 @@ def test_other_names_of_classes_are_other_vectors(tmp_path: Path, monkeypatch: p
         for classes in ((), ("a", "b", "c"), ("c", "b", "a"))
     }
     assert len(keys) == 3
+
+
+@pytest.mark.parametrize(("head", "width"), [("x,y,label", 2), ("a,b,y", 2), ("a,b,y,class", 2), ("x,a,y", 2)])
+def test_y_is_a_coordinate_beside_x_and_a_column_of_labels(tmp_path: Path, head: str, width: int) -> None:
+    path = tmp_path / "points.csv"
+    lines = [",".join(str((i + j) % 2) for j in range(head.count(",") + 1)) for i in range(6)]
+    path.write_text("\n".join([head, *lines]))
+    rows = file_formats.read(path)
+    assert (rows.features.shape, rows.labels is not None) == ((6, width), True)
