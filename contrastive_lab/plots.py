@@ -16,7 +16,7 @@ def curves(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], x: str
     figure = go.Figure()
     for name, (xs, ys) in series.items():
         figure.add_scatter(x=list(xs), y=list(ys), name=name, mode="lines+markers" if len(xs) < 40 else "lines")
-    legend = {"orientation": "h", "y": 1.1}
+    legend = {"orientation": "h", "y": 1.02, "yanchor": "bottom"}  # its rows grow upwards, off the curves
     figure.update_layout(
         height=height, margin=MARGIN, xaxis_title=locale.text(x), yaxis_title=locale.text(y), legend=legend
     )

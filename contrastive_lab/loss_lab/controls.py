@@ -158,7 +158,6 @@ def _figure(found: list[Trade], at: float, trained: Any) -> Any:
         figure.add_vline(trained, annotation_text=text, annotation_position="bottom right", line=line)
     figure.update_xaxes(type="log", tickvals=TICKS, ticktext=[f"{t:g}" for t in TICKS])
     figure.update_yaxes(range=[0, 1])
-    figure.update_layout(margin={"t": 20}, legend={"y": 1.15})
     return figure
 
 

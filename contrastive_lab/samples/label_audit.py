@@ -142,7 +142,6 @@ def show_curve(audit: LabelAudit) -> None:
     figure.add_hline(
         y=100 * label_audit.CLEAN, line_dash="dot", annotation_text=_("stop below 1 %"), annotation_position="top left"
     )
-    figure.update_layout(margin={"t": 40}, legend={"y": 1.3})
     figure.update_yaxes(rangemode="tozero")
     st.plotly_chart(figure, key="audit-curve")
     text = _(

@@ -100,14 +100,11 @@ def is_quick(data: str, config: TrainConfig | None) -> bool:
 
 
 def _show(result: Result, data: str, card: MethodEntry) -> None:
-    heads, is_pushed = headings(card)
-    st.html(view_table(result.arrays["images"], result.arrays["views"], heads, is_pushed))
     notes = [_("A real batch of {dataset}, drawn with this recipe.").format(dataset=format.data_of(data))]
     notes += map(locale.text, said(result.meta["recipe"])) if len(Recipe(**result.meta["recipe"]).each) > 1 else []
     notes += [_("With labels, images of the same class are pulled too.")] if card["needs_labels"] else []
     notes += filter(None, [result.meta.get("left_out")])
-    with st.container(key="views-note"):
-        st.caption(format.plain(" ".join(notes)))
+    st.html(view_table(result.arrays["images"], result.arrays["views"], *headings(card), " ".join(notes)))
 
 
 def headings(card: MethodEntry) -> tuple[list[str], bool]:

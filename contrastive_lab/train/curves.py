@@ -41,7 +41,6 @@ def figures(epochs: Sequence[Line], steps: Sequence[Line] = (), marks: Marks = N
         at = [line["epoch"] for line in scored]
         recall = {str(_(text)): (at, [100 * line[key] for line in scored]) for key, text in RECALL.items()}
         drawn["recall"] = plots.curves(recall, "epoch", _("Recall@1 on the training sample, %"))
-        drawn["recall"].update_layout(legend={"y": -0.3, "yanchor": "top"})  # below the axis: recall rises to the top
         drawn["gap"] = _curve(scored, GAP, "epoch", _("Modality gap"))
         drawn["gap"].update_yaxes(rangemode="tozero")
     for key, title in LEARNED.items():
@@ -91,5 +90,4 @@ def _figure(key: str, names: dict[str, str], lines: Sequence[Line], x: str, y: s
         figure = plots.curves(series, x, y)
         figure.update_yaxes(rangemode="tozero")
         mark(figure, marks[x])
-        figure.update_layout(legend={"y": 1.02, "yanchor": "bottom"})  # two rows grow upwards, off the curves
         st.plotly_chart(figure, key=key, config=plots.SVG)

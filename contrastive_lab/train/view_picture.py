@@ -16,12 +16,15 @@ SMOOTH_FROM = 48  # pixels of a side; smaller images show their pixels
 ROWS, OTHERS = 5, 6  # the fifth on a phone alone
 
 
-def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool) -> str:
+def view_table(images: np.ndarray, views: np.ndarray, heads: Sequence[str], is_pushed: bool, note: str = "") -> str:
     """A table of images (k, c, h, w) and the views (k, v, c, h, w) of each. Args: heads: of the images, the views and
-    the others; is_pushed: whether the others are pushed away, else they only stand beside."""
+    the others; is_pushed: whether the others are pushed away, else they only stand beside; note: beside the last
+    heading."""
     kind = "push" if is_pushed else "beside"
     names = ("image", "pull", kind)
-    head = "".join(f'<th class="{name}">{html.escape(text)}</th>' for name, text in zip(names, heads, strict=True))
+    texts = [f"<b>{html.escape(text)}</b>" for text in heads]
+    texts[-1] += f"<small>{html.escape(note)}</small>" if note else ""
+    head = "".join(f'<th class="{name}"><div>{text}</div></th>' for name, text in zip(names, texts, strict=True))
     rows = []
     for i in range(min(ROWS, len(images))):
         cells = ([images[i]], _two(views, i), _others(views, i))
