@@ -15,6 +15,7 @@ def test_curves_hold_what_they_are_given() -> None:
     figure = plots.curves({"loss": ([1, 2], [3.0, 2.0])}, "step", "loss")
     assert list(figure.data[0].y) == [3.0, 2.0]
     assert figure.layout.xaxis.title.text == "step"
+    assert (figure.layout.legend.y > 1, figure.layout.legend.yanchor) == (True, "bottom"), "it covers the first points"
 
 
 def test_a_figure_for_a_paper_has_its_size_font_and_legend_inside() -> None:

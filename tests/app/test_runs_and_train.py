@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 
 import pytest
@@ -59,6 +60,11 @@ def test_a_leaderboard_is_of_one_data_set_and_the_best_comes_first(monkeypatch: 
         assert shown[picture]["simclr-digits"].startswith(f"data:{kind};base64,")
         assert not isinstance(shown[picture]["mine"], str)
     assert app.header[0].value == listed(app)[0]  # the best one is looked at
+    app.button_group(key="runs-data").set_value("shapes").run()
+    columns = json.loads(app.dataframe[0].proto.columns)
+    assert columns["kNN, 0 to 100 %"]["label"].endswith("│ raw pixels 42.4")
+    assert columns["_index"]["hidden"], "names in the index would be faint"
+    assert "name" in app.dataframe[0].value.columns
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,19 @@ import { evaluate } from "../../contrastive_lab/components/shared/kernels.js";
 
 const WIDTH = 400;
 
-/** Lengths of the outlined bars (those of negatives), nearest first. */
-function drawn(kernel) {
+/** Lengths of the outlined bars (those of negatives), nearest first, and what is written at all bars. */
+function drawn(kernel, more = {}) {
   const lengths = [],
+    words = [],
     known = { font: "12px sans-serif", measureText: () => ({ width: 10 }) },
     quiet = new Proxy({}, { get: (_, name) => known[name] ?? (() => {}) }),
     context = new Proxy(quiet, {
-      get: (target, name) => (name === "strokeRect" ? (x, y, width) => lengths.push(width + 2) : target[name]),
+      get: (target, name) =>
+        name === "strokeRect"
+          ? (x, y, width) => lengths.push(width + 2)
+          : name === "fillText"
+            ? (text) => words.push(text)
+            : target[name],
       set: () => true,
     }),
     element = () => ({ setAttribute() {}, hasAttribute: () => true, textContent: "", children: [{}, {}] }),
@@ -25,7 +31,7 @@ function drawn(kernel) {
     M = Uint8Array.of(3, 1, 2, 2, 2, 2),
     out = evaluate(S, M, 1, 6, kernel);
   const names = ["a", "b", "c", "d", "e", "f"],
-    meta = { names, columnNames: names, columnThumbs: [], scoreName: "similarity", lesson: {} };
+    meta = { names, columnNames: names, columnThumbs: [], scoreName: "similarity", lesson: {}, ...more };
   const lab = /** @type {any} */ ({
     S,
     M,
@@ -51,7 +57,7 @@ function drawn(kernel) {
   });
   globalThis.devicePixelRatio = 1;
   drawBars(lab);
-  return { lengths, share: shares(lab).curve[0] };
+  return { lengths, words, share: shares(lab).curve[0] };
 }
 
 test("the hardest negative's bar has the length of its share at every temperature", () => {
@@ -61,6 +67,15 @@ test("the hardest negative's bar has the length of its share at every temperatur
     const { lengths, share } = drawn(/** @type {any} */ ({ ...kernel, temperature }));
     assert.ok(Math.abs(lengths[0] / full - share) < 1e-5, `${temperature}: ${lengths[0] / full}, ${share}`);
   }
+});
+
+test("a bar of a caption has its words, without the id that would cut them off", () => {
+  const columnTexts = ["", "a red cross", "a blue ring", "", "", ""],
+    kernel = { family: "softmax", denominator: "all", aggregate: "out", scale: "none", base: null, sign: 1 },
+    { words } = drawn(/** @type {any} */ ({ ...kernel, temperature: 0.5 }), { columnTexts });
+  assert.match(words[0], /^\+ .* {2}a red cross$/);
+  assert.match(words[1], / % {2}a blue ring$/);
+  assert.match(words[2], / % {2}d$/);
 });
 
 test("hard negatives that weigh more have longer bars", () => {

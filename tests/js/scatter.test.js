@@ -12,6 +12,7 @@ import {
   sortIntoCells,
 } from "../../contrastive_lab/components/scatter/grid.js";
 import { idOf, idsIn, rowsWithId } from "../../contrastive_lab/components/scatter/ids.js";
+import { drawPoints } from "../../contrastive_lab/components/scatter/points.js";
 import { besidePointer } from "../../contrastive_lab/components/scatter/tip.js";
 import { clampedScale } from "../../contrastive_lab/components/scatter/view.js";
 import { drawnPartners, partnerPaths } from "../../contrastive_lab/components/scatter/partners.js";
@@ -201,4 +202,47 @@ test("the scale stays where something of the map is seen", () => {
   assert.equal(clampedScale(map, 1e-9), 8);
   assert.equal(clampedScale(map, 20), 20);
   assert.equal(clampedScale(map, 1e9), 5000);
+});
+
+test("what is not selected fades within 400 ms, and only then rests", (t) => {
+  let now = 1000;
+  t.mock.method(performance, "now", () => now);
+  let frames = 0;
+  Object.assign(globalThis, {
+    devicePixelRatio: 1,
+    requestAnimationFrame: () => ++frames,
+    ImageData: class {
+      constructor(width, height) {
+        Object.assign(this, { width, height, data: new Uint8ClampedArray(4 * width * height) });
+      }
+    },
+  });
+  const nothing = () => {},
+    context = { setTransform: nothing, clearRect: nothing, putImageData: nothing, font: "12px" },
+    canvas = { clientWidth: 40, clientHeight: 20, getContext: () => context };
+  const map = /** @type {any} */ ({
+    canvas,
+    stage: canvas,
+    n: 2,
+    view: { scale: 1, x: 0, y: 0 },
+    meta: { palette: ["#ff0000"] },
+    hidden: new Set(),
+    picked: [1],
+    lit: Uint8Array.of(0, 1),
+    cells: { xy: Float32Array.of(10, -10, 30, -10), order: [0, 1], color: [0, 0] },
+    selectedAt: now,
+  });
+  const alphas = () => {
+    map.frame = frames = 0;
+    drawPoints(map, [0, 2]);
+    return [10, 30].map((x) => map.image.data[4 * (10 * 40 + x) + 3] / 255);
+  };
+  const near = (seen, wanted) => seen.forEach((alpha, k) => assert.ok(Math.abs(alpha - wanted[k]) < 0.01, `${seen}`));
+  near(alphas(), [0.9, 0.9]);
+  assert.equal(frames, 1);
+  now += 200;
+  near(alphas(), [0.6, 0.9]);
+  now += 200;
+  near(alphas(), [0.3, 0.9]);
+  assert.equal(frames, 0);
 });

@@ -84,7 +84,7 @@ export function drawBars(lab) {
           : pulled
             ? _("{told} pulled", { told })
             : _("{told} pushed", { told }),
-      words = asked ? told : `${positive ? "+ " : ""}${how}  ${candidateText(lab, j)}`,
+      words = asked ? told : `${positive ? "+ " : ""}${how}  ${lab.meta.columnTexts?.[j] || candidateText(lab, j)}`,
       [x, wide] = placeOf(left + length + 5, edge, width);
     g.fillText(fitted(g, words, wide), x, y + BAR / 2, wide);
     if (lab.hover && lab.hover[1] === j) {
