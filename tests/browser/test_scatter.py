@@ -18,12 +18,14 @@ def address(script_pages: str) -> str:
 
 def test_a_lasso_selects_what_it_encloses(page: Any, address: str) -> None:
     visit(page, address)
+    place = page.locator(".stage").bounding_box()
     lasso(page, [(-3, -2.2), (2.5, -2.2), (2.5, 2.5), (-3, 2.5)])
     page.get_by_text("rows 120").wait_for()
     rows = ask(page, "map.picked")
     assert {i % 5 for i in rows} == {0}
     assert f"sum {sum(rows)}" in told(page)
     assert page.locator(".gallery canvas").count() == 120
+    assert page.locator(".stage").bounding_box() == place  # what a selection says moves no map
     page.locator(".map canvas").first.focus()
     page.keyboard.press("Escape")
     page.get_by_text("rows 0").wait_for()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -53,6 +54,52 @@ def test_no_word_of_a_methods_tables_is_broken(app: str, phone: Any) -> None:
     assert phone.evaluate(SAID) == '"value"'  # a cell says its column
     for table in tables.all():
         assert not table.evaluate(BROKEN)
+    names = phone.locator(".family")
+    names.locator("a").first.wait_for(timeout=SLOW)
+    assert not names.evaluate(BROKEN)
+    picker = phone.locator(".st-key-toolbar input[role=combobox]")
+    assert picker.evaluate("e => [e.value, e.scrollWidth <= e.clientWidth]") == ["SimCLR · 2020", True]
+
+
+# Buttons in sight that the toolbar of a table or a chart covers.
+COVERED = """() => [...document.querySelectorAll("[data-testid=stMain] button")].filter((button) => {
+  const { left, top, width, height } = button.getBoundingClientRect(), x = left + width / 2, y = top + height / 2;
+  if (!width || x < 0 || y < 0 || x > innerWidth || y > innerHeight || button.closest("[data-testid=stElementToolbar]"))
+    return false;
+  const over = document.elementFromPoint(x, y)?.closest("[data-testid=stElementToolbar], .modebar");
+  return Boolean(over) && !over.contains(button);
+}).map((button) => button.textContent)"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_toolbars_of_a_table_and_a_chart_cover_no_button(app: str, page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    toolbar = page.locator("[data-testid=stElementToolbar], .modebar").first
+    page.goto(f"{app}/runs")
+    page.locator("[data-testid=stDataFrame]").first.hover(timeout=SLOW)
+    toolbar.wait_for()
+    assert page.evaluate(COVERED) == []
+    page.goto(f"{app}/explore?run=simclr-digits")
+    page.get_by_text("kNN over k").first.click(timeout=SLOW)
+    page.locator(".js-plotly-plot").first.hover(timeout=SLOW)
+    toolbar.wait_for()
+    assert page.evaluate(COVERED) == []
+
+
+def test_the_trainings_map_has_its_tools_apart_and_a_way_to_a_new_run(app: str, phone: Any) -> None:
+    phone.goto(f"{app}/train?watch=simclr-shapes")
+    phone.locator(".map .epochs button").wait_for(timeout=SLOW)
+    parts = [phone.locator(f".map {part}") for part in (".rail", ".zoom", ".epochs", "[role=status]")]
+    phone.wait_for_function("() => document.querySelector('.st-key-toolbar').offsetHeight === 48", timeout=SLOW)
+    boxes = [part.bounding_box() for part in parts]
+    for a, b in combinations(boxes, 2):
+        assert any(
+            x[side] + x[size] <= y[side]
+            for side, size in (("x", "width"), ("y", "height"))
+            for x, y in ((a, b), (b, a))
+        )
+    button = phone.get_by_role("button", name="New run").bounding_box()
+    assert button["x"] + button["width"] <= WIDTH
 
 
 @pytest.mark.parametrize("runs", [2, 3])
