@@ -34,7 +34,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str
     checkout = place / "contrastive-lab"
     rows = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
     for name, shift in (("vectors", 0), ("a", 1), ("b", 2)):
-        np.savez(checkout / f"{name}.npz", features=rows + shift * (np.arange(60) % 3)[:, None], label=np.arange(60) % 3)
+        np.savez(
+            checkout / f"{name}.npz", features=rows + shift * (np.arange(60) % 3)[:, None], label=np.arange(60) % 3
+        )
     return checkout, environment
 
 
