@@ -120,6 +120,9 @@ def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
         label = _("Find mismatched pairs")
     elif len(picked) == 1:
         label, on = _("Open in Samples"), on | {"sample": rows.ids[picked[0]]}
+    elif picked and pictures.are_decoded(space):  # drawn around on the map, or a cell of the confusion matrix
+        label = _("Review the {picked} selected").format(picked=f"{len(picked):,}")
+        on |= {"split": space.split, "selected": "yes", "every": "yes", "list": "mislabeled"}
     with st.container(horizontal=True, key="explore-next"):
         st.page_link(f"pages/{page}.py", label=f"{label} →", query_params=on)
         others = [space.name] if space.run else space_picker.open_files()

@@ -221,6 +221,8 @@ def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:
         inside |= np.isin(own, list(lit)) & (splits == request.split)
         number += len(lit)
     label = _("Only the {number} selected on the maps").format(number=f"{number:,}")
+    if query_params.requested("selected"):
+        go_to(None)
     if number and query_params.switch(st.toggle, label, name="selected"):
         rows, own, splits = rows[inside], own[inside], splits[inside]
     if st.button(_("Select this list on the maps"), width="stretch", disabled=not len(rows)):

@@ -223,13 +223,16 @@ class Pictures:
         dataset = None if (run := request.run) is None else cache.dataset_of(run, request.split)
         self.classes: tuple[str, ...] = () if dataset is None else tuple(dataset.classes)
         self.left_out = "" if dataset is None else dataset.left_out  # which files of a folder are not among them
+        self._by_split: dict[str, tuple[Any, dict[str, int], EmbeddingSet | None]] = {}
 
     def _images(self, split: str | None) -> tuple[Any, dict[str, int], EmbeddingSet | None]:
         """Images, where each sample is among them, and the rows themselves if these may be texts."""
         name, pairs, split = self.request.name, self.request.pairs, self.request.split if split is None else split
-        images, places = cache.sample_images(name, split, pairs)
-        rows = embedding_of(request_of(name, split, pairs=pairs)) if images is None or pairs else None
-        return images, places, rows
+        if split not in self._by_split:  # a page asks for 1,000 pictures, and Streamlit's cache takes 2 ms for each
+            images, places = cache.sample_images(name, split, pairs)
+            rows = embedding_of(request_of(name, split, pairs=pairs)) if images is None or pairs else None
+            self._by_split[split] = images, places, rows
+        return self._by_split[split]
 
     def get(self, sample: str, split: str | None = None) -> np.ndarray | None:
         """An image (c, h, w) uint8, or None."""

@@ -70,6 +70,16 @@ def test_a_selected_sample_has_its_vote_and_its_link(monkeypatch: pytest.MonkeyP
     assert any('class="vote"' in element.proto.body for element in app.get("html"))
 
 
+def test_several_selected_samples_are_reviewed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    from contrastive_lab import state
+
+    monkeypatch.setattr(state, "selection", lambda *_: [3, 5])
+    app = opened("explore", monkeypatch, run="simclr-digits")
+    assert not app.exception
+    link = next(one.proto for one in app.get("page_link") if one.proto.label == "Review the 2 selected →")
+    assert {"selected=yes", "split=test", "run=simclr-digits"} <= set(link.query_string.split("&"))
+
+
 def test_the_vote_counts_the_nearest_and_says_whether_knn_is_right() -> None:
     space = Space.of_run(runs.load("simclr-shapes"))
     rows = space.rows()

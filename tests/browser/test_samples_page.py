@@ -194,6 +194,20 @@ def test_a_grid_of_thirty_decides_on_one_or_on_a_selection_with_one_undo(
     assert bench.locator(".suspect canvas").is_visible()
 
 
+def test_a_reload_opens_on_the_sample_at_hand_before_the_address_names_it(app: str, page: Any) -> None:
+    page.goto(f"{app}/samples?run=planted&split=train&list=outlier")
+    bench = page.locator(".bench")
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    place, sample = bench.locator("h2").inner_text(), bench.locator(".name").inner_text()
+    assert sample not in page.url
+    page.reload()
+    bench.locator(".near figure").first.wait_for(timeout=2 * SLOW)
+    assert (bench.locator("h2").inner_text(), bench.locator(".name").inner_text()) == (place, sample)
+    until(page, lambda: sample.replace("/", "%2F") in page.url)
+
+
 def test_no_decision_is_passed_while_the_server_does_not_answer(
     app: str, page: Any, planted: tuple[Path, set[str]]
 ) -> None:

@@ -100,13 +100,8 @@ async function watch(view) {
   );
   const first = view.log.events[0]?.items?.[0].id;
   if (!isThere && !view.isLate && first) {
-    view.isLate = true;
-    view.at =
-      view.meta.start +
-      Math.max(
-        0,
-        view.meta.items.findIndex(({ id }) => id === first),
-      );
+    const place = view.meta.items.findIndex(({ id }) => id === first);
+    Object.assign(view, { isLate: true, at: view.meta.start + Math.max(0, place) });
     view.show();
   } else if (isThere && view.isLate) report(view);
   view.watch = setTimeout(() => watch(view), ANSWERED);

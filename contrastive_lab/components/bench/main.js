@@ -18,6 +18,9 @@ const ARROWS =
 const PILLS = "[data-testid=stButtonGroup]"; // after a click on one, arrows go through the samples, not the pills
 let isPointed = true; // no Tab since the last click
 const known = new Map(); // by data set: the log and where one is, should the part be drawn anew by another element
+const AT = "samples-at"; // of the tab: the sample at hand, since the address comes later
+const [visit] = /** @type {any[]} */ (performance.getEntriesByType("navigation"));
+let before = visit?.type === "reload" && visit.name.includes("/samples") ? sessionStorage.getItem(AT) : null;
 const UNLABELED = N_("Relabel is off: these data have no labels to choose from.");
 
 const resized = () => {}; // its pictures keep their pixels
@@ -99,9 +102,9 @@ function build() {
 
 function load(view, data) {
   const { meta } = data;
-  if (!known.has(meta.of))
-    known.set(meta.of, { log: newLog(Math.random().toString(36).slice(2)), id: "", chosen: new Set() });
-  const here = known.get(meta.of);
+  const fresh = { log: newLog(Math.random().toString(36).slice(2)), id: before, go: meta.go, chosen: new Set() },
+    here = known.get(meta.of) ?? fresh;
+  known.set(meta.of, here);
   Object.assign(view, { meta, here, log: here.log });
   kept(view.log, meta.ack);
   if (view.log.events.length && meta.ack.nonce !== view.log.nonce) setTimeout(() => report(view)); // a new server
@@ -109,6 +112,8 @@ function load(view, data) {
   if (here.changed !== meta.changed) view.log.stack = []; // the page decided: the next undo is of that
   const last = meta.items.findIndex((item) => item.id === here.id);
   view.at = here.go !== meta.go || last < 0 ? meta.at : meta.start + last;
+  if (before && view.at !== meta.at) setTimeout(() => report(view)); // a reload: the page follows
+  before = null;
   Object.assign(here, { go: meta.go, changed: meta.changed });
   const shown = view.shown,
     picked = view.classes.value; // a class that was chosen while the page answered stays
@@ -150,7 +155,7 @@ function show(view) {
     { meta, log } = view,
     { mark, label } = item ? markOf(log, item) : { mark: "", label: "" };
   const outside = view.at < 0;
-  if (item) view.here.id = item.id;
+  if (item) sessionStorage.setItem(AT, (view.here.id = item.id));
   say(view.place, outside ? _("Not on this list") : placeOf(view.at + 1, meta));
   for (const { what } of meta.choices) {
     view[what].setAttribute("aria-pressed", String(mark === what));
