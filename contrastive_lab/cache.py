@@ -200,6 +200,12 @@ def sample_why(request: SampleRequest, path: str, sample: str) -> Any:
     return calls.explain_sample(request, sample)
 
 
+@st.cache_data(max_entries=8, show_spinner=Deferred(N_("Looking for similar images…")))
+def nearest_to_picture(content: str, split: str, _run: Run, _picture: bytes, count: int) -> list[str]:
+    """Ids of the images of a split that are most similar to a picture. Raises ValueError with the reason."""
+    return calls.nearest_to_picture(_run, split, _picture, count)
+
+
 @st.cache_resource(max_entries=8, show_spinner=False)
 def sample_images(name: str, split: str, pairs: bool = False) -> tuple[Any, dict[str, int]]:
     """Images of a run's data set, or of loaded vectors (None where none came along), and where each sample stands;

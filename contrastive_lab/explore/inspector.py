@@ -112,7 +112,8 @@ def vote(space: Space, rows: EmbeddingSet, i: int, near: np.ndarray) -> str:
 
 def _next_step(space: Space, rows: EmbeddingSet, picked: list[int]) -> None:
     """One primary action, and what may follow else."""
-    page, label = "samples", _("Find wrong labels") if rows.labels is not None else _("Find duplicates and outliers")
+    label: str = _("Find wrong labels") if rows.labels is not None else _("Find duplicates and outliers")
+    page = "samples"
     on = {"run": space.name} if space.run else {"on": loaded_vectors.PREFIX + space.key}
     if place := space.recorded:
         page, label, on = "loss_lab", _("Its rows under the loss"), {"run": place.run.name}

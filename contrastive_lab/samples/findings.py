@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -9,24 +10,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from contrastive_core import runs
 from contrastive_core.base.json_files import JsonObject
+from contrastive_core.data.image_decoding import ENDINGS
 from contrastive_core.samples import annotations as sample_annotations
 from contrastive_core.samples.annotations import Mark
 from contrastive_core.samples.sample_lists import LISTS, RANDOM, SampleList
 from contrastive_core.samples.sample_table import SampleRequest, SampleTable, decimals, merged_table
 from contrastive_core.spaces.nearest import nearest_of
-from contrastive_lab import locale, query_params, state
+from contrastive_lab import cache, format, locale, query_params, state
 from contrastive_lab.locale import _
 from contrastive_lab.samples.current_sample import AT, go_to
 from contrastive_lab.samples.table_picker import Pictures, embedding_of, table_or_wait
 
 SHOWN = "samples-shown"  # of the session: what the list is made of, and how many of its tables it has
 PAGE = 30  # samples of the grid, and of a list of neighbors
+PICTURE = "samples-picture"  # of the session: how many own pictures were looked for
 WINDOW = "samples-window"  # of the session: its name in what it decides, and since when it is open
 
 
@@ -193,9 +197,11 @@ def look_near(sample: str | None) -> None:
 
 
 def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
-    """The rows of the list; or, where that is asked for, a sample and the nearest ones of its split."""
+    """The rows of the list; or, where that is asked for, a sample or an own picture's nearest ones of a split."""
     if findings.pictures.kind != "image" or findings.requests[0].pairs:
         return rows
+    if (some := _near_picture(findings)) is not None:
+        return some
     st.button(_("Images nearest to this one"), on_click=lambda: look_near(st.session_state.get(AT)), width="stretch")
     near = query_params.kept_value("near") or ""
     if (row := findings.table.row(near)) is None:
@@ -206,6 +212,35 @@ def nearest_rows(findings: Findings, rows: np.ndarray) -> np.ndarray:
     place = [*vectors.ids].index(findings.own_id(row))
     names = [vectors.ids[i] for i in (place, *nearest_of(vectors, place, PAGE - 1)[0])]
     return np.array([row - at + found for name in names if (found := table.row(name)) is not None])
+
+
+def forget_picture(_none: str | None = None) -> None:
+    """The list as it was before a picture of the user's was looked for."""
+    st.session_state[PICTURE] = st.session_state.get(PICTURE, 0) + 1  # Streamlit clears no upload: another takes over
+    go_to(None)
+
+
+def own_picture() -> Any:
+    """The picture whose nearest images are listed; None without one."""
+    return st.session_state.get(f"{PICTURE}-{st.session_state.get(PICTURE, 0)}")
+
+
+def _near_picture(findings: Findings) -> np.ndarray | None:
+    """The images of the first split that are nearest to a picture that the user brings; None without one."""
+    request, key = findings.requests[0], f"{PICTURE}-{st.session_state.get(PICTURE, 0)}"
+    if (run := request.run) is None or run.is_recording:
+        return None
+    label, kinds = _("Images nearest to your own picture"), sorted(ENDINGS)
+    if (file := st.file_uploader(label, kinds, key=key, on_change=lambda: go_to(None))) is None:
+        return None
+    picture = file.getvalue()
+    content = cache.digest(run.name, run.weights_hash(), hashlib.sha256(picture).hexdigest())
+    try:
+        names = cache.nearest_to_picture(content, request.split, run, picture, PAGE)
+    except (ValueError, OSError) as error:
+        st.error(format.plain(error))
+        return None
+    return np.array([row for name in names if (row := findings.tables[0].row(name)) is not None], int)
 
 
 def cut_to_selection(findings: Findings, rows: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from contrastive_lab.components.shared.mount import reported_state
 from contrastive_lab.figures import draw_table
 from contrastive_lab.locale import N_, _
 from contrastive_lab.samples.current_sample import AT, go_to
-from contrastive_lab.samples.findings import Findings, look_near
+from contrastive_lab.samples.findings import Findings, forget_picture, look_near, own_picture
 
 MATRIX = 40  # classes of the matrix
 ROWS = 2000  # of a page of the table; the files have all
@@ -187,6 +187,8 @@ def show_narrowed(table: SampleTable) -> None:
         buttons.append((f"{pair} ✕", _choose_pair, ""))
     if near and table.row(near) is not None:
         buttons.append((_("Nearest to {sample} ✕").format(sample=Path(near).name), look_near, None))
+    if picture := own_picture():
+        buttons.append((_("Nearest to {sample} ✕").format(sample=format.plain(picture.name)), forget_picture, None))
     line = st.container(horizontal=True) if buttons else st
     for text, act, none in buttons:
         line.button(text, on_click=act, args=(none,))

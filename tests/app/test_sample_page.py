@@ -29,7 +29,7 @@ from contrastive_core.samples.sample_table import request_of
 from contrastive_core.spaces import loaded_vectors
 from contrastive_core.spaces.embedding_set import EmbeddingSet
 from contrastive_core.spaces.nearest import nearest_of
-from contrastive_lab import cache, state
+from contrastive_lab import cache
 from contrastive_lab.samples import example, lists, table_picker
 from contrastive_lab.samples.retrain import change_of
 
@@ -320,31 +320,6 @@ def test_a_pair_of_label_and_suggestion_is_left_on_the_list_until_its_button_is_
     assert [item.id for item in desk.bench.items] == [sample, *(rows.ids[i] for i in near)]
     next(b for b in app.button if b.label.startswith("Nearest to ")).click().run()
     assert desk.bench.total == len(table)
-
-
-def test_what_is_selected_on_a_map_is_a_list_of_its_own_decided_with_one_undo(desk: Desk) -> None:
-    table = sample_build.samples_of_run(runs.load("simclr-digits"), split="test")
-    file = request_of("simclr-digits", "test", "nt_xent").marked
-    rows = cache.embedding(request_of("simclr-digits", "test").embedding)
-    some = [3, 5, 8]
-    app = opened(run="simclr-digits", split="test", every="yes")
-    place = state.place_of(request_of("simclr-digits", "test").embedding)
-    app.session_state["selection"] = {place: some}
-    app.query_params["selected"] = "yes"
-    app.switch_page("pages/explore.py").run()
-    for name, value in {"run": "simclr-digits", "split": "test", "every": "yes", "selected": "yes"}.items():
-        app.query_params[name] = value
-    app.switch_page("pages/samples.py").run()
-    assert not app.exception
-    assert {item.id for item in desk.bench.items} == {rows.ids[i] for i in some}
-    items = [{"id": item.id, "label": ""} for item in desk.bench.items]
-    desk.report = {"nonce": "w", "go": desk.bench.go, "at": "", "list": "mislabeled"}
-    desk.report["events"] = [{"seq": 1, "what": "drop", "items": items}]
-    app.run()
-    assert set(sample_annotations.marks(file)) == {item["id"] for item in items} <= set(table.columns["id"])
-    desk.events(("undo", "", ""))
-    app.run()
-    assert not sample_annotations.marks(file)
 
 
 def test_a_table_that_is_not_there_is_asked_for_once(no_processes: list[str]) -> None:

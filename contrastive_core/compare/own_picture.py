@@ -1,0 +1,43 @@
+"""The images of a run that are most similar to a picture of the user's."""
+
+import contextlib
+
+import numpy as np
+import torch
+
+from contrastive_core.base.errors import BadSetting
+from contrastive_core.base.lock import scratch_folder
+from contrastive_core.compare.embed import data_of, embed_run, load_model
+from contrastive_core.data.augmentations import to_float
+from contrastive_core.data.dataset import Dataset
+from contrastive_core.data.image_decoding import HEADER, DecodingPool
+from contrastive_core.ops.similarity import full_precision
+from contrastive_core.runs.run import Run
+
+
+def nearest_to_picture(run: Run, split: str, picture: bytes, count: int) -> list[str]:
+    """Ids of the `count` images of a split whose h is most similar to the picture's. Raises BadSetting for what is no
+    image, ValueError without weights or data."""
+    dataset = data_of(run, split)
+    image = decode_like(dataset, picture)
+    model, rows = load_model(run, dataset), embed_run(run, split, "h")
+    device = next(model.parameters()).device
+    with torch.no_grad(), full_precision(device):
+        h = model.features(to_float(torch.from_numpy(image[None]).to(device)))[0].float().cpu().numpy()
+    cosines = rows.features @ h / rows.lengths
+    return [rows.ids[row] for row in np.argsort(-cosines, kind="stable")[:count]]
+
+
+def decode_like(dataset: Dataset, picture: bytes) -> np.ndarray:
+    """The picture (c, h, w) uint8 with the size and the channels of a data set's images, decoded in a process of its
+    own. Raises BadSetting for what is no image."""
+    channels, height, width = dataset.images.shape[1:]
+    form = (min(height, width), channels, dataset.form.resize if dataset.form else "crop")
+    with contextlib.closing(DecodingPool(1)) as pool, scratch_folder() as folder:
+        (folder / "picture").write_bytes(picture)
+        (folder / "rows").touch()
+        (chunk,) = pool.decode(str(folder / "rows"), [str(folder / "picture")], form, [0], 1)
+        if chunk["failed"]:
+            raise BadSetting("This file cannot be read as an image: {reason}", reason=chunk["failed"]["0"])
+        content = (folder / "rows").read_bytes()[HEADER:]
+    return np.frombuffer(content, np.uint8).reshape(channels, height, width).copy()
