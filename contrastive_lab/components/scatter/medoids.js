@@ -43,7 +43,7 @@ export function spread(wanted, sides, width, height, [left, bottom] = [Infinity,
     room = [width, height];
   const keepInside = (i) => {
     const half = sides[i] / 2;
-    for (const a of [0, 1]) at[2 * i + a] = Math.min(room[a] - half, Math.max(half, at[2 * i + a]));
+    for (let a = 0; a < 2; a++) at[2 * i + a] = Math.min(room[a] - half, Math.max(half, at[2 * i + a]));
     const over = at[2 * i] + half - left,
       under = bottom - (at[2 * i + 1] - half);
     if (over <= 0 || under <= 0) return;
@@ -55,13 +55,14 @@ export function spread(wanted, sides, width, height, [left, bottom] = [Infinity,
     moved = false;
     for (let i = 0; i < m; i++)
       for (let j = i + 1; j < m; j++) {
-        const side = (sides[i] + sides[j]) / 2,
-          want = [0, 1].map((a) => side - Math.abs(at[2 * i + a] - at[2 * j + a]));
-        if (want[0] <= 1e-6 || want[1] <= 1e-6) continue;
-        const a = want[0] === want[1] ? (i + j) % 2 : Number(want[1] < want[0]),
-          toward = at[2 * i + a] <= at[2 * j + a] ? -1 : 1;
-        at[2 * i + a] += (toward * want[a]) / 2;
-        at[2 * j + a] -= (toward * want[a]) / 2;
+        const side = (sides[i] + sides[j]) / 2, // no arrays here: a glide lays the images out in each frame
+          across = side - Math.abs(at[2 * i] - at[2 * j]),
+          down = side - Math.abs(at[2 * i + 1] - at[2 * j + 1]);
+        if (across <= 1e-6 || down <= 1e-6) continue;
+        const a = across === down ? (i + j) % 2 : Number(down < across),
+          way = ((a ? down : across) / 2) * (at[2 * i + a] <= at[2 * j + a] ? -1 : 1);
+        at[2 * i + a] += way;
+        at[2 * j + a] -= way;
         keepInside(i);
         keepInside(j);
         moved = true;
